@@ -1,0 +1,146 @@
+// Hex and base64 in both alphabets: strict decoders that refuse what a lenient one would repair.
+
+public enum Hex {
+    public static func encode(_ bytes: some Sequence<UInt8>) -> String {
+        var text: [UInt8] = []
+        for byte in bytes {
+            text.append(digits[Int(byte >> 4)])
+            text.append(digits[Int(byte & 15)])
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Nil for an odd length or any other character than 0-9, a-f, A-F.
+    public static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+        guard text.count.isMultiple(of: 2) else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count / 2)
+        var high: UInt8?
+        for character in text {
+            guard let value = value(of: character) else { return nil }
+            if let first = high {
+                bytes.append(first << 4 | value)
+                high = nil
+            } else {
+                high = value
+            }
+        }
+        return bytes
+    }
+
+    private static let digits = [UInt8]("0123456789abcdef".utf8)
+
+    private static func value(of character: UInt8) -> UInt8? {
+        switch character {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}
+
+/// RFC 4648: `.url` is base64url without padding (RFC 7515 §2), `.standard` has padding.
+///
+/// Decoding refuses white space, the other alphabet's characters, wrong padding and non-zero unused bits, so that
+/// every byte string has exactly one spelling.
+public enum Base64: Sendable {
+    case standard
+    case url
+
+    public func encode(_ bytes: some Collection<UInt8>) -> [UInt8] {
+        let contiguous = bytes.withContiguousStorageIfAvailable { encode(UnsafeRawBufferPointer($0)) }
+        return contiguous ?? Array(bytes).withUnsafeBytes { encode($0) }
+    }
+
+    public func encodeToString(_ bytes: some Collection<UInt8>) -> String {
+        String(decoding: encode(bytes), as: UTF8.self)
+    }
+
+    public func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+        let contiguous = text.withContiguousStorageIfAvailable { decode(UnsafeRawBufferPointer($0)) }
+        return contiguous ?? Array(text).withUnsafeBytes { decode($0) }
+    }
+
+    // Concrete, because a generic body is not specialised across modules: every token passes here, whole.
+
+    private func encode(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+        let alphabet = self == .url ? Self.urlAlphabet : Self.standardAlphabet
+        let digitCount = (bytes.count * 8 + 5) / 6
+        let count = self == .url ? digitCount : (bytes.count + 2) / 3 * 4
+        return [UInt8](unsafeUninitializedCapacity: count) { text, initializedCount in
+            alphabet.withUnsafeBufferPointer { alphabet in
+                var bits: UInt32 = 0
+                var bitCount: UInt32 = 0
+                var index = 0
+                for byte in bytes {
+                    bits = bits << 8 | UInt32(byte)
+                    bitCount += 8
+                    while bitCount >= 6 {
+                        bitCount -= 6
+                        text[index] = alphabet[Int(bits >> bitCount & 63)]
+                        index += 1
+                    }
+                }
+                if bitCount > 0 {
+                    text[index] = alphabet[Int(bits << (6 - bitCount) & 63)]
+                    index += 1
+                }
+                while index < count {
+                    text[index] = UInt8(ascii: "=")
+                    index += 1
+                }
+            }
+            initializedCount = count
+        }
+    }
+
+    private func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+        var digitCount = text.count
+        if self == .standard {
+            guard text.count.isMultiple(of: 4) else { return nil }
+            while text.count - digitCount < 2, digitCount > 0, text[digitCount - 1] == UInt8(ascii: "=") {
+                digitCount -= 1
+            }
+            guard text.count - digitCount == (4 - digitCount % 4) % 4 else { return nil }
+        }
+        guard digitCount % 4 != 1 else { return nil }
+        let table = self == .url ? Self.urlValues : Self.standardValues
+        var isSound = true
+        let count = digitCount * 6 / 8
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { bytes, initializedCount in
+            table.withUnsafeBufferPointer { table in
+                var bits: UInt32 = 0
+                var bitCount: UInt32 = 0
+                var index = 0
+                var foreign: UInt8 = 0
+                for position in 0..<digitCount {
+                    let value = table[Int(text[position])]
+                    foreign |= value
+                    bits = bits << 6 | UInt32(value & 63)
+                    bitCount += 6
+                    if bitCount >= 8 {
+                        bitCount -= 8
+                        bytes[index] = UInt8(truncatingIfNeeded: bits >> bitCount)
+                        index += 1
+                    }
+                }
+                isSound = foreign < 64 && bits & ((1 << bitCount) - 1) == 0
+            }
+            initializedCount = count
+        }
+        return isSound ? bytes : nil
+    }
+
+    private static let common = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+    private static let standardAlphabet = [UInt8]((common + "+/").utf8)
+    private static let urlAlphabet = [UInt8]((common + "-_").utf8)
+    private static let standardValues = values(of: standardAlphabet)
+    private static let urlValues = values(of: urlAlphabet)
+
+    private static func values(of alphabet: [UInt8]) -> [UInt8] {
+        var table = [UInt8](repeating: 255, count: 256)
+        for (value, character) in alphabet.enumerated() { table[Int(character)] = UInt8(value) }
+        return table
+    }
+}

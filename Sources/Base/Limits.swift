@@ -1,0 +1,86 @@
+/// Every bound of the server in one place: each has a test at the limit and one past it.
+///
+/// Sizes are bytes. A test may shrink any of them; an operator sets the ones docs/operations.md lists.
+public struct Limits: Sendable {
+    // Wire
+    /// A frame above this ends the connection: the length field's first byte is always zero.
+    public var framePayloadHardMax = 16 * 1024 * 1024 - 1
+    public var framePayloadMaxUnauthenticated = 64 * 1024
+    public var framePayloadMax = 4 * 1024 * 1024
+    public var streamsMaxUnauthenticated = 16
+    public var streamsMax = 256
+    public var unreadOutputMax = 1024 * 1024
+    public var streamWindow = 256 * 1024
+    public var metadataMax = 8 * 1024
+    public var metadataEntriesMax = 64
+    /// Cancels of unfinished work per connection and second, before the connection is closed.
+    public var cancelsPerSecondMax = 200
+    /// Pings per connection and second, before the connection is closed.
+    public var pingsPerSecondMax = 100
+
+    // Messages
+    public var messageDepthMax = 16
+    public var fieldsPerMessageMax = 1_024
+    public var fieldsMax = 16_384
+    public var unknownFieldsMax = 32
+    /// Memory one decoded message may take: a multiple of its bytes, and never more than the hard cap.
+    public var arenaBudgetFactor = 8
+    public var arenaBudgetFloor = 512 * 1024
+    public var arenaBudgetMax = 16 * 1024 * 1024
+
+    // Connections
+    public var connectionsMax = 10_000
+    public var connectionsPerAddressMax = 10_000
+    public var firstRequestTimeout = Duration.seconds(10)
+    public var frameTimeout = Duration.seconds(10)
+    public var writeTimeout = Duration.seconds(10)
+    public var idleTimeout = Duration.seconds(3600)
+    public var idleTimeoutUnauthenticated = Duration.seconds(60)
+    public var drainTimeout = Duration.seconds(10)
+
+    // Work
+    public var requestTimeoutMax = Duration.seconds(30)
+    public var passwordQueueMax = 64
+    public var passwordQueuePerTenantMax = 32
+    public var blockingQueueMax = 256
+    public var signingQueueMax = 4_096
+    public var writeBatchMax = 512
+    public var writeQueueMax = 8_192
+
+    // Values
+    public var emailMax = 254
+    public var passwordMin = 6
+    public var passwordMax = 4_096
+    public var uidMax = 128
+    public var displayNameMax = 256
+    public var photoURLMax = 2_048
+    public var customClaimsMax = 1_000
+    public var tokenMax = 8 * 1024
+    public var pageSizeMax = 1_000
+    public var pageSizeDefault = 100
+    public var pageBytesMax = 1024 * 1024
+    public var importBatchMax = 500
+    public var sessionsPerUserMax = 100
+
+    // Idempotency
+    public var idempotencyKeyMax = 256
+    public var idempotencyRecordsPerCallerMax = 10_000
+    public var idempotencyLifetime = Duration.hours(24)
+
+    // Refusals
+    public var denialsKeptPerTenant = 10_000
+    public var denialsRecordedPerSecond = 200
+
+    public init() {}
+
+    /// Takes over how other limits bound the decoding of messages.
+    public mutating func boundMessages(as other: Limits) {
+        messageDepthMax = other.messageDepthMax
+        fieldsPerMessageMax = other.fieldsPerMessageMax
+        fieldsMax = other.fieldsMax
+        unknownFieldsMax = other.unknownFieldsMax
+        arenaBudgetFactor = other.arenaBudgetFactor
+        arenaBudgetFloor = other.arenaBudgetFloor
+        arenaBudgetMax = other.arenaBudgetMax
+    }
+}

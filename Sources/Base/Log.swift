@@ -1,0 +1,169 @@
+import Glibc
+import Synchronization
+
+/// One JSON line per event on standard error: constant message, data as fields.
+///
+/// Never passwords, tokens or addresses in clear. Lines go through a bounded queue to one writer thread, so that a
+/// blocked sink never blocks a caller; what does not fit is counted and reported when the sink moves again.
+public final class Log: Sendable {
+    public enum Level: Int, Sendable, Comparable, CaseIterable {
+        case debug, info, notice, warning, error
+
+        public static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
+        public var name: String { "\(self)" }
+    }
+
+    public enum Value: Sendable {
+        case text(String)
+        case integer(Int64)
+    }
+
+    private struct Queue {
+        var lines: [[UInt8]] = []
+        var droppedCount = 0
+        var isStopping = false
+    }
+
+    private let level: Level
+    private let clock: Clock
+    private let sink: (@Sendable ([UInt8]) -> Void)?
+    private let queue = Mutex(Queue())
+    private let wakeup = Semaphore()
+    private let thread: Mutex<OSThread?> = Mutex(nil)
+    private static let linesMax = 4_096
+
+    /// With a `sink` (tests), lines go there on the caller's thread instead of to standard error.
+    public init(level: Level = .info, clock: Clock = .system, sink: (@Sendable ([UInt8]) -> Void)? = nil) {
+        self.level = level
+        self.clock = clock
+        self.sink = sink
+        if sink == nil { startWriter() }
+    }
+
+    /// Swallows everything: for tests and libraries without a log of their own.
+    public static let silent = Log(level: .error, sink: { _ in })
+
+    public func debug(_ message: StaticString, _ fields: KeyValuePairs<StaticString, Value> = [:]) {
+        write(.debug, message, fields)
+    }
+    public func info(_ message: StaticString, _ fields: KeyValuePairs<StaticString, Value> = [:]) {
+        write(.info, message, fields)
+    }
+    public func notice(_ message: StaticString, _ fields: KeyValuePairs<StaticString, Value> = [:]) {
+        write(.notice, message, fields)
+    }
+    public func warning(_ message: StaticString, _ fields: KeyValuePairs<StaticString, Value> = [:]) {
+        write(.warning, message, fields)
+    }
+    public func error(_ message: StaticString, _ fields: KeyValuePairs<StaticString, Value> = [:]) {
+        write(.error, message, fields)
+    }
+
+    /// Writes what is queued and stops the writer thread. The last call of a program.
+    public func close() {
+        queue.withLock { $0.isStopping = true }
+        wakeup.signal()
+        thread.withLock { $0.take() }?.join()
+    }
+
+    private func write(_ level: Level, _ message: StaticString, _ fields: KeyValuePairs<StaticString, Value>) {
+        guard level >= self.level else { return }
+        var line = LogLine(time: clock.now(), level: level.name, message: message.description)
+        for (key, value) in fields { line.append(key.description, value) }
+        let bytes = line.finish()
+        if let sink {
+            sink(bytes)
+            return
+        }
+        let isFirst = queue.withLock { queue in
+            guard queue.lines.count < Self.linesMax else {
+                queue.droppedCount += 1
+                return false
+            }
+            queue.lines.append(bytes)
+            return queue.lines.count == 1
+        }
+        if isFirst { wakeup.signal() }
+    }
+
+    private func startWriter() {
+        thread.withLock { $0 = OSThread(name: "log") { [self] in drainUntilClosed() } }
+    }
+
+    private func drainUntilClosed() {
+        while true {
+            wakeup.wait()
+            let (lines, droppedCount, isStopping) = queue.withLock { queue in
+                defer {
+                    queue.lines = []
+                    queue.droppedCount = 0
+                }
+                return (queue.lines, queue.droppedCount, queue.isStopping)
+            }
+            for line in lines { Self.writeAll(line) }
+            if droppedCount > 0 {
+                var line = LogLine(time: clock.now(), level: "warning", message: "log lines dropped")
+                line.append("count", .integer(Int64(droppedCount)))
+                Self.writeAll(line.finish())
+            }
+            if isStopping { return }
+        }
+    }
+
+    private static func writeAll(_ line: [UInt8]) {
+        var offset = 0
+        while offset < line.count {
+            let written = line.withUnsafeBytes {
+                Glibc.write(STDERR_FILENO, $0.baseAddress! + offset, line.count - offset)
+            }
+            if written < 0 && errno == EINTR { continue }
+            if written <= 0 { return }
+            offset += written
+        }
+    }
+}
+
+/// Builds one line: `{"time_micros":…,"level":…,"message":…,…}` with everything outside printable ASCII escaped, values
+/// cut at 512 UTF-16 units and never within a character.
+private struct LogLine {
+    private var bytes: [UInt8] = []
+
+    init(time: Timestamp, level: String, message: String) {
+        bytes.append(UInt8(ascii: "{"))
+        append("time_micros", .integer(time.microseconds))
+        append("level", .text(level))
+        append("message", .text(message))
+    }
+
+    mutating func append(_ key: String, _ value: Log.Value) {
+        if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+        appendQuoted(key)
+        bytes.append(UInt8(ascii: ":"))
+        switch value {
+        case .text(let text): appendQuoted(text)
+        case .integer(let number): bytes.append(contentsOf: "\(number)".utf8)
+        }
+    }
+
+    mutating func finish() -> [UInt8] {
+        bytes.append(contentsOf: "}\n".utf8)
+        return bytes
+    }
+
+    private mutating func appendQuoted(_ text: String) {
+        bytes.append(UInt8(ascii: "\""))
+        var units = text.utf16.prefix(512)
+        if let last = units.last, UTF16.isLeadSurrogate(last) { units = units.dropLast() }
+        for unit in units {
+            switch unit {
+            case 0x22: bytes.append(contentsOf: #"\""#.utf8)
+            case 0x5C: bytes.append(contentsOf: #"\\"#.utf8)
+            case 0x20...0x7E: bytes.append(UInt8(unit))
+            default:
+                let hex = String(unit, radix: 16)
+                bytes.append(contentsOf: (#"\u"# + String(repeating: "0", count: 4 - hex.count) + hex).utf8)
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+}

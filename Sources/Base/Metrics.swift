@@ -1,0 +1,62 @@
+import Synchronization
+
+/// A number that only grows. Relaxed: it counts, it does not order anything.
+public final class Counter: Sendable {
+    private let storage = Atomic<UInt64>(0)
+
+    public init() {}
+
+    public func add(_ amount: UInt64 = 1) { storage.add(amount, ordering: .relaxed) }
+    public var value: UInt64 { storage.load(ordering: .relaxed) }
+}
+
+/// A number that goes up and down.
+public final class Gauge: Sendable {
+    private let storage = Atomic<Int64>(0)
+
+    public init() {}
+
+    public func add(_ amount: Int64) { storage.add(amount, ordering: .relaxed) }
+    public func set(_ value: Int64) { storage.store(value, ordering: .relaxed) }
+    public var value: Int64 { storage.load(ordering: .relaxed) }
+}
+
+/// Durations in the buckets of gRPC's proposal A66, from 10 µs on: OpenTelemetry's own begin at 5 ms, which is above
+/// most of our calls.
+public final class DurationHistogram: Sendable {
+    public static let boundsMicroseconds: [Int64] = [
+        10, 50, 100, 300, 600, 800, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 8_000, 10_000, 13_000, 16_000, 20_000,
+        25_000,
+        30_000, 40_000, 50_000, 65_000, 80_000, 100_000, 130_000, 160_000, 200_000, 250_000, 300_000, 400_000, 500_000,
+        650_000, 800_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000, 100_000_000,
+    ]
+
+    private let buckets: [Counter]
+    private let sumNanoseconds = Counter()
+
+    public init() {
+        self.buckets = (0...Self.boundsMicroseconds.count).map { _ in Counter() }
+    }
+
+    public func record(nanoseconds: Int64) {
+        let microseconds = max(0, nanoseconds) / 1_000
+        var low = 0
+        var high = Self.boundsMicroseconds.count
+        while low < high {
+            let middle = (low + high) / 2
+            if microseconds <= Self.boundsMicroseconds[middle] { high = middle } else { low = middle + 1 }
+        }
+        buckets[low].add()
+        sumNanoseconds.add(UInt64(max(0, nanoseconds)))
+    }
+
+    /// Cumulative counts per bound, the last one being all (`+Inf`), and the sum in seconds.
+    public var snapshot: (cumulativeCounts: [UInt64], sumSeconds: Double) {
+        var total: UInt64 = 0
+        let counts = buckets.map { bucket in
+            total += bucket.value
+            return total
+        }
+        return (counts, Double(sumNanoseconds.value) / 1e9)
+    }
+}

@@ -1,0 +1,68 @@
+import Synchronization
+
+/// The one bridge from C callbacks and worker threads to `await`: completed once, waited for once.
+///
+/// `complete` may come before or after `value()`; a second completion is ignored (a cancelled waiter and a late
+/// answer meet here). The waiter resumes on its own actor's executor, outside the lock.
+public final class Promise<Value: Sendable>: Sendable {
+    private enum State {
+        /// Nobody waits, nothing is known. Next: `waiting`, `completed`.
+        case initial
+        /// Next: `taken`.
+        case waiting(CheckedContinuation<Value, any Error>)
+        /// Next: `taken`.
+        case completed(Result<Value, any Error>)
+        case taken
+    }
+
+    private let state = Mutex(State.initial)
+
+    public init() {}
+
+    public func complete(with result: Result<Value, any Error>) {
+        let continuation: CheckedContinuation<Value, any Error>? = state.withLock { state in
+            switch state {
+            case .initial:
+                state = .completed(result)
+                return nil
+            case .waiting(let continuation):
+                state = .taken
+                return continuation
+            case .completed, .taken:
+                return nil
+            }
+        }
+        continuation?.resume(with: result)
+    }
+
+    public func succeed(_ value: Value) { complete(with: .success(value)) }
+    public func fail(_ error: any Error) { complete(with: .failure(error)) }
+
+    /// Waits for the result. A second wait is our own mistake and traps.
+    public func value() async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            let result: Result<Value, any Error>? = state.withLock { state in
+                switch state {
+                case .initial:
+                    state = .waiting(continuation)
+                    return nil
+                case .completed(let result):
+                    state = .taken
+                    return result
+                case .waiting, .taken:
+                    preconditionFailure("a Promise was waited for twice")
+                }
+            }
+            if let result { continuation.resume(with: result) }
+        }
+    }
+
+    /// As `value()`, but a cancelled task stops waiting with `CancellationError`; the work itself goes on.
+    public func cancellableValue() async throws -> Value {
+        try await withTaskCancellationHandler {
+            try await value()
+        } onCancel: {
+            fail(CancellationError())
+        }
+    }
+}

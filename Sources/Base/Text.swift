@@ -1,0 +1,91 @@
+/// Text from outside: well-formed UTF-8 without NUL, compared byte by byte.
+///
+/// `String ==` is canonical equivalence, so two different byte sequences can be "equal"; identity in Postern is
+/// bytes. `Text` is what the wire, the store and every key use; `string` is for people (log, CLI).
+public struct Text: Sendable, Hashable, Comparable {
+    public let bytes: [UInt8]
+
+    public static let empty = Text(unchecked: [])
+
+    /// Copies `raw`, or returns nil when it holds a NUL or is not well-formed UTF-8 (RFC 3629: no surrogates, no
+    /// over-long forms).
+    public init?(validating raw: UnsafeRawBufferPointer) {
+        guard UTF8Validation.isText(raw) else { return nil }
+        self.bytes = [UInt8](raw)
+    }
+
+    /// The same rules over an array.
+    public init?(validating bytes: [UInt8]) {
+        guard bytes.withUnsafeBytes({ UTF8Validation.isText($0) }) else { return nil }
+        self.bytes = bytes
+    }
+
+    /// A `String` is UTF-8 already; a NUL in it is our own mistake and traps.
+    public init(_ string: String) {
+        self.bytes = [UInt8](string.utf8)
+        precondition(!bytes.contains(0), "NUL in a Text")
+    }
+
+    /// For bytes this process made itself and knows to be UTF-8 without NUL.
+    public init(unchecked bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    public var isEmpty: Bool { bytes.isEmpty }
+    public var byteCount: Int { bytes.count }
+
+    /// For people: log lines, CLI output, JSON. Never for comparing.
+    public var string: String { String(decoding: bytes, as: UTF8.self) }
+
+    public static func < (left: Text, right: Text) -> Bool {
+        left.bytes.lexicographicallyPrecedes(right.bytes)
+    }
+}
+
+extension Text: ExpressibleByStringLiteral, CustomStringConvertible {
+    public init(stringLiteral value: StaticString) {
+        self.init(unchecked: value.withUTF8Buffer { [UInt8]($0) })
+    }
+
+    public var description: String { string }
+}
+
+/// Well-formedness of UTF-8 (Unicode 15, table 3-7), plus our own rule: no NUL.
+public enum UTF8Validation {
+    public static func isText(_ raw: UnsafeRawBufferPointer) -> Bool {
+        var index = 0
+        let count = raw.count
+        while index < count {
+            // Eight ASCII bytes at a time: none above 0x7F, none zero.
+            if index + 8 <= count {
+                let word = raw.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                let zeroes = (word &- 0x0101_0101_0101_0101) & ~word
+                if (word | zeroes) & 0x8080_8080_8080_8080 == 0 {
+                    index += 8
+                    continue
+                }
+            }
+            guard let width = scalarWidth(raw, at: index) else { return false }
+            index += width
+        }
+        return true
+    }
+
+    private static func scalarWidth(_ raw: UnsafeRawBufferPointer, at index: Int) -> Int? {
+        let lead = raw[index]
+        func continuation(_ offset: Int, _ range: ClosedRange<UInt8> = 0x80...0xBF) -> Bool {
+            index + offset < raw.count && range.contains(raw[index + offset])
+        }
+        switch lead {
+        case 0x01...0x7F: return 1
+        case 0xC2...0xDF: return continuation(1) ? 2 : nil
+        case 0xE0: return continuation(1, 0xA0...0xBF) && continuation(2) ? 3 : nil
+        case 0xED: return continuation(1, 0x80...0x9F) && continuation(2) ? 3 : nil
+        case 0xE1...0xEF: return continuation(1) && continuation(2) ? 3 : nil
+        case 0xF0: return continuation(1, 0x90...0xBF) && continuation(2) && continuation(3) ? 4 : nil
+        case 0xF1...0xF3: return continuation(1) && continuation(2) && continuation(3) ? 4 : nil
+        case 0xF4: return continuation(1, 0x80...0x8F) && continuation(2) && continuation(3) ? 4 : nil
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,9 @@
+// First: event-config.h defines _GNU_SOURCE, which would give fd_set another member name than Swift's Glibc has.
+#include <sys/types.h>
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+#include <sys/eventfd.h>

@@ -1,0 +1,12 @@
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <openssl/err.h>
+#include <openssl/ec.h>
+#include <openssl/rsa.h>
+#include <openssl/ecdsa.h>
+#include <openssl/core_names.h>
+#include <openssl/param_build.h>
+#include <openssl/kdf.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <openssl/crypto.h>

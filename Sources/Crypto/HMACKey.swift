@@ -1,0 +1,57 @@
+public import Base
+
+/// A key of HMAC-SHA256 (RFC 2104), ready for use by any number of threads.
+///
+/// Computed as two plain digests over the padded key, in the thread's digest context. OpenSSL's EVP_MAC wants a context
+/// per key and thread to be as fast (two digests: 0.24 µs; a duplicated EVP_MAC_CTX: 0.65 µs).
+public struct HMACKey: Sendable {
+    public static let tagByteCount = Digest.byteCount
+
+    /// The key xor ipad, then the key xor opad: 64 bytes each.
+    private let pads: Secret
+
+    /// Any length; 32 random bytes are the right one.
+    public init(_ key: Secret) {
+        self.pads = withWipedScratch(byteCount: 128) { scratch in
+            scratch.initializeMemory(as: UInt8.self, repeating: 0)
+            key.withBytes { bytes in
+                if bytes.count > 64 { Digest.sha256(bytes, into: scratch) } else { scratch.copyMemory(from: bytes) }
+            }
+            for index in 0..<64 {
+                scratch[64 + index] = scratch[index] ^ 0x5C
+                scratch[index] ^= 0x36
+            }
+            return Secret(copying: UnsafeRawBufferPointer(scratch))
+        }
+    }
+
+    /// Writes the 32-byte tag into `output`, which must not overlap `message`.
+    public func writeTag(of message: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) {
+        pads.withBytes { pads in
+            Digest.sha256(UnsafeRawBufferPointer(rebasing: pads[..<64]), message, into: output)
+            let inner = UnsafeRawBufferPointer(rebasing: output[..<Digest.byteCount])
+            Digest.sha256(UnsafeRawBufferPointer(rebasing: pads[64...]), inner, into: output)
+        }
+    }
+
+    public func tag(of message: UnsafeRawBufferPointer) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: Self.tagByteCount) { output, initializedCount in
+            writeTag(of: message, into: UnsafeMutableRawBufferPointer(output))
+            initializedCount = Self.tagByteCount
+        }
+    }
+
+    public func tag(of message: [UInt8]) -> [UInt8] { message.withUnsafeBytes { tag(of: $0) } }
+
+    /// Compares in constant time; false for any other length than 32.
+    public func isValid(tag: UnsafeRawBufferPointer, of message: UnsafeRawBufferPointer) -> Bool {
+        withUnsafeTemporaryAllocation(byteCount: Self.tagByteCount, alignment: 8) { expected in
+            writeTag(of: message, into: expected)
+            return constantTimeEqual(tag, UnsafeRawBufferPointer(expected))
+        }
+    }
+
+    public func isValid(tag: [UInt8], of message: [UInt8]) -> Bool {
+        tag.withUnsafeBytes { tag in message.withUnsafeBytes { isValid(tag: tag, of: $0) } }
+    }
+}

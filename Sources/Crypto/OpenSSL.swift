@@ -1,0 +1,79 @@
+// What Postern keeps of OpenSSL: algorithms fetched once per process, one digest context per thread.
+// Fetching per call costs more than hashing does, and takes library-wide locks (openssl/openssl#17064, #20286).
+
+import COpenSSL
+import Glibc
+
+enum OpenSSL {
+    /// Before the first call of OpenSSL: no clean-up in atexit(3), which would pull its state from under threads that
+    /// still run (OPENSSL_init_crypto(3), OPENSSL_INIT_NO_ATEXIT).
+    static let start: Void = {
+        guard OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1 else { fail("OPENSSL_init_crypto") }
+    }()
+
+    // Shared by all threads: a fetched algorithm is never changed, only counted, and the count is atomic
+    // (openssl-threads(7): "Objects are thread-safe as long as the API's being invoked don't modify the object").
+    nonisolated(unsafe) static let sha256: OpaquePointer = {
+        start
+        guard let digest = EVP_MD_fetch(nil, "SHA2-256", nil) else { fail("EVP_MD_fetch") }
+        return digest
+    }()
+
+    // As above.
+    nonisolated(unsafe) static let aes256GCM = fetchCipher("AES-256-GCM")
+
+    // As above.
+    nonisolated(unsafe) static let aes256CTR = fetchCipher("AES-256-CTR")
+
+    /// This thread's EVP_MD_CTX, made on first use and freed when the thread ends. Use it from start to end without
+    /// calling anything else that takes it.
+    static var threadDigestContext: OpaquePointer {
+        if let context = pthread_getspecific(threadKey) { return OpaquePointer(context) }
+        guard let context = EVP_MD_CTX_new() else { fail("EVP_MD_CTX_new") }
+        pthread_setspecific(threadKey, UnsafeRawPointer(context))
+        return context
+    }
+
+    /// For what can only be our own mistake or the end of memory: ends the process with OpenSSL's reason.
+    static func fail(_ call: StaticString) -> Never {
+        let code = ERR_peek_error()
+        let reason = ERR_reason_error_string(code).map { String(cString: $0) } ?? "error \(code)"
+        preconditionFailure("\(call): \(reason)")
+    }
+
+    private static let threadKey: pthread_key_t = {
+        var key = pthread_key_t()
+        let code = pthread_key_create(&key) { context in
+            if let context { EVP_MD_CTX_free(OpaquePointer(context)) }
+        }
+        precondition(code == 0, "pthread_key_create failed with \(code)")
+        return key
+    }()
+
+    private static func fetchCipher(_ name: String) -> OpaquePointer {
+        start
+        guard let cipher = EVP_CIPHER_fetch(nil, name, nil) else { fail("EVP_CIPHER_fetch") }
+        return cipher
+    }
+}
+
+/// Room for key material: wiped when `body` returns or throws. At most a few hundred bytes: it is on the stack.
+func withWipedScratch<Result, Failure: Error>(
+    byteCount: Int, _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Result
+) throws(Failure) -> Result {
+    let outcome: Swift.Result<Result, Failure> = withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 16) {
+        scratch in
+        defer { if let start = scratch.baseAddress { explicit_bzero(start, scratch.count) } }
+        do throws(Failure) { return .success(try body(scratch)) } catch { return .failure(error) }
+    }
+    return try outcome.get()
+}
+
+extension UnsafeRawBufferPointer {
+    /// OpenSSL and libsodium take a pointer and a count; an empty buffer may have no address.
+    var octets: UnsafePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
+}
+
+extension UnsafeMutableRawBufferPointer {
+    var octets: UnsafeMutablePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
+}

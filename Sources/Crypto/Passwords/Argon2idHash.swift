@@ -1,0 +1,111 @@
+import Base
+import CSodium
+import Glibc
+
+/// argon2id, version 19 (RFC 9106): Postern's own format, and hashes imported from elsewhere.
+struct Argon2idHash: Sendable {
+    static let memoryRange = 8...262_144
+    static let passesRange = 1...10
+    static let lanesRange = 1...4
+    static let saltByteCount = 16
+    static let tagByteCount = 32
+
+    let memoryKiB: Int
+    let passes: Int
+    let lanes: Int
+    let salt: [UInt8]
+    let tag: [UInt8]
+
+    init(profile: PasswordHashProfile, salt: [UInt8], tag: [UInt8]) {
+        self.memoryKiB = profile.memoryKiB
+        self.passes = profile.passes
+        self.lanes = 1
+        self.salt = salt
+        self.tag = tag
+    }
+
+    /// `$argon2id$v=19$m=19456,t=2,p=1$salt$tag`, with salts of 8 to 64 and tags of 16 to 64 bytes.
+    init(_ string: PHCString) throws(CryptoError) {
+        guard string.fields.count == 5,
+            let version = PHCString.parameters(string.fields[1], named: ["v"]),
+            let costs = PHCString.parameters(string.fields[2], named: ["m", "t", "p"]),
+            let salt = PHCString.decode(string.fields[3]), let tag = PHCString.decode(string.fields[4])
+        else { throw .malformed }
+        guard version == [19] else { throw .unsupported }
+        guard Self.memoryRange.contains(costs[0]), Self.passesRange.contains(costs[1]),
+            Self.lanesRange.contains(costs[2]), costs[0] >= 8 * costs[2],
+            (8...64).contains(salt.count), (16...64).contains(tag.count)
+        else { throw .outOfRange }
+        self.memoryKiB = costs[0]
+        self.passes = costs[1]
+        self.lanes = costs[2]
+        self.salt = salt
+        self.tag = tag
+    }
+
+    var stored: String {
+        "$argon2id$v=19$m=\(memoryKiB),t=\(passes),p=\(lanes)$\(PHCString.encode(salt))$\(PHCString.encode(tag))"
+    }
+
+    func isMade(by profile: PasswordHashProfile) -> Bool {
+        memoryKiB == profile.memoryKiB && passes == profile.passes && lanes == 1
+            && salt.count == Self.saltByteCount && tag.count == Self.tagByteCount
+    }
+
+    /// Throws `outOfMemory`. The caller's thread works for as long as the cost says.
+    static func tag(
+        of password: Secret, profile: PasswordHashProfile, salt: [UInt8], byteCount: Int = tagByteCount
+    ) throws(CryptoError) -> [UInt8] {
+        precondition(salt.count == saltByteCount, "a salt of \(salt.count) bytes")
+        Sodium.start
+        var tag = [UInt8](repeating: 0, count: byteCount)
+        let code = password.withCharacters { characters, count in
+            crypto_pwhash(
+                &tag, UInt64(byteCount), characters, UInt64(count), salt, UInt64(profile.passes),
+                profile.memoryKiB * 1024, crypto_pwhash_ALG_ARGON2ID13)
+        }
+        // All parameters were checked, so that only the allocation is left to fail.
+        guard code == 0 else { throw .outOfMemory }
+        return tag
+    }
+
+    func verify(_ password: Secret) throws(CryptoError) -> Bool {
+        guard lanes == 1, salt.count == Self.saltByteCount else { return verifyForeignShape(password) }
+        let profile = try PasswordHashProfile(memoryKiB: memoryKiB, passes: passes)
+        let computed = try Self.tag(of: password, profile: profile, salt: salt, byteCount: tag.count)
+        return constantTimeEqual(computed, tag)
+    }
+
+    /// libsodium takes several lanes and other salts in its string form only, and does not tell "no memory" from
+    /// "wrong" there (1.0.18): an imported hash may be refused for want of memory, until it is replaced at sign-in.
+    private func verifyForeignShape(_ password: Secret) -> Bool {
+        Sodium.start
+        // The parameter is declared as 128 characters; it is read up to its NUL.
+        let characters = stored.utf8CString + repeatElement(0, count: Int(crypto_pwhash_STRBYTES))
+        return characters.withUnsafeBufferPointer { string in
+            password.withCharacters { characters, count in
+                crypto_pwhash_str_verify(string.baseAddress!, characters, UInt64(count)) == 0
+            }
+        }
+    }
+}
+
+enum Sodium {
+    /// Picks the fastest code for this processor; the others work without, slower.
+    static let start: Void = {
+        precondition(sodium_init() >= 0, "sodium_init failed")
+    }()
+}
+
+extension Secret {
+    /// The bytes as C's `char`, not NUL-terminated; the pointer is never null.
+    func withCharacters<Result>(_ body: (UnsafePointer<CChar>, Int) -> Result) -> Result {
+        withBytes { bytes in
+            guard let start = bytes.baseAddress, bytes.count > 0 else {
+                var nothing: CChar = 0
+                return body(&nothing, 0)
+            }
+            return body(start.assumingMemoryBound(to: CChar.self), bytes.count)
+        }
+    }
+}

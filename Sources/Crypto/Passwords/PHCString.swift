@@ -1,0 +1,50 @@
+import Base
+
+/// The fields of a `$id$parameters$…` string (PHC string format): what the stored forms have in common.
+struct PHCString {
+    let fields: [ArraySlice<UInt8>]
+
+    /// Nil when it does not begin with `$`, is longer than 1024 bytes or has more than 8 fields.
+    init?(_ text: Text) {
+        guard text.bytes.first == UInt8(ascii: "$"), text.byteCount <= 1024 else { return nil }
+        fields = text.bytes.dropFirst().split(
+            separator: UInt8(ascii: "$"), maxSplits: 8, omittingEmptySubsequences: false)
+        guard fields.count <= 8 else { return nil }
+    }
+
+    var id: String { String(decoding: fields[0], as: UTF8.self) }
+
+    /// The values of `a=1,b=2` when it has exactly these names in this order; nil otherwise.
+    static func parameters(_ field: ArraySlice<UInt8>, named names: [String]) -> [Int]? {
+        let parts = field.split(separator: UInt8(ascii: ","), maxSplits: names.count, omittingEmptySubsequences: false)
+        guard parts.count == names.count else { return nil }
+        var values: [Int] = []
+        for (part, name) in zip(parts, names) {
+            let prefix = [UInt8]("\(name)=".utf8)
+            guard part.starts(with: prefix), let value = decimal(part.dropFirst(prefix.count)) else { return nil }
+            values.append(value)
+        }
+        return values
+    }
+
+    /// Digits without sign and leading zero, at most nine of them.
+    static func decimal(_ digits: ArraySlice<UInt8>) -> Int? {
+        guard (1...9).contains(digits.count), digits.count == 1 || digits.first != UInt8(ascii: "0") else { return nil }
+        var value = 0
+        for digit in digits {
+            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit) else { return nil }
+            value = value * 10 + Int(digit - UInt8(ascii: "0"))
+        }
+        return value
+    }
+
+    /// PHC's base64: the standard alphabet without padding. As strict as `Base64`.
+    static func decode(_ field: ArraySlice<UInt8>) -> [UInt8]? {
+        guard !field.contains(UInt8(ascii: "=")) else { return nil }
+        return Base64.standard.decode(field + repeatElement(UInt8(ascii: "="), count: (4 - field.count % 4) % 4))
+    }
+
+    static func encode(_ bytes: [UInt8]) -> String {
+        String(decoding: Base64.standard.encode(bytes).prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self)
+    }
+}

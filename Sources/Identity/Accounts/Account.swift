@@ -1,0 +1,56 @@
+public import Base
+public import Messages
+
+/// A user with what only the server may see: the value every account rule works on.
+public struct Account: Sendable, Equatable {
+    public var user: User
+    /// As `PasswordCredential` writes it; empty = no password.
+    public var passwordHash: Text
+    public var passwordUpdatedAt: Timestamp
+
+    public init(user: User, passwordHash: Text = .empty, passwordUpdatedAt: Timestamp = .zero) {
+        self.user = user
+        self.passwordHash = passwordHash
+        self.passwordUpdatedAt = passwordUpdatedAt
+    }
+
+    public init(_ record: StoredUser) throws(DecodeError) {
+        self.user = try User(decoding: record.user)
+        self.passwordHash = record.passwordHash
+        self.passwordUpdatedAt = Timestamp(microseconds: record.passwordUpdatedAtMicros)
+    }
+
+    public var record: StoredUser {
+        StoredUser(
+            user: user.encoded(), passwordHash: passwordHash, passwordUpdatedAtMicros: passwordUpdatedAt.microseconds)
+    }
+
+    /// The public user inside a stored record's bytes.
+    public static func encodedUser(in record: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        firstField(1, in: record) ?? UnsafeRawBufferPointer(start: nil, count: 0)
+    }
+
+    public var hasPassword: Bool { !passwordHash.isEmpty }
+
+    /// The "password" and "phone" entries follow from the account; they are never set by hand.
+    ///
+    /// "password" is there while there are an email and a password, "phone" while there is a phone number.
+    public mutating func deriveProviders() {
+        user.providers.removeAll { $0.providerID == "password" || $0.providerID == "phone" }
+        if !user.email.isEmpty && hasPassword {
+            user.providers.append(
+                ProviderInfo(
+                    providerID: "password", rawID: user.email, email: user.email, displayName: user.displayName,
+                    photoURL: user.photoURL))
+        }
+        if !user.phoneNumber.isEmpty {
+            user.providers.append(
+                ProviderInfo(providerID: "phone", rawID: user.phoneNumber, phoneNumber: user.phoneNumber))
+        }
+    }
+
+    /// Refuses every ID token signed until now. Never goes back, even if the clock did.
+    public mutating func revokeTokens(now: Timestamp) {
+        user.tokensValidAfterMicros = max(now.microseconds, user.tokensValidAfterMicros &+ 1)
+    }
+}

@@ -1,0 +1,125 @@
+import Base
+import Crypto
+import Messages
+import Store
+
+// The one way accounts get into the store, change and leave it: record, unique indexes, counts and event together.
+// Each checks everything before its first put, so that a refused write has changed nothing.
+
+extension ReadTransaction {
+    /// The settings of a tenant that exists and is not deleted.
+    func liveTenant(_ tenantID: Text) throws -> StoredTenant {
+        guard let record = try get(Tables.tenants, TenantPrefix(tenantID)), !record.deleted else {
+            throw Failure.tenantNotFound(tenantID)
+        }
+        return record
+    }
+}
+
+extension WriteTransaction {
+    /// Adds an account. DUPLICATE_LOCAL_ID, EMAIL_EXISTS, PHONE_NUMBER_EXISTS, CREDENTIAL_ALREADY_IN_USE.
+    func insert(_ account: Account, origin: Origin, kind: EventKind = .userCreated, now: Timestamp) throws {
+        let key = UserKey(account.user.tenantID, account.user.uid)
+        try checkInsertable(account)
+        try put(Tables.users, key, account.record)
+        try putIndexes(of: account, key: key)
+        try countPasswordHash(account.passwordHash, tenantID: key.tenant, by: 1)
+        try appendEvent(kind, tenantID: key.tenant, uid: key.uid, origin: origin, now: now)
+    }
+
+    /// Replaces an account by a changed one, moving its indexes along.
+    func replace(
+        _ old: Account, by new: Account, origin: Origin, kind: EventKind, detail: Text = .empty, now: Timestamp
+    ) throws {
+        let key = UserKey(old.user.tenantID, old.user.uid)
+        try checkUnique(new, key: key)
+        try deleteIndexes(of: old, key: key)
+        try put(Tables.users, key, new.record)
+        try putIndexes(of: new, key: key)
+        if old.passwordHash != new.passwordHash {
+            try countPasswordHash(old.passwordHash, tenantID: key.tenant, by: -1)
+            try countPasswordHash(new.passwordHash, tenantID: key.tenant, by: 1)
+        }
+        try appendEvent(kind, tenantID: key.tenant, uid: key.uid, origin: origin, detail: detail, now: now)
+    }
+
+    /// Removes an account with its sessions.
+    func remove(_ account: Account, origin: Origin, now: Timestamp) throws {
+        let key = UserKey(account.user.tenantID, account.user.uid)
+        try deleteIndexes(of: account, key: key)
+        try delete(Tables.users, key)
+        try countPasswordHash(account.passwordHash, tenantID: key.tenant, by: -1)
+        for sessionID in try reading.sessionIDs(of: key) { try removeSession(sessionID, of: key) }
+        try appendEvent(.userDeleted, tenantID: key.tenant, uid: key.uid, origin: origin, now: now)
+    }
+
+    /// What `insert` checks before it changes anything.
+    func checkInsertable(_ account: Account) throws {
+        let key = UserKey(account.user.tenantID, account.user.uid)
+        _ = try reading.liveTenant(key.tenant)
+        if try exists(Tables.users, key) { throw Failure.duplicateUID }
+        try checkUnique(account, key: key)
+    }
+
+    func checkUnique(_ account: Account, key: UserKey) throws {
+        let uid = key.uid.bytes
+        if let email = Email(account.user.email),
+            let owner = try get(Tables.userByEmail, TenantTextKey(key.tenant, email.canonical)), owner != uid
+        {
+            throw Failure.emailExists
+        }
+        let phoneNumber = account.user.phoneNumber
+        if !phoneNumber.isEmpty,
+            let owner = try get(Tables.userByPhone, TenantTextKey(key.tenant, phoneNumber)), owner != uid
+        {
+            throw Failure.phoneNumberExists
+        }
+        for provider in account.user.providers where provider.isFederated {
+            if let owner = try get(Tables.userByProvider, provider.indexKey(key.tenant)), owner != uid {
+                throw Failure.federatedIDExists
+            }
+        }
+    }
+
+    private func putIndexes(of account: Account, key: UserKey) throws {
+        let uid = key.uid.bytes
+        if let email = Email(account.user.email) {
+            try put(Tables.userByEmail, TenantTextKey(key.tenant, email.canonical), uid)
+        }
+        if !account.user.phoneNumber.isEmpty {
+            try put(Tables.userByPhone, TenantTextKey(key.tenant, account.user.phoneNumber), uid)
+        }
+        for provider in account.user.providers where provider.isFederated {
+            try put(Tables.userByProvider, provider.indexKey(key.tenant), uid)
+        }
+    }
+
+    private func deleteIndexes(of account: Account, key: UserKey) throws {
+        if let email = Email(account.user.email) {
+            try delete(Tables.userByEmail, TenantTextKey(key.tenant, email.canonical))
+        }
+        if !account.user.phoneNumber.isEmpty {
+            try delete(Tables.userByPhone, TenantTextKey(key.tenant, account.user.phoneNumber))
+        }
+        for provider in account.user.providers where provider.isFederated {
+            try delete(Tables.userByProvider, provider.indexKey(key.tenant))
+        }
+    }
+
+    /// Unknown users are made to take as long as known ones: for that the tenant's mix of hash kinds is kept.
+    private func countPasswordHash(_ hash: Text, tenantID: Text, by change: Int64) throws {
+        guard !hash.isEmpty, let credential = try? PasswordCredential(stored: hash) else { return }
+        let key = TenantTextKey(tenantID, Text(credential.kind.rawValue))
+        let count = try get(Tables.passwordHashKinds, key)?.count ?? 0
+        try put(Tables.passwordHashKinds, key, StoredCount(count: max(0, count + change)))
+    }
+}
+
+extension ProviderInfo {
+    /// "password" and "phone" are found by email and phone number.
+    var isFederated: Bool { providerID != "password" && providerID != "phone" }
+
+    func indexKey(_ tenantID: Text) -> TenantHashKey {
+        TenantHashKey(tenantID, Digest.sha256(providerID.bytes + [0] + rawID.bytes))
+    }
+}

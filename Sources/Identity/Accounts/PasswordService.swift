@@ -1,0 +1,142 @@
+public import Base
+public import Crypto
+import Messages
+public import Reactor
+public import Store
+
+/// Hashes and checks passwords on the password pool, never on an event loop.
+///
+/// Unknown users cost as much as known ones: a decoy of the tenant's usual kinds is checked for them.
+public final class PasswordService: Sendable {
+    private let pool: WorkerPool
+    private let store: Store
+    private let sealing: SealingKey
+    private let random: RandomSource
+    private let profile: PasswordHashProfile
+
+    public init(
+        pool: WorkerPool, store: Store, sealing: SealingKey, random: RandomSource, profile: PasswordHashProfile
+    ) {
+        self.pool = pool
+        self.store = store
+        self.sealing = sealing
+        self.random = random
+        self.profile = profile
+    }
+
+    /// The stored form of a new password's hash.
+    public func hash(_ password: Secret, settings: TenantSettings, deadline: Instant) async throws -> Text {
+        let profile = profile(for: settings)
+        let random = random
+        return try await pool.run(tenant: settings.tenantID, deadline: deadline) {
+            try PasswordCredential.hash(PasswordBytes.canonical(password), profile: profile, random: random).stored
+        }
+    }
+
+    /// What checking a password found.
+    public enum Outcome: Sendable, Equatable {
+        case wrong
+        case right
+        /// Right, and here is a hash by today's profile to replace the old one.
+        case rightRehashed(Text)
+    }
+
+    public func verify(
+        _ password: Secret, stored: Text, settings: TenantSettings, deadline: Instant
+    ) async throws -> Outcome {
+        guard let credential = try? PasswordCredential(stored: stored) else {
+            throw Failure(.internal, "CORRUPT_PASSWORD_HASH", "The stored password hash cannot be read.")
+        }
+        let signerKey = try credential.signerKeyID.map { try self.signerKey($0, tenantID: settings.tenantID) }
+        let profile = profile(for: settings)
+        let random = random
+        return try await pool.run(tenant: settings.tenantID, deadline: deadline) {
+            for candidate in PasswordBytes.candidates(password, for: credential.kind)
+            where try credential.verify(candidate, signerKeys: { _ in signerKey }) {
+                guard credential.needsRehash(under: profile) else { return .right }
+                let canonical = PasswordBytes.canonical(password)
+                return .rightRehashed(try PasswordCredential.hash(canonical, profile: profile, random: random).stored)
+            }
+            return .wrong
+        }
+    }
+
+    /// Takes as long as checking a real password of this tenant, and finds nothing.
+    public func verifyDecoy(
+        _ password: Secret, email: Email, settings: TenantSettings, deadline: Instant
+    ) async throws {
+        let kinds = try store.read { try $0.passwordHashKinds(tenantID: settings.tenantID) }
+        let choice = HMACKey(settings.secret).tag(of: email.canonical.bytes).prefix(8)
+            .reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        let credential = Self.decoy(choice, of: kinds, profile: profile(for: settings), random: random)
+        let signerKey = Secret(random.bytes(64))
+        _ = try await pool.run(tenant: settings.tenantID, deadline: deadline) {
+            try credential.verify(PasswordBytes.canonical(password), signerKeys: { _ in signerKey })
+        }
+    }
+
+    /// Seals an import's signer key; returns the id that its hashes name it by.
+    func signerKeyRecord(_ signerKey: Secret) -> (id: Text, record: StoredHashSecret) {
+        let digest = signerKey.withBytes { Digest.sha256($0) }
+        let id = Text(unchecked: Base64.url.encode(digest.prefix(16)))
+        return (id, StoredHashSecret(sealed: sealing.seal(signerKey, context: id.bytes, random: random)))
+    }
+
+    private func signerKey(_ id: Text, tenantID: Text) throws -> Secret {
+        guard let record = try store.read({ try $0.get(Tables.hashSecrets, TenantHashKey(tenantID, id.bytes)) }) else {
+            throw Failure(.internal, "CORRUPT_PASSWORD_HASH", "The signer key of an imported password is missing.")
+        }
+        return try sealing.open(record.sealed, context: id.bytes)
+    }
+
+    private func profile(for settings: TenantSettings) -> PasswordHashProfile {
+        settings.isSynthetic ? .cheap : profile
+    }
+
+    private static func decoy(
+        _ choice: UInt64, of kinds: [(kind: Text, count: Int64)], profile: PasswordHashProfile, random: RandomSource
+    ) -> PasswordCredential {
+        let total = kinds.reduce(UInt64(0)) { $0 + UInt64($1.count) }
+        var rest = total == 0 ? 0 : choice % total
+        for (kind, count) in kinds {
+            if rest >= UInt64(count) {
+                rest -= UInt64(count)
+                continue
+            }
+            return PasswordCredential.decoy(kind: kind, profile: profile, random: random)
+        }
+        return PasswordCredential.decoy(profile: profile, random: random)
+    }
+}
+
+extension PasswordCredential {
+    /// A hash of `kind` that no password fits, with the parameters that are usual for it.
+    fileprivate static func decoy(kind: Text, profile: PasswordHashProfile, random: RandomSource) -> PasswordCredential
+    {
+        switch Kind(rawValue: kind.string) {
+        case .firebaseScrypt:
+            let made = try? PasswordCredential(
+                firebaseScryptHash: random.bytes(64), salt: random.bytes(10), saltSeparator: [7], rounds: 8,
+                memoryCost: 14, signerKeyID: "decoy")
+            return made ?? .decoy(profile: profile, random: random)
+        case .bcrypt:
+            let made = try? PasswordCredential(
+                stored: "$2b$10$vI8aWBnW3fID.ZQ4/zo1G.q1lRps.9cGLcZEiGDMVr5yUP1KUOYTa")
+            return made ?? .decoy(profile: profile, random: random)
+        case .argon2id, nil: return .decoy(profile: profile, random: random)
+        }
+    }
+}
+
+extension ReadTransaction {
+    fileprivate func passwordHashKinds(tenantID: Text) throws -> [(kind: Text, count: Int64)] {
+        var kinds: [(kind: Text, count: Int64)] = []
+        try scan(Tables.passwordHashKinds, prefix: TenantPrefix(tenantID)) { key, value in
+            let kind = Text(unchecked: [UInt8](key.dropFirst(tenantID.byteCount + 1)))
+            let count = try StoredCount(decoding: value).count
+            if count > 0 { kinds.append((kind, count)) }
+            return true
+        }
+        return kinds
+    }
+}

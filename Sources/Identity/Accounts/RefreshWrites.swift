@@ -1,0 +1,42 @@
+import Base
+import Messages
+import Store
+import Tokens
+
+/// What a refresh decided, with the session as it is now and the user for the new ID token.
+struct DecidedRefresh: Sendable {
+    let decision: RefreshDecision
+    let session: StoredSession
+    let user: User
+}
+
+extension WriteTransaction {
+    /// Decides about a presented refresh token and writes the one record that changes.
+    ///
+    /// No event: a refresh changes nothing but the session's own counter. A reuse that ends the session is one.
+    func refresh(
+        _ token: RefreshToken, of key: UserKey, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
+    ) throws -> DecidedRefresh {
+        guard let session = try get(Tables.sessions, SessionKey(token.sessionID)), session.uid == key.uid,
+            session.tenantID == key.tenant
+        else { throw Failure.invalidRefreshToken }
+        guard let account = try reading.account(key) else { throw Failure.userNotFound }
+        if account.user.disabled { throw Failure.userDisabled }
+        let decision = session.refreshing(
+            presentedCounter: token.counter, attemptHash: attemptHash, settings: settings, now: now)
+        switch decision {
+        case .rotated(let changed), .reused(let changed):
+            try put(Tables.sessions, SessionKey(token.sessionID), changed)
+            return DecidedRefresh(decision: decision, session: changed, user: account.user)
+        case .revokedByReuse(let changed):
+            try put(Tables.sessions, SessionKey(token.sessionID), changed)
+            let server = Origin.server
+            try appendEvent(
+                .sessionRevoked, tenantID: key.tenant, uid: key.uid, origin: server, detail: "refresh token reuse",
+                now: now)
+            return DecidedRefresh(decision: decision, session: changed, user: account.user)
+        case .repeatedAfterLoss, .repeatedWithinGrace, .refused:
+            return DecidedRefresh(decision: decision, session: session, user: account.user)
+        }
+    }
+}

@@ -1,0 +1,52 @@
+import Base
+import Messages
+import Store
+
+extension ReadTransaction {
+    /// The ids of a user's sessions.
+    func sessionIDs(of key: UserKey) throws -> [[UInt8]] {
+        var ids: [[UInt8]] = []
+        try scan(Tables.sessionByUser, prefix: UserSessionKey(key.tenant, key.uid)) { key, _ in
+            ids.append([UInt8](key.suffix(16)))
+            return true
+        }
+        return ids
+    }
+}
+
+extension WriteTransaction {
+    /// Starts a session; above `sessionsMax` the one that was used longest ago makes room.
+    func insertSession(
+        _ session: StoredSession, id: [UInt8], sessionsMax: Int, settings: TenantSettings, now: Timestamp
+    ) throws {
+        let key = UserKey(session.tenantID, session.uid)
+        let present = try reading.sessionIDs(of: key)
+        if present.count >= sessionsMax {
+            let oldest = try present.min { try lastUse(of: $0) < lastUse(of: $1) }
+            if let oldest { try removeSession(oldest, of: key) }
+        }
+        try put(Tables.sessions, SessionKey(id), session)
+        try put(Tables.sessionByUser, UserSessionKey(key.tenant, key.uid, id), [])
+        let lifetime = min(settings.sessionIdle, settings.sessionAbsolute)
+        try scheduleExpiry(at: now + lifetime, Tables.sessions, SessionKey(id))
+    }
+
+    /// Ends all of a user's sessions, or all but one, each with its reason; the records stay until they expire, so that
+    /// a refresh can be told why it is refused.
+    func endSessions(of key: UserKey, except kept: [UInt8]? = nil, _ end: SessionEnd, now: Timestamp) throws {
+        for id in try reading.sessionIDs(of: key) where id != kept {
+            guard let session = try get(Tables.sessions, SessionKey(id)), session.end == .unspecified else { continue }
+            try put(Tables.sessions, SessionKey(id), session.ended(end, at: now))
+        }
+    }
+
+    func removeSession(_ id: [UInt8], of key: UserKey) throws {
+        try delete(Tables.sessions, SessionKey(id))
+        try delete(Tables.sessionByUser, UserSessionKey(key.tenant, key.uid, id))
+    }
+
+    private func lastUse(of id: [UInt8]) throws -> Int64 {
+        guard let session = try get(Tables.sessions, SessionKey(id)) else { return 0 }
+        return max(session.lastUsedAtMicros, session.createdAtMicros)
+    }
+}

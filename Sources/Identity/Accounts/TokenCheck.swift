@@ -1,0 +1,70 @@
+public import Base
+import Messages
+public import Store
+public import Tokens
+
+/// An end user who proved itself with an ID token: the token, and the account as it is now.
+public struct VerifiedUser: Sendable {
+    public let token: VerifiedToken
+    public let account: Account
+    public let settings: TenantSettings
+
+    /// Throws CREDENTIAL_TOO_OLD_LOGIN_AGAIN unless the user logged in recently; anonymous users cannot log in again
+    /// and are exempt.
+    public func requireRecentLogin(now: Timestamp) throws(Failure) {
+        guard !account.user.providers.isEmpty else { return }
+        guard now - token.authTime <= settings.recentLogin else { throw .recentLoginRequired }
+    }
+}
+
+/// The one check of ID tokens: genuine, of this tenant, not revoked, its session alive, its user there and enabled.
+public final class TokenCheck: Sendable {
+    private let verifier: TokenVerifier
+    private let clock: Clock
+
+    public init(verifier: TokenVerifier, clock: Clock) {
+        self.verifier = verifier
+        self.clock = clock
+    }
+
+    /// INVALID_ID_TOKEN or TOKEN_EXPIRED: all that the token itself can tell.
+    public func verify(_ idToken: Text) throws(Failure) -> VerifiedToken {
+        do throws(TokenError) {
+            return try verifier.verify(idToken.bytes, now: clock.now())
+        } catch .expired {
+            throw Failure.tokenExpired(cause: "EXPIRED")
+        } catch {
+            throw Failure.invalidIDToken
+        }
+    }
+
+    /// Checks a genuine token against the store. In order: TENANT_ID_MISMATCH, USER_NOT_FOUND, TOKEN_EXPIRED (the
+    /// session is over, or an older generation), USER_DISABLED.
+    public func checkAlive(
+        _ token: VerifiedToken, settings: TenantSettings, in transaction: borrowing ReadTransaction
+    ) throws {
+        guard token.tenantID == settings.tenantID else { throw Failure.tenantMismatch }
+        guard let user = try transaction.encodedUser(UserKey(token.tenantID, token.uid)),
+            let status = UserStatus(user)
+        else { throw Failure.userNotFound }
+        guard let record = try transaction.borrowedValue(Tables.sessions, SessionKey(token.sessionID)),
+            let session = SessionStatus(record, tenantID: token.tenantID, uid: token.uid), session.belongsToUser
+        else { throw Failure.tokenExpired(cause: "SIGNED_OUT") }
+        if let cause = session.refusedCause(settings: settings, now: clock.now()) {
+            throw Failure.tokenExpired(cause: cause.rawValue)
+        }
+        guard token.generation >= status.tokensValidAfterMicros else { throw Failure.tokenExpired(cause: "ADMIN") }
+        if status.isDisabled { throw Failure.userDisabled }
+    }
+
+    /// The same, with the account for who goes on to work on it.
+    public func check(
+        _ token: VerifiedToken, settings: TenantSettings, in transaction: borrowing ReadTransaction
+    ) throws -> VerifiedUser {
+        try checkAlive(token, settings: settings, in: transaction)
+        guard let account = try transaction.account(UserKey(token.tenantID, token.uid)) else {
+            throw Failure.userNotFound
+        }
+        return VerifiedUser(token: token, account: account, settings: settings)
+    }
+}

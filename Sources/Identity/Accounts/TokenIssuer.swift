@@ -1,0 +1,58 @@
+public import Base
+import Messages
+public import Tokens
+
+/// Makes the tokens of a session: the ID token, signed by the `TokenSigner`, and the refresh token.
+public final class TokenIssuer: Sendable {
+    private let signer: TokenSigner
+    private let refreshTokens: RefreshTokenCodec
+    private let issuer: Text
+    private let audience: Text
+
+    public init(signer: TokenSigner, refreshTokens: RefreshTokenCodec, issuer: Text, audience: Text) {
+        self.signer = signer
+        self.refreshTokens = refreshTokens
+        self.issuer = issuer
+        self.audience = audience
+    }
+
+    func tokens(
+        for user: User, session: StoredSession, sessionID: [UInt8], settings: TenantSettings, now: Timestamp,
+        deadline: Instant
+    ) async throws -> TokenPair {
+        var claims = IDTokenClaims()
+        claims.issuer = issuer
+        claims.audience = audience
+        claims.uid = user.uid
+        claims.tenantID = user.tenantID
+        claims.issuedAt = now
+        claims.expiresAt = now + TokenSigner.tokenLifetime
+        claims.authTime = Timestamp(microseconds: session.authTimeMicros)
+        claims.sessionID = sessionID
+        claims.generation = user.tokensValidAfterMicros
+        claims.email = user.email
+        claims.isEmailVerified = user.emailVerified
+        claims.displayName = user.displayName
+        claims.photoURL = user.photoURL
+        claims.phoneNumber = user.phoneNumber
+        claims.signInProvider = session.signInProvider
+        claims.identities = Self.identities(of: user)
+        claims.customClaims = user.customClaimsJSON
+        claims.isSynthetic = settings.isSynthetic
+        let idToken = try await signer.sign(claims, deadline: deadline)
+        let refreshToken = refreshTokens.encode(RefreshToken(sessionID: sessionID, counter: session.counter))
+        return TokenPair(
+            idToken: idToken, refreshToken: refreshToken,
+            idTokenExpiresAtMicros: Timestamp(seconds: claims.expiresAt.seconds).microseconds)
+    }
+
+    /// The email, and each provider's identifiers; "password" is the email again and is left out.
+    private static func identities(of user: User) -> [IDTokenClaims.Identity] {
+        var identities: [IDTokenClaims.Identity] = []
+        if !user.email.isEmpty { identities.append(.init(providerID: "email", identifiers: [user.email])) }
+        for provider in user.providers where provider.providerID != "password" {
+            identities.append(.init(providerID: provider.providerID, identifiers: [provider.rawID]))
+        }
+        return identities
+    }
+}

@@ -1,0 +1,66 @@
+import Base
+import Messages
+import Store
+
+// What deciding about a token needs of the records, read without decoding the rest: it is asked for on every request of
+// every service behind Postern.
+
+/// What deciding about a token needs of a user, read without decoding the rest.
+struct UserStatus {
+    private(set) var isDisabled = false
+    private(set) var tokensValidAfterMicros: Int64 = 0
+
+    /// Nil when the bytes are no message.
+    init?(_ encodedUser: UnsafeRawBufferPointer) {
+        var reader = FieldReader(encodedUser)
+        do throws(DecodeError) {
+            while let field = try reader.next() {
+                switch (field.number, field.value) {
+                case (8, .varint(let value)): isDisabled = value != 0
+                case (14, .varint(let value)): tokensValidAfterMicros = Int64(bitPattern: value)
+                default: break
+                }
+            }
+        } catch {
+            return nil
+        }
+    }
+}
+
+/// What deciding about a token needs of its session.
+struct SessionStatus {
+    private(set) var belongsToUser = false
+    private var end = SessionEnd.unspecified
+    private var createdAtMicros: Int64 = 0
+    private var lastUsedAtMicros: Int64 = 0
+
+    /// Nil when the bytes are no session.
+    init?(_ encodedSession: UnsafeRawBufferPointer, tenantID: Text, uid: Text) {
+        var isTenant = tenantID.isEmpty
+        var isUser = false
+        var reader = FieldReader(encodedSession)
+        do throws(DecodeError) {
+            while let field = try reader.next() {
+                switch (field.number, field.value) {
+                case (1, .bytes(let bytes)): isTenant = tenantID.bytes.elementsEqual(bytes)
+                case (2, .bytes(let bytes)): isUser = uid.bytes.elementsEqual(bytes)
+                case (3, .varint(let value)): createdAtMicros = Int64(bitPattern: value)
+                case (7, .varint(let value)): lastUsedAtMicros = Int64(bitPattern: value)
+                case (9, .varint(let value)):
+                    guard let end = SessionEnd(rawValue: Int32(truncatingIfNeeded: value)) else { return nil }
+                    self.end = end
+                default: break
+                }
+            }
+        } catch {
+            return nil
+        }
+        belongsToUser = isTenant && isUser
+    }
+
+    func refusedCause(settings: TenantSettings, now: Timestamp) -> RefreshDecision.RefusedCause? {
+        StoredSession.refusedCause(
+            end: end, createdAtMicros: createdAtMicros, lastUsedAtMicros: lastUsedAtMicros, settings: settings, now: now
+        )
+    }
+}

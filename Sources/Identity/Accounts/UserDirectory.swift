@@ -1,0 +1,48 @@
+public import Base
+public import Reactor
+import Store
+import Synchronization
+
+/// Finds the `UserSession` of a user: one at a time, made on demand, dropped when nobody uses it.
+public final class UserDirectory: Sendable {
+    private struct Shard: Sendable {
+        var sessions: [UserKey: Weak] = [:]
+        var sweepAt = 64
+    }
+
+    private struct Weak: Sendable {
+        weak var session: UserSession?
+    }
+
+    private final class ShardLock: Sendable {
+        let state = Mutex(Shard())
+    }
+
+    private let shards: [ShardLock]
+    private let resources: Resources
+    private let issuer: TokenIssuer
+    private let loops: EventLoopGroup
+
+    public init(resources: Resources, issuer: TokenIssuer, loops: EventLoopGroup) {
+        self.shards = (0..<16).map { _ in ShardLock() }
+        self.resources = resources
+        self.issuer = issuer
+        self.loops = loops
+    }
+
+    public func session(tenantID: Text, uid: Text) -> UserSession {
+        let key = UserKey(tenantID, uid)
+        let hash = UInt64(truncatingIfNeeded: Int64(key.hashValue))
+        return shards[Int(hash % 16)].state.withLock { shard in
+            if let session = shard.sessions[key]?.session { return session }
+            if shard.sessions.count >= shard.sweepAt {
+                shard.sessions = shard.sessions.filter { $0.value.session != nil }
+                shard.sweepAt = max(64, shard.sessions.count * 2)
+            }
+            let session = UserSession(
+                tenantID: tenantID, uid: uid, resources: resources, issuer: issuer, loop: loops.loop(for: hash >> 4))
+            shard.sessions[key] = Weak(session: session)
+            return session
+        }
+    }
+}

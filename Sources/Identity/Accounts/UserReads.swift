@@ -1,0 +1,45 @@
+public import Base
+public import Messages
+public import Store
+
+extension ReadTransaction {
+    public func user(_ key: UserKey) throws -> User? {
+        guard let bytes = try encodedUser(key) else { return nil }
+        return try User(decoding: bytes)
+    }
+
+    /// The user as it is sent, where it lies in the database; valid while this transaction lasts.
+    public func encodedUser(_ key: UserKey) throws -> UnsafeRawBufferPointer? {
+        try borrowedValue(Tables.users, key).map { Account.encodedUser(in: $0) }
+    }
+
+    public func uid(ofEmail email: Email, tenantID: Text) throws -> Text? {
+        try get(Tables.userByEmail, TenantTextKey(tenantID, email.canonical)).map { Text(unchecked: $0) }
+    }
+
+    /// The newest use of any of the user's sessions; 0 when there is none.
+    public func lastRefresh(tenantID: Text, uid: Text) throws -> Int64 {
+        var newest: Int64 = 0
+        for id in try sessionIDs(of: UserKey(tenantID, uid)) {
+            newest = max(newest, try get(Tables.sessions, SessionKey(id))?.lastUsedAtMicros ?? 0)
+        }
+        return newest
+    }
+
+    func account(_ key: UserKey) throws -> Account? {
+        try get(Tables.users, key).map { try Account($0) }
+    }
+}
+
+extension Project {
+    public func isTaken(_ email: Email, tenantID: Text) throws -> Bool {
+        try store.read { try $0.uid(ofEmail: email, tenantID: tenantID) != nil }
+    }
+
+    public func account(email: Email, tenantID: Text) throws -> Account? {
+        try store.read { transaction in
+            guard let uid = try transaction.uid(ofEmail: email, tenantID: tenantID) else { return nil }
+            return try transaction.account(UserKey(tenantID, uid))
+        }
+    }
+}

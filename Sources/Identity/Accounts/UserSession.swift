@@ -1,0 +1,275 @@
+public import Base
+import Crypto
+public import Messages
+import Reactor
+import Store
+public import Tokens
+
+/// What a sign-in or a change hands back: the user, and tokens where a session began or changed.
+public struct SignedIn: Sendable {
+    public let user: User
+    public let tokens: TokenPair
+}
+
+/// The owner of one active user: every change of its account and of its sessions goes through here, in order.
+///
+/// Made on demand by the `UserDirectory`, on the event loop its (tenant, uid) hashes to, and gone when nobody uses it.
+/// It keeps no copy of the account: each change is decided by a pure rule inside the write transaction, over what is
+/// committed at that moment, so that two servers' worth of callers cannot disagree.
+public actor UserSession {
+    public nonisolated let tenantID: Text
+    public nonisolated let uid: Text
+    nonisolated let loop: EventLoop
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    nonisolated let resources: Resources
+    nonisolated let issuer: TokenIssuer
+    nonisolated var key: UserKey { UserKey(tenantID, uid) }
+
+    init(tenantID: Text, uid: Text, resources: Resources, issuer: TokenIssuer, loop: EventLoop) {
+        self.tenantID = tenantID
+        self.uid = uid
+        self.resources = resources
+        self.issuer = issuer
+        self.loop = loop
+    }
+
+    // MARK: Coming into being and signing in
+
+    /// Creates the account and its first session. The tokens are signed before the commit, so that a full signing pool
+    /// leaves no account behind that nobody was told of.
+    public func signUp(
+        _ account: Account, signInProvider: Text, settings: TenantSettings, origin: Origin, deadline: Instant
+    ) async throws -> SignedIn {
+        let now = resources.clock.now()
+        let sessionID = resources.random.bytes(16)
+        let session = newSession(signInProvider: signInProvider, now: now)
+        let tokens = try await issuer.tokens(
+            for: account.user, session: session, sessionID: sessionID, settings: settings, now: now, deadline: deadline)
+        let limits = resources.limits
+        do {
+            try await resources.store.write { transaction in
+                try transaction.onceStarting(session: sessionID, origin, now: now) {
+                    try transaction.insert(account, origin: origin, now: now)
+                    try transaction.insertSession(
+                        session, id: sessionID, sessionsMax: limits.sessionsPerUserMax, settings: settings, now: now)
+                }
+            }
+        } catch let repeated as RepeatedSession {
+            return try await signedInAgain(repeated.sessionID, settings: settings, deadline: deadline)
+        }
+        return SignedIn(user: account.user, tokens: tokens)
+    }
+
+    /// Starts a session after the password in `verified` was found right; `newHash` replaces an outdated one.
+    ///
+    /// The account is read again in the transaction: a password that changed or a user who was disabled while the hash
+    /// was computed does not get in.
+    public func signInWithPassword(
+        verified: Account, newHash: Text?, settings: TenantSettings, origin: Origin, deadline: Instant
+    ) async throws -> SignedIn {
+        let now = resources.clock.now()
+        let sessionID = resources.random.bytes(16)
+        let session = newSession(signInProvider: "password", now: now)
+        let key = key
+        let limits = resources.limits
+        let account: Account
+        do {
+            account = try await resources.store.write { transaction in
+                try transaction.onceStarting(session: sessionID, origin, now: now) {
+                    let changed = try transaction.signIn(
+                        key, verified: verified, newHash: newHash, origin: origin, now: now)
+                    try transaction.insertSession(
+                        session, id: sessionID, sessionsMax: limits.sessionsPerUserMax, settings: settings, now: now)
+                    return changed
+                }
+            }
+        } catch let repeated as RepeatedSession {
+            return try await signedInAgain(repeated.sessionID, settings: settings, deadline: deadline)
+        }
+        let tokens = try await issuer.tokens(
+            for: account.user, session: session, sessionID: sessionID, settings: settings, now: now, deadline: deadline)
+        return SignedIn(user: account.user, tokens: tokens)
+    }
+
+    /// The tokens of a session that an earlier request with the same idempotency key started: issued again only while
+    /// it lives and its refresh token was never used, because then nobody has them but who lost them.
+    private func signedInAgain(
+        _ sessionID: [UInt8], settings: TenantSettings, deadline: Instant
+    ) async throws -> SignedIn {
+        let now = resources.clock.now()
+        let found = try resources.store.read { transaction -> (StoredSession, User)? in
+            guard let session = try transaction.get(Tables.sessions, SessionKey(sessionID)), session.counter == 1,
+                session.refusedCause(settings: settings, now: now) == nil,
+                let user = try transaction.user(UserKey(session.tenantID, session.uid)), !user.disabled
+            else { return nil }
+            return (session, user)
+        }
+        guard let (session, user) = found else { throw Failure.alreadyDone }
+        let tokens = try await issuer.tokens(
+            for: user, session: session, sessionID: sessionID, settings: settings, now: now, deadline: deadline)
+        return SignedIn(user: user, tokens: tokens)
+    }
+
+    private func newSession(signInProvider: Text, now: Timestamp) -> StoredSession {
+        StoredSession(
+            tenantID: tenantID, uid: uid, createdAtMicros: now.microseconds, authTimeMicros: now.microseconds,
+            signInProvider: signInProvider, counter: 1, lastUsedAtMicros: now.microseconds)
+    }
+
+    // MARK: Refreshing
+
+    /// Rotates a refresh token; see `StoredSession.refreshing` for what happens to a used one.
+    ///
+    /// The commit comes first: an answer that is lost after it can be asked for again with the same `attemptID`.
+    public func refresh(
+        _ token: RefreshToken, attemptID: [UInt8], settings: TenantSettings, deadline: Instant
+    ) async throws -> (signedIn: SignedIn, outcome: RefreshOutcome) {
+        let now = resources.clock.now()
+        let key = key
+        let attemptHash = attemptID.isEmpty ? [] : Digest.sha256(attemptID)
+        let decided = try await resources.store.write { transaction in
+            try transaction.refresh(token, of: key, attemptHash: attemptHash, settings: settings, now: now)
+        }
+        switch decided.decision {
+        case .refused(let cause): throw Failure.tokenExpired(cause: cause.rawValue)
+        case .revokedByReuse:
+            throw Failure.tokenExpired(cause: RefreshDecision.RefusedCause.revokedByReuse.rawValue)
+        case .rotated, .repeatedAfterLoss, .repeatedWithinGrace, .reused: break
+        }
+        let tokens = try await issuer.tokens(
+            for: decided.user, session: decided.session, sessionID: token.sessionID, settings: settings, now: now,
+            deadline: deadline)
+        return (SignedIn(user: decided.user, tokens: tokens), decided.decision.outcome)
+    }
+
+    // MARK: Changes by the user
+
+    /// Applies `change`; a new password ends every other session and all older tokens, and answers with new ones.
+    public func update(
+        _ change: ProfileChange, session sessionID: [UInt8], settings: TenantSettings, origin: Origin,
+        validateOnly: Bool, deadline: Instant
+    ) async throws -> (user: User, tokens: TokenPair?) {
+        let now = resources.clock.now()
+        let key = key
+        let (user, session) = try await resources.store.write { transaction -> (User, StoredSession?) in
+            guard let current = try transaction.reading.account(key) else { throw Failure.userNotFound }
+            if current.user.disabled { throw Failure.userDisabled }
+            var changed = current
+            try change.apply(to: &changed, now: now)
+            if validateOnly { return (changed.user, nil) }
+            guard change.newPasswordHash != nil else {
+                try transaction.replace(current, by: changed, origin: origin, kind: .userUpdated, now: now)
+                return (changed.user, nil)
+            }
+            changed.revokeTokens(now: now)
+            guard var session = try transaction.get(Tables.sessions, SessionKey(sessionID)) else {
+                throw Failure.invalidIDToken
+            }
+            session.counter += 1
+            session.attemptHash = []
+            session.lastUsedAtMicros = now.microseconds
+            try transaction.replace(current, by: changed, origin: origin, kind: .passwordChanged, now: now)
+            try transaction.put(Tables.sessions, SessionKey(sessionID), session)
+            try transaction.endSessions(of: key, except: sessionID, .passwordChanged, now: now)
+            return (changed.user, session)
+        }
+        guard let session else { return (user, nil) }
+        let tokens = try await issuer.tokens(
+            for: user, session: session, sessionID: sessionID, settings: settings, now: now, deadline: deadline)
+        return (user, tokens)
+    }
+
+    /// Deletes the account and everything of it.
+    public func delete(origin: Origin, validateOnly: Bool) async throws {
+        let now = resources.clock.now()
+        let key = key
+        try await resources.store.write { transaction in
+            if validateOnly {
+                guard try transaction.reading.account(key) != nil else { throw Failure.userNotFound }
+                return
+            }
+            _ = try transaction.once(origin, now: now) {
+                guard let account = try transaction.reading.account(key) else { throw Failure.userNotFound }
+                try transaction.remove(account, origin: origin, now: now)
+                return UsersDeleteResponse()
+            }
+        }
+    }
+
+    // MARK: Changes by an admin
+
+    public func create(_ account: Account, origin: Origin, validateOnly: Bool) async throws -> User {
+        let now = resources.clock.now()
+        return try await resources.store.write { transaction in
+            if validateOnly {
+                try transaction.checkInsertable(account)
+                return account.user
+            }
+            return try transaction.once(origin, now: now) {
+                try transaction.insert(account, origin: origin, now: now)
+                return account.user
+            }
+        }
+    }
+
+    /// Applies `change`. A new password, a new email or disabling ends every session.
+    public func administer(_ change: AdminChange, origin: Origin, validateOnly: Bool) async throws -> User {
+        let now = resources.clock.now()
+        let key = key
+        return try await resources.store.write { transaction in
+            if validateOnly {
+                let (_, changed, _) = try transaction.administered(key, change, now: now)
+                try transaction.checkUnique(changed, key: key)
+                return changed.user
+            }
+            return try transaction.once(origin, now: now) {
+                var (current, changed, effect) = try transaction.administered(key, change, now: now)
+                if effect.end != nil { changed.revokeTokens(now: now) }
+                try transaction.replace(
+                    current, by: changed, origin: origin, kind: effect.kind, detail: effect.detail, now: now)
+                if let end = effect.end { try transaction.endSessions(of: key, end, now: now) }
+                return changed.user
+            }
+        }
+    }
+}
+
+extension WriteTransaction {
+    /// The account as it is, as `change` makes it, and what that brings with it; nothing is written.
+    fileprivate func administered(
+        _ key: UserKey, _ change: AdminChange, now: Timestamp
+    ) throws -> (current: Account, changed: Account, effect: AdminChange.Effect) {
+        guard let current = try reading.account(key) else { throw Failure.userNotFound }
+        var changed = current
+        let effect = try change.apply(to: &changed, now: now)
+        return (current, changed, effect)
+    }
+
+    /// Notes a sign-in on the account, if its password is still the one that was checked.
+    fileprivate func signIn(
+        _ key: UserKey, verified: Account, newHash: Text?, origin: Origin, now: Timestamp
+    ) throws -> Account {
+        guard let current = try reading.account(key), current.passwordHash == verified.passwordHash else {
+            throw Failure.invalidLoginCredentials
+        }
+        if current.user.disabled { throw Failure.userDisabled }
+        var changed = current
+        changed.user.lastSignInAtMicros = now.microseconds
+        if let newHash { changed.passwordHash = newHash }
+        try replace(current, by: changed, origin: origin, kind: .signedIn, now: now)
+        return changed
+    }
+}
+
+extension RefreshDecision {
+    fileprivate var outcome: RefreshOutcome {
+        switch self {
+        case .rotated: .rotated
+        case .repeatedAfterLoss: .repeatedAfterLoss
+        case .repeatedWithinGrace: .repeatedWithinGrace
+        case .reused: .reused
+        case .revokedByReuse, .refused: .unspecified
+        }
+    }
+}

@@ -1,0 +1,64 @@
+public import Base
+
+// The refusals of account rules, each once: reason, status (BEHAVIOUR of the API: docs/protocol.md) and what to do.
+
+extension Failure {
+    public static func tenantNotFound(_ id: Text) -> Failure {
+        Failure(.notFound, "TENANT_NOT_FOUND", "There is no tenant \"\(id)\"; create it first.")
+    }
+
+    public static let projectDisabled = Failure(
+        .permissionDenied, "PROJECT_DISABLED", "Authentication is switched off for this tenant (disable_auth).")
+
+    public static let userNotFound = Failure(.notFound, "USER_NOT_FOUND", "There is no such user in this tenant.")
+    public static let userDisabled = Failure(
+        .permissionDenied, "USER_DISABLED", "This account has been disabled by an administrator.")
+
+    public static let duplicateUID = Failure(
+        .alreadyExists, "DUPLICATE_LOCAL_ID", "Another user has this uid; choose another or leave it empty.")
+    public static let emailExists = Failure(
+        .alreadyExists, "EMAIL_EXISTS", "Another account has this email address; sign in to it instead.")
+    public static let phoneNumberExists = Failure(
+        .alreadyExists, "PHONE_NUMBER_EXISTS", "Another account has this phone number.")
+    public static let federatedIDExists = Failure(
+        .alreadyExists, "FEDERATED_USER_ID_ALREADY_LINKED", "Another account is linked to this identity.")
+
+    public static let invalidLoginCredentials = Failure(
+        .unauthenticated, "INVALID_LOGIN_CREDENTIALS", "The email or the password is wrong.")
+    public static let emailNotFound = Failure(
+        .unauthenticated, "EMAIL_NOT_FOUND", "There is no account with this email address.")
+    public static let invalidPassword = Failure(.unauthenticated, "INVALID_PASSWORD", "The password is wrong.")
+    public static let passwordLoginDisabled = Failure(
+        .permissionDenied, "PASSWORD_LOGIN_DISABLED", "Signing in with a password is switched off for this tenant.")
+    public static let operationNotAllowed = Failure(
+        .permissionDenied, "OPERATION_NOT_ALLOWED", "This way to sign up is switched off for this tenant.")
+    public static let anonymousNotAllowed = Failure(
+        .permissionDenied, "ADMIN_ONLY_OPERATION",
+        "Anonymous users are switched off for this tenant; give an email and a password, or ask an administrator.")
+
+    public static let missingEmail = Failure.invalid("MISSING_EMAIL", field: "email", "is required with a password")
+    public static let missingPassword = Failure.invalid(
+        "MISSING_PASSWORD", field: "password", "is required with an email")
+
+    public static let invalidIDToken = Failure(
+        .unauthenticated, "INVALID_ID_TOKEN", "The ID token is not one of this project's; sign in again.")
+    public static let invalidRefreshToken = Failure(
+        .unauthenticated, "INVALID_REFRESH_TOKEN", "The refresh token is not one of this project's; sign in again.")
+    public static let tenantMismatch = Failure(
+        .invalidArgument, "TENANT_ID_MISMATCH", "The token belongs to another tenant than the request names.")
+    public static let recentLoginRequired = Failure(
+        .failedPrecondition, "CREDENTIAL_TOO_OLD_LOGIN_AGAIN",
+        "This change needs a recent login; sign in again and repeat it.")
+
+    public static func tokenExpired(cause: String) -> Failure {
+        Failure(
+            .unauthenticated, "TOKEN_EXPIRED", "The token is no longer valid; sign in again.",
+            metadata: [Entry("cause", cause)])
+    }
+
+    public static func tooManyAttempts(retryAfter: Duration) -> Failure {
+        Failure(
+            .resourceExhausted, "TOO_MANY_ATTEMPTS_TRY_LATER", "Too many attempts; wait before the next one.",
+            retryAfter: retryAfter)
+    }
+}

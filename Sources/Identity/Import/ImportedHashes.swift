@@ -1,0 +1,121 @@
+import Base
+import Crypto
+import Messages
+import Store
+
+/// Turns the rows of an import into accounts whose password hashes our own checks understand.
+struct ImportedHashes: Sendable {
+    private enum Algorithm: Sendable {
+        case none
+        case argon2id
+        case bcrypt
+        case firebaseScrypt(saltSeparator: [UInt8], rounds: Int, memoryCost: Int, signerKeyID: Text)
+    }
+
+    private let algorithm: Algorithm
+
+    /// Stores the signer key of a Firebase project, sealed, so that its hashes can be checked later. INVALID_HASH_SPEC.
+    init(_ spec: PasswordHashSpec?, passwords: PasswordService, store: Store, tenantID: Text) async throws {
+        switch spec?.algorithm {
+        case nil: algorithm = .none
+        case .argon2id: algorithm = .argon2id
+        case .bcrypt: algorithm = .bcrypt
+        case .firebaseScrypt(let parameters):
+            guard (1...8).contains(parameters.rounds), (1...14).contains(parameters.memoryCost),
+                (1...256).contains(parameters.signerKey.byteCount), parameters.saltSeparator.count <= 64
+            else {
+                throw Failure.invalid(
+                    "INVALID_HASH_SPEC", field: "spec.firebase_scrypt",
+                    "rounds must be 1 to 8, memory_cost 1 to 14, and signer_key is required")
+            }
+            let (id, record) = passwords.signerKeyRecord(parameters.signerKey)
+            try await store.write { transaction in
+                let key = TenantHashKey(tenantID, id.bytes)
+                if try !transaction.exists(Tables.hashSecrets, key) {
+                    try transaction.put(Tables.hashSecrets, key, record)
+                }
+            }
+            algorithm = .firebaseScrypt(
+                saltSeparator: parameters.saltSeparator, rounds: Int(parameters.rounds),
+                memoryCost: Int(parameters.memoryCost), signerKeyID: id)
+        }
+    }
+
+    /// The account of a row, every field checked as for a user made by hand.
+    func account(
+        of row: ImportUser, settings: TenantSettings, limits: Limits, now: Timestamp
+    ) throws(Failure) -> Account {
+        try Values.checkUID(row.uid, limits: limits)
+        try Values.checkDisplayName(row.displayName, limits: limits)
+        try Values.checkPhotoURL(row.photoURL, limits: limits)
+        try Values.checkPhoneNumber(row.phoneNumber)
+        try Values.checkCustomClaims(row.customClaimsJSON, limits: limits)
+        let email = row.email.isEmpty ? nil : try Values.email(row.email, limits: limits)
+        var user = User(tenantID: settings.tenantID, uid: row.uid)
+        user.email = email?.address ?? .empty
+        user.emailVerified = row.emailVerified && email != nil
+        user.displayName = row.displayName
+        user.photoURL = row.photoURL
+        user.phoneNumber = row.phoneNumber
+        user.disabled = row.disabled
+        user.customClaimsJSON = row.customClaimsJSON
+        user.createdAtMicros = row.createdAtMicros > 0 ? row.createdAtMicros : now.microseconds
+        user.lastSignInAtMicros = max(0, row.lastSignInAtMicros)
+        user.tokensValidAfterMicros = now.microseconds
+        user.providers = try Self.checkedProviders(row.providers)
+        var account = Account(user: user)
+        if !row.passwordHash.isEmpty {
+            guard email != nil else { throw Failure.missingEmail }
+            account.passwordHash = try storedHash(of: row)
+            account.passwordUpdatedAt = now
+        }
+        account.deriveProviders()
+        return account
+    }
+
+    private func storedHash(of row: ImportUser) throws(Failure) -> Text {
+        let field = "password_hash"
+        do {
+            switch algorithm {
+            case .none:
+                throw Failure.invalid("INVALID_PASSWORD_HASH", field: field, "needs the spec of its algorithm")
+            case .argon2id, .bcrypt:
+                guard let text = row.passwordHash.withBytes({ Text(validating: $0) }) else {
+                    throw CryptoError.malformed
+                }
+                let credential = try PasswordCredential(stored: text)
+                let isExpected: Bool =
+                    if case .bcrypt = algorithm { credential.kind == .bcrypt } else { credential.kind == .argon2id }
+                guard isExpected else { throw CryptoError.unsupported }
+                return credential.stored
+            case .firebaseScrypt(let saltSeparator, let rounds, let memoryCost, let signerKeyID):
+                return try PasswordCredential(
+                    firebaseScryptHash: row.passwordHash.withBytes { [UInt8]($0) }, salt: row.salt,
+                    saltSeparator: saltSeparator, rounds: rounds, memoryCost: memoryCost, signerKeyID: signerKeyID
+                ).stored
+            }
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw Failure.invalid("INVALID_PASSWORD_HASH", field: field, "is not a hash of the algorithm in the spec")
+        }
+    }
+
+    /// "password" and "phone" follow from the account itself and are left out, whatever the row says of them.
+    private static func checkedProviders(_ providers: [ProviderInfo]) throws(Failure) -> [ProviderInfo] {
+        let federated = providers.filter(\.isFederated)
+        guard federated.count <= 20 else {
+            throw .invalid("INVALID_PROVIDER", field: "providers", "must be at most 20")
+        }
+        var seen: Set<Text> = []
+        for provider in federated {
+            guard (1...128).contains(provider.providerID.byteCount), (1...256).contains(provider.rawID.byteCount),
+                seen.insert(provider.providerID).inserted
+            else {
+                throw .invalid(
+                    "INVALID_PROVIDER", field: "providers", "needs provider_id and raw_id, each provider once")
+            }
+        }
+        return federated
+    }
+}

@@ -1,0 +1,22 @@
+public import Base
+
+/// Who asked for a change, as the event log and the refusals keep it.
+public struct Origin: Sendable {
+    /// The API key's id; "" for the server itself.
+    public let actor: Text
+    public let requestID: Text
+    /// The caller's address.
+    public let peerAddress: Text
+    /// The change's idempotency key, if the caller gave one.
+    public let idempotency: Idempotency?
+
+    public init(actor: Text, requestID: Text, peerAddress: Text, idempotency: Idempotency? = nil) {
+        self.idempotency = idempotency
+        self.actor = actor
+        self.requestID = requestID
+        self.peerAddress = peerAddress
+    }
+
+    /// Changes the server makes by itself: the first key, expiry, recovery.
+    public static let server = Origin(actor: .empty, requestID: .empty, peerAddress: .empty)
+}

@@ -1,0 +1,140 @@
+public import Base
+public import Crypto
+public import Messages
+public import Reactor
+public import Store
+public import Tokens
+
+/// The project: one store, its tenants, users, callers and keys. Made once by posternd or a test; everything else
+/// reaches its collaborators through it.
+public final class Project: Sendable {
+    public struct Configuration: Sendable {
+        /// The audience of ID tokens.
+        public var projectID: Text
+        public var issuer: Text
+        public var signingAlgorithm = SigningAlgorithm.rs256
+        public var passwordProfile = PasswordHashProfile.standard
+
+        public init(projectID: Text, issuer: Text) {
+            self.projectID = projectID
+            self.issuer = issuer
+        }
+    }
+
+    public let configuration: Configuration
+    public let resources: Resources
+    public let tenants: TenantDirectory
+    public let users: UserDirectory
+    public let callers: CallerDirectory
+    public let passwords: PasswordService
+    public let signer: TokenSigner
+    public let tokenCheck: TokenCheck
+    public let refreshTokens: RefreshTokenCodec
+    public let startedAt: Timestamp
+    /// Keys the hashes of requests that carry an idempotency key.
+    public let idempotencyHashKey: HMACKey
+
+    public var store: Store { resources.store }
+    public var limits: Limits { resources.limits }
+    public var clock: Clock { resources.clock }
+
+    public init(
+        configuration: Configuration, resources: Resources, masterKey: MasterKey, loops: EventLoopGroup,
+        passwordPool: WorkerPool, signingPool: WorkerPool
+    ) {
+        self.configuration = configuration
+        self.resources = resources
+        let store = resources.store
+        let refreshKey = masterKey.hmac("refresh token")
+        let refreshKeyID = Array(refreshKey.tag(of: [UInt8]("id".utf8)).prefix(4))
+        self.refreshTokens = RefreshTokenCodec(key: refreshKey, keyID: refreshKeyID)
+        self.signer = TokenSigner(
+            store: store, sealing: masterKey.sealing, pool: signingPool, loop: loops.loops[0], clock: resources.clock,
+            random: resources.random)
+        let verifier = TokenVerifier(
+            keys: signer.published, issuer: configuration.issuer, audience: configuration.projectID,
+            limits: resources.limits, random: resources.random)
+        self.tokenCheck = TokenCheck(verifier: verifier, clock: resources.clock)
+        let issuer = TokenIssuer(
+            signer: signer, refreshTokens: refreshTokens, issuer: configuration.issuer,
+            audience: configuration.projectID)
+        self.tenants = TenantDirectory(resources: resources, loops: loops)
+        self.users = UserDirectory(resources: resources, issuer: issuer, loops: loops)
+        self.callers = CallerDirectory(resources: resources)
+        self.passwords = PasswordService(
+            pool: passwordPool, store: store, sealing: masterKey.sealing, random: resources.random,
+            profile: configuration.passwordProfile)
+        self.idempotencyHashKey = masterKey.hmac("idempotency")
+        self.startedAt = resources.clock.now()
+    }
+
+    /// Makes what an empty store lacks and publishes what a full one has. Returns the first admin key if it made one:
+    /// it cannot be read again.
+    public func start() async throws -> Secret? {
+        try await tenants.start()
+        try await signer.start(algorithm: configuration.signingAlgorithm, record: keyEvent(origin: .server))
+        return try await callers.createFirstAdmin()
+    }
+
+    /// A new signing key; see `TokenSigner.rotate`.
+    public func rotateSigningKey(
+        algorithm: SigningAlgorithm?, publishAhead: Duration, origin: Origin
+    ) async throws -> SigningKeyInfo {
+        try await signer.rotate(algorithm: algorithm, publishAhead: publishAhead, record: keyEvent(origin: origin))
+    }
+
+    private func keyEvent(origin: Origin) -> TokenSigner.KeyEvent {
+        let now = resources.clock.now()
+        return { transaction, kind, keyID in
+            try transaction.appendEvent(kind, tenantID: .empty, origin: origin, detail: keyID, now: now)
+        }
+    }
+
+    /// What a refusal's record keeps of an email: equal for equal addresses of a tenant, and nothing without its key.
+    public func identifierHash(_ email: Email, settings: TenantSettings) -> [UInt8] {
+        HMACKey(settings.secret).tag(of: email.canonical.bytes)
+    }
+
+    // MARK: Housekeeping
+
+    /// What is done now and then: expired sessions and idempotency records, retired keys, stale readers.
+    public func sweep() async {
+        do {
+            let settled = Self.settleExpired(clock: resources.clock)
+            while try await store.sweep(now: clock.now(), limit: 500, settled) == 500 {}
+            try await signer.retireExpired(record: keyEvent(origin: .server))
+            _ = try store.checkReaders()
+        } catch {
+            resources.log.error("the sweep failed", ["error": .text("\(error)")])
+        }
+    }
+
+    /// Deletes what is over. A session's time slides with its use, so its row moves when it comes up.
+    private static func settleExpired(
+        clock: Clock
+    ) -> @Sendable (borrowing WriteTransaction, ExpiredRecord) throws -> Void {
+        { transaction, expired in
+            switch expired.tableID {
+            case Tables.sessions.id: try transaction.settleSession(expired.key, now: clock.now())
+            case Tables.idempotency.id: try transaction.forgetIdempotency(expired.key)
+            default: break
+            }
+        }
+    }
+}
+
+extension WriteTransaction {
+    fileprivate func settleSession(_ id: [UInt8], now: Timestamp) throws {
+        guard let session = try get(Tables.sessions, SessionKey(id)) else { return }
+        guard let record = try get(Tables.tenants, TenantPrefix(session.tenantID)), !record.deleted else { return }
+        let settings = TenantSettings(record)
+        let lastUse = Timestamp(microseconds: max(session.lastUsedAtMicros, session.createdAtMicros))
+        let end = min(
+            lastUse + settings.sessionIdle, Timestamp(microseconds: session.createdAtMicros) + settings.sessionAbsolute)
+        if end > now {
+            try scheduleExpiry(at: end, Tables.sessions, SessionKey(id))
+        } else {
+            try removeSession(id, of: UserKey(session.tenantID, session.uid))
+        }
+    }
+}

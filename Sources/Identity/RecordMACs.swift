@@ -1,0 +1,23 @@
+public import Crypto
+public import Store
+
+/// The MACs of all records: SipHash-2-4-128 under a key per table, derived from the master key.
+public struct RecordMACs: RecordAuthenticator {
+    private let keys: [MACKey]
+
+    public init(masterKey: MasterKey) {
+        self.keys = (0..<64).map { masterKey.recordMAC(table: "\($0)") }
+    }
+
+    public func tag(
+        table: UInt8, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
+    ) -> (UInt64, UInt64) {
+        withUnsafeTemporaryAllocation(byteCount: MACKey.tagByteCount, alignment: 8) { tag in
+            keys[Int(table)].writeTag(of: value, at: key, into: tag)
+            return (tag.load(as: UInt64.self), tag.load(fromByteOffset: 8, as: UInt64.self))
+        }
+    }
+
+    /// SHA-256 over the pieces, for the event log's chain.
+    public static let eventHash: EventHash = { pieces in Digest.sha256(pieces.flatMap { [UInt8]($0) }) }
+}

@@ -1,0 +1,89 @@
+public import Base
+import Messages
+
+/// What a user changes of its own account. Checked when made; applying is pure.
+public struct ProfileChange: Sendable {
+    public var displayName: Text?
+    public var photoURL: Text?
+    public var newPasswordHash: Text?
+
+    public init(displayName: Text? = nil, photoURL: Text? = nil, newPasswordHash: Text? = nil) {
+        self.displayName = displayName
+        self.photoURL = photoURL
+        self.newPasswordHash = newPasswordHash
+    }
+
+    /// OPERATION_NOT_ALLOWED for a password on an account without an email: it could never be used.
+    func apply(to account: inout Account, now: Timestamp) throws(Failure) {
+        if let displayName { account.user.displayName = displayName }
+        if let photoURL { account.user.photoURL = photoURL }
+        if let newPasswordHash {
+            guard !account.user.email.isEmpty else {
+                throw Failure(
+                    .permissionDenied, "OPERATION_NOT_ALLOWED",
+                    "An account without an email address cannot have a password; add an email first.")
+            }
+            account.passwordHash = newPasswordHash
+            account.passwordUpdatedAt = now
+        }
+        account.deriveProviders()
+    }
+}
+
+/// What an admin changes of an account: each non-nil value is set, an empty text removes.
+public struct AdminChange: Sendable {
+    public var email: Email??
+    public var emailVerified: Bool?
+    /// The new hash; empty removes the password.
+    public var passwordHash: Text?
+    public var displayName: Text?
+    public var photoURL: Text?
+    public var phoneNumber: Text?
+    public var disabled: Bool?
+    public var customClaims: [UInt8]?
+    public var revokesTokens = false
+
+    public init() {}
+
+    /// What a change brings with it.
+    struct Effect {
+        /// Ends every session with this reason, and all older tokens.
+        var end: SessionEnd?
+        var kind: EventKind
+        var detail: Text
+    }
+
+    func apply(to account: inout Account, now: Timestamp) throws(Failure) -> Effect {
+        let old = account
+        if let email {
+            account.user.email = email?.address ?? .empty
+            if email?.canonical != Email(old.user.email)?.canonical { account.user.emailVerified = false }
+        }
+        if let emailVerified { account.user.emailVerified = emailVerified && !account.user.email.isEmpty }
+        if let displayName { account.user.displayName = displayName }
+        if let photoURL { account.user.photoURL = photoURL }
+        if let phoneNumber { account.user.phoneNumber = phoneNumber }
+        if let disabled { account.user.disabled = disabled }
+        if let customClaims { account.user.customClaimsJSON = customClaims }
+        if let passwordHash {
+            account.passwordHash = passwordHash
+            account.passwordUpdatedAt = now
+        }
+        account.deriveProviders()
+        return effect(old: old, new: account)
+    }
+
+    private func effect(old: Account, new: Account) -> Effect {
+        let names: [(String, Bool)] = [
+            ("email", email != nil), ("email_verified", emailVerified != nil), ("password", passwordHash != nil),
+            ("display_name", displayName != nil), ("photo_url", photoURL != nil),
+            ("phone_number", phoneNumber != nil), ("disabled", disabled != nil), ("custom_claims", customClaims != nil),
+        ]
+        let detail = Text(names.filter(\.1).map(\.0).joined(separator: ","))
+        if passwordHash != nil { return Effect(end: .passwordChanged, kind: .passwordChanged, detail: detail) }
+        if revokesTokens { return Effect(end: .admin, kind: .tokensRevoked, detail: detail) }
+        let isDisabling = new.user.disabled && !old.user.disabled
+        let isEmailChange = Email(new.user.email)?.canonical != Email(old.user.email)?.canonical
+        return Effect(end: isDisabling || isEmailChange ? .admin : nil, kind: .userUpdated, detail: detail)
+    }
+}

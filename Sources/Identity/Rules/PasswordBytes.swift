@@ -1,0 +1,24 @@
+import Base
+import Crypto
+@_spi(_Unicode) internal import Swift
+
+/// Which bytes of a typed password are hashed.
+///
+/// Our own hashes are made of the NFC form (NIST SP 800-63B §3.1.1.2), because keyboards differ in how they compose an
+/// "é". Other systems hashed what was typed, so their hashes are tried with that first.
+enum PasswordBytes {
+    static func canonical(_ password: Secret) -> Secret {
+        password.withBytes { bytes in
+            if bytes.allSatisfy({ $0 < 0x80 }) { return password }
+            var composed = String(decoding: bytes, as: UTF8.self)
+            composed = String(String.UnicodeScalarView(composed._nfc))
+            return Secret(composed)
+        }
+    }
+
+    static func candidates(_ password: Secret, for kind: PasswordCredential.Kind) -> [Secret] {
+        let composed = canonical(password)
+        if composed == password { return [password] }
+        return kind == .argon2id ? [composed, password] : [password, composed]
+    }
+}

@@ -1,0 +1,102 @@
+public import Base
+import JSON
+
+/// The checks of a user's and a tenant's plain values, each with its reason. Pure.
+public enum Values {
+    /// A uid given by an admin or an import: 1..128 bytes.
+    public static func checkUID(_ uid: Text, limits: Limits) throws(Failure) {
+        guard (1...limits.uidMax).contains(uid.byteCount) else {
+            throw .invalid("INVALID_UID", field: "uid", "must have 1 to \(limits.uidMax) bytes")
+        }
+    }
+
+    /// `[a-z0-9-]{4,64}`.
+    public static func checkTenantID(_ id: Text) throws(Failure) {
+        let isAllowed = id.bytes.allSatisfy { byte in
+            (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
+        }
+        guard (4...64).contains(id.byteCount), isAllowed else {
+            throw .invalid("INVALID_TENANT_ID", field: "tenant_id", "must be 4 to 64 characters of a-z, 0-9 and -")
+        }
+    }
+
+    public static func checkDisplayName(_ name: Text, field: String = "display_name", limits: Limits) throws(Failure) {
+        guard name.byteCount <= limits.displayNameMax else {
+            throw .invalid("INVALID_DISPLAY_NAME", field: field, "must have at most \(limits.displayNameMax) bytes")
+        }
+        // Control characters, and the bidirectional overrides that make one name look like another.
+        let hasControl = name.string.unicodeScalars.contains { scalar in
+            scalar.properties.generalCategory == .control || (0x202A...0x202E).contains(scalar.value)
+                || (0x2066...0x2069).contains(scalar.value)
+        }
+        guard !hasControl else {
+            throw .invalid("INVALID_DISPLAY_NAME", field: field, "must not hold control or bidi-override characters")
+        }
+    }
+
+    /// Empty, or an http or https URL in printable ASCII.
+    public static func checkPhotoURL(_ url: Text, limits: Limits) throws(Failure) {
+        guard !url.isEmpty else { return }
+        let text = url.bytes
+        let hasScheme = text.starts(with: "https://".utf8) || text.starts(with: "http://".utf8)
+        guard hasScheme, text.count <= limits.photoURLMax, text.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw .invalid(
+                "INVALID_PHOTO_URL", field: "photo_url",
+                "must be an http or https URL of at most \(limits.photoURLMax) bytes")
+        }
+    }
+
+    /// Empty, or E.164: "+", a digit of 1 to 9, up to 15 digits in all (ITU-T E.164).
+    public static func checkPhoneNumber(_ number: Text) throws(Failure) {
+        guard !number.isEmpty else { return }
+        let digits = number.bytes.dropFirst()
+        let isE164 =
+            number.bytes.first == UInt8(ascii: "+") && (4...15).contains(digits.count)
+            && digits.first != UInt8(ascii: "0") && digits.allSatisfy { (0x30...0x39).contains($0) }
+        guard isE164 else {
+            throw .invalid(
+                "INVALID_PHONE_NUMBER", field: "phone_number", "must be in E.164 form, for example +14155550123")
+        }
+    }
+
+    /// `WEAK_PASSWORD` below the minimum, `PASSWORD_TOO_LONG` above the maximum; bytes, not characters.
+    public static func checkNewPassword(_ password: Secret, limits: Limits) throws(Failure) {
+        guard password.byteCount >= limits.passwordMin else {
+            throw .invalid(
+                "WEAK_PASSWORD", field: "password", "should have at least \(limits.passwordMin) characters")
+        }
+        guard password.byteCount <= limits.passwordMax else {
+            throw .invalid("PASSWORD_TOO_LONG", field: "password", "must have at most \(limits.passwordMax) bytes")
+        }
+    }
+
+    public static func email(_ text: Text, field: String = "email", limits: Limits) throws(Failure) -> Email {
+        guard let email = Email(text, limits: limits) else {
+            throw .invalid("INVALID_EMAIL", field: field, "is not an email address that can be used here")
+        }
+        return email
+    }
+
+    /// Checks in this order: CLAIMS_TOO_LARGE, INVALID_CLAIMS (no JSON object), FORBIDDEN_CLAIM (a reserved name).
+    public static func checkCustomClaims(_ json: [UInt8], limits: Limits) throws(Failure) {
+        let field = "custom_claims_json"
+        guard json.count <= limits.customClaimsMax else {
+            throw .invalid("CLAIMS_TOO_LARGE", field: field, "must have at most \(limits.customClaimsMax) bytes")
+        }
+        guard !json.isEmpty else { return }
+        guard let value = try? JSONValue(parsing: json, maxDepth: 5), case .object(let members) = value else {
+            throw .invalid(
+                "INVALID_CLAIMS", field: field, "must be a JSON object, without duplicate keys, nested 5 deep at most")
+        }
+        for member in members where reservedClaims.contains(member.name) {
+            throw .invalid("FORBIDDEN_CLAIM", field: field, "must not set the reserved claim \(member.name)")
+        }
+    }
+
+    /// The names an ID token needs itself; Identity Toolkit's list, and ours (`sid`, `gen`, `user_id`, …).
+    public static let reservedClaims: Set<Text> = [
+        "iss", "aud", "sub", "iat", "exp", "nbf", "jti", "nonce", "azp", "acr", "amr", "cnf", "auth_time", "firebase",
+        "at_hash", "c_hash", "sid", "gen", "user_id", "email", "email_verified", "phone_number", "provider_id",
+        "synthetic",
+    ]
+}

@@ -1,0 +1,61 @@
+public import Base
+public import Messages
+
+/// A tenant's settings as requests read them: immutable, published whole by the `Tenant` actor.
+public final class TenantSettings: Sendable {
+    public let tenantID: Text
+    public let isAuthDisabled: Bool
+    public let allowsPasswordSignup: Bool
+    public let allowsAnonymousUsers: Bool
+    public let permissions: ClientPermissions
+    public let hasEmailPrivacy: Bool
+    public let refreshMode: RefreshMode
+    public let sessionIdle: Duration
+    public let sessionAbsolute: Duration
+    public let recentLogin: Duration
+    public let guidance: Failure.Guidance?
+    public let isSynthetic: Bool
+    public let revision: Int64
+    /// As Tenants.Get answers it.
+    public let tenant: Messages.Tenant
+    /// Keys the hashes of this tenant's identifiers.
+    public let secret: Secret
+
+    public init(_ record: StoredTenant) {
+        let tenant = record.tenant ?? Messages.Tenant()
+        self.tenant = tenant
+        self.tenantID = tenant.tenantID
+        self.isAuthDisabled = tenant.disableAuth
+        self.allowsPasswordSignup = tenant.allowPasswordSignup
+        self.allowsAnonymousUsers = tenant.enableAnonymousUser
+        self.permissions = tenant.client?.permissions ?? ClientPermissions()
+        self.hasEmailPrivacy = tenant.enableEmailPrivacy
+        self.refreshMode = tenant.refreshMode
+        self.sessionIdle = .seconds(tenant.sessionIdleSeconds)
+        self.sessionAbsolute = .seconds(tenant.sessionAbsoluteSeconds)
+        self.recentLogin = .seconds(tenant.recentLoginSeconds)
+        self.guidance = tenant.guidance.map {
+            Failure.Guidance(locale: $0.locale.string, message: $0.message.string, url: $0.helpURL.string)
+        }
+        self.isSynthetic = tenant.synthetic
+        self.revision = tenant.revision
+        self.secret = Secret(record.secret)
+    }
+
+    /// What a new tenant starts with: password sign-up and email-enumeration protection on, everything else off.
+    public static func defaults(tenantID: Text, now: Timestamp) -> Messages.Tenant {
+        var tenant = Messages.Tenant()
+        tenant.tenantID = tenantID
+        tenant.allowPasswordSignup = true
+        tenant.enableEmailPrivacy = true
+        tenant.client = ClientConfig(permissions: ClientPermissions())
+        tenant.refreshMode = .rotate
+        tenant.sessionIdleSeconds = 30 * 86_400
+        tenant.sessionAbsoluteSeconds = 180 * 86_400
+        tenant.recentLoginSeconds = 300
+        tenant.createdAtMicros = now.microseconds
+        tenant.updatedAtMicros = now.microseconds
+        tenant.revision = 1
+        return tenant
+    }
+}

@@ -1,0 +1,87 @@
+public import Base
+public import Messages
+public import Store
+
+extension WriteTransaction {
+    /// Appends refusals, adds them to their hour's counts, and drops the oldest above `kept`.
+    func appendDenials(_ denials: [Denial], tenantID: Text, kept: Int64) throws {
+        let headKey = TenantPrefix(tenantID)
+        var head = try get(Tables.denialHeads, headKey) ?? StoredDenialHead(lastSequence: 0, firstSequence: 1)
+        for var denial in denials {
+            head.lastSequence += 1
+            denial.sequence = head.lastSequence
+            try put(Tables.denials, SequenceKey(tenantID, denial.sequence), denial)
+            let hour = denial.timeMicros - denial.timeMicros % Duration.hours(1).microseconds
+            let countKey = DenialCountKey(
+                tenantID, hour: Timestamp(microseconds: hour), toggle: UInt8(denial.toggle.rawValue),
+                operation: denial.operation)
+            let count = try get(Tables.denialCounts, countKey)?.count ?? 0
+            try put(Tables.denialCounts, countKey, StoredCount(count: count + max(1, denial.suppressedCount)))
+        }
+        while head.lastSequence - head.firstSequence >= kept {
+            try delete(Tables.denials, SequenceKey(tenantID, head.firstSequence))
+            head.firstSequence += 1
+        }
+        try put(Tables.denialHeads, headKey, head)
+    }
+}
+
+extension ReadTransaction {
+    /// The newest sequence of the tenant's refusals; 0 when there is none.
+    public func lastDenialSequence(tenantID: Text) throws -> Int64 {
+        try get(Tables.denialHeads, TenantPrefix(tenantID))?.lastSequence ?? 0
+    }
+
+    /// Refusals above `sequence` in their order, at most `limit`.
+    public func denials(tenantID: Text, after sequence: Int64, limit: Int) throws -> [Denial] {
+        try denials(tenantID: tenantID, from: .at(SequenceKey(tenantID, sequence + 1).bytes), limit: limit)
+    }
+
+    /// Refusals of the time range below `sequence` (nil = from the newest), newest first.
+    public func denials(
+        tenantID: Text, before sequence: Int64?, from: Timestamp, to: Timestamp, limit: Int
+    ) throws -> [Denial] {
+        let start = sequence.map { ScanStart.after(SequenceKey(tenantID, $0).bytes) } ?? .first
+        var found: [Denial] = []
+        try scan(Tables.denials, prefix: TenantPrefix(tenantID), from: start, reversed: true) { _, value in
+            let denial = try Denial(decoding: value)
+            if denial.timeMicros < from.microseconds { return false }
+            if denial.timeMicros < to.microseconds { found.append(denial) }
+            return found.count < limit
+        }
+        return found
+    }
+
+    /// How often each operation was refused in the hours that the range touches, oldest hour first.
+    public func denialCounts(tenantID: Text, from: Timestamp, to: Timestamp, limit: Int) throws -> [DenialCount] {
+        let hour = Duration.hours(1).microseconds
+        let first = max(0, from.microseconds - from.microseconds % hour)
+        let start = DenialCountKey(tenantID, hour: Timestamp(microseconds: first), toggle: 0, operation: .empty)
+        var counts: [DenialCount] = []
+        let prefixByteCount = tenantID.byteCount + 1
+        try scan(
+            Tables.denialCounts, prefix: TenantPrefix(tenantID), from: .at(start.bytes), limit: limit
+        ) { key, value in
+            let rest = UnsafeRawBufferPointer(rebasing: key.dropFirst(prefixByteCount))
+            let time = Int64(bigEndian: rest.loadUnaligned(as: Int64.self))
+            guard time < to.microseconds else { return false }
+            let operation = Text(unchecked: [UInt8](rest.dropFirst(9)))
+            counts.append(
+                DenialCount(
+                    hourStartMicros: time, operation: operation,
+                    toggle: Toggle(rawValue: Int32(rest[8])) ?? .unspecified,
+                    count: try StoredCount(decoding: value).count))
+            return true
+        }
+        return counts
+    }
+
+    private func denials(tenantID: Text, from start: ScanStart, limit: Int) throws -> [Denial] {
+        var found: [Denial] = []
+        try scan(Tables.denials, prefix: TenantPrefix(tenantID), from: start, limit: limit) { _, value in
+            found.append(try Denial(decoding: value))
+            return true
+        }
+        return found
+    }
+}

@@ -1,0 +1,140 @@
+public import Base
+import Crypto
+public import Messages
+import Reactor
+import Store
+
+/// The owner of one tenant: its settings, its throttles and its refusals.
+///
+/// Runs on the event loop its id hashes to. Requests do not wait for it: they read the `TenantSettings` it publishes
+/// in the `TenantDirectory`, always before the change is acknowledged.
+public actor Tenant {
+    public nonisolated let tenantID: Text
+    nonisolated let loop: EventLoop
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private let resources: Resources
+    // Unowned: the directory makes its tenants and lives as long as the process serves.
+    private unowned let directory: TenantDirectory
+    private var throttle = PasswordThrottle()
+    private var signUpThrottle = PasswordThrottle()
+    private var denialRate: DenialRate
+    private var denialWaiters: [Promise<Void>] = []
+    private var denialWrites: UInt64 = 0
+    private let hashKey: HMACKey
+
+    init(settings: TenantSettings, directory: TenantDirectory, resources: Resources, loop: EventLoop) {
+        self.tenantID = settings.tenantID
+        self.directory = directory
+        self.resources = resources
+        self.loop = loop
+        self.denialRate = DenialRate(recordedPerSecondMax: resources.limits.denialsRecordedPerSecond)
+        self.hashKey = HMACKey(settings.secret)
+    }
+
+    // MARK: Settings
+
+    /// Applies the masked settings; returns when they are durable and every new request sees them.
+    public func update(
+        _ change: TenantChange, validateOnly: Bool, origin: Origin
+    ) async throws -> TenantSettings {
+        let tenantID = tenantID
+        let now = resources.clock.now()
+        let record = try await resources.store.write { transaction in
+            var record = try transaction.reading.liveTenant(tenantID)
+            var tenant = record.tenant ?? Messages.Tenant()
+            let fields = try change.apply(to: &tenant)
+            tenant.updatedAtMicros = max(now.microseconds, tenant.updatedAtMicros + 1)
+            tenant.revision += 1
+            record.tenant = tenant
+            if validateOnly { return record }
+            try transaction.put(Tables.tenants, TenantPrefix(tenantID), record)
+            try transaction.appendEvent(.tenantUpdated, tenantID: tenantID, origin: origin, detail: fields, now: now)
+            return record
+        }
+        return validateOnly ? TenantSettings(record) : directory.publish(TenantSettings(record))
+    }
+
+    // MARK: Throttles
+
+    /// Charges a password attempt, or throws TOO_MANY_ATTEMPTS_TRY_LATER.
+    public func admitPasswordAttempt(email: Email, address: Text) throws -> PasswordThrottle.Subject {
+        let subject = subject(email: email, address: address)
+        if case .refused(let wait) = throttle.admit(subject, now: resources.clock.now()) {
+            throw Failure.tooManyAttempts(retryAfter: wait)
+        }
+        return subject
+    }
+
+    public func passwordSucceeded(_ subject: PasswordThrottle.Subject) {
+        throttle.succeeded(subject, now: resources.clock.now())
+    }
+
+    public func passwordNotTried(_ subject: PasswordThrottle.Subject) { throttle.notTried(subject) }
+
+    /// Charges an answer that tells whether an email has an account, so that a list cannot be tried out.
+    public func chargeSignUpProbe(email: Email, address: Text) throws {
+        let subject = subject(email: email, address: address)
+        if case .refused(let wait) = signUpThrottle.admit(subject, now: resources.clock.now()) {
+            throw Failure.tooManyAttempts(retryAfter: wait)
+        }
+    }
+
+    private func subject(email: Email, address: Text) -> PasswordThrottle.Subject {
+        PasswordThrottle.Subject(
+            account: hash(email.canonical.bytes), address: address.isEmpty ? 0 : hash([0] + address.bytes))
+    }
+
+    private func hash(_ bytes: [UInt8]) -> UInt64 {
+        hashKey.tag(of: bytes).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    // MARK: Refusals
+
+    /// Records a refusal durably, or counts it where they come faster than `Limits.denialsRecordedPerSecond`.
+    ///
+    /// Never throws: whatever becomes of the record, the answer to the end user stays the refusal.
+    public func record(_ denial: Denial) async {
+        switch denialRate.admit(denial, now: resources.clock.now()) {
+        case .record: await write([denial])
+        case .counted(let isFirst): if isFirst { flushTimer.arm(after: .seconds(1)) }
+        }
+    }
+
+    /// How many times refusals were written so far; `denial(after:)` waits for more.
+    public func denialTicket() -> UInt64 { denialWrites }
+
+    /// Returns when refusals were written since `ticket` was taken. Cancelling the task ends the wait.
+    public func denial(after ticket: UInt64) async throws {
+        guard denialWrites == ticket else { return }
+        let waiter = Promise<Void>()
+        denialWaiters.append(waiter)
+        try await waiter.cancellableValue()
+    }
+
+    private lazy var flushTimer = Timer(on: loop) { [weak self] in
+        self?.assumeIsolated { tenant in tenant.flushSuppressed() }
+    }
+
+    private func flushSuppressed() {
+        let suppressed = denialRate.takeSuppressed(now: resources.clock.now())
+        Task(executorPreference: loop) { await self.write(suppressed) }
+    }
+
+    private func write(_ denials: [Denial]) async {
+        let tenantID = tenantID
+        let kept = Int64(resources.limits.denialsKeptPerTenant)
+        do {
+            try await resources.store.write { transaction in
+                try transaction.appendDenials(denials, tenantID: tenantID, kept: kept)
+            }
+        } catch {
+            resources.log.error(
+                "a refusal was not recorded", ["tenant": .text(tenantID.string), "error": .text("\(error)")])
+        }
+        denialWrites += 1
+        let waiters = denialWaiters
+        denialWaiters = []
+        for waiter in waiters { waiter.succeed(()) }
+    }
+}

@@ -1,0 +1,81 @@
+public import Base
+public import Messages
+
+/// A masked change of a tenant's settings, checked field by field. Pure.
+public struct TenantChange: Sendable {
+    public let wanted: Messages.Tenant
+    public let paths: [Text]
+
+    /// INVALID_UPDATE_MASK for an unknown or repeated path.
+    public init(_ wanted: Messages.Tenant, paths: [Text]) throws(Failure) {
+        guard Set(paths).count == paths.count else {
+            throw .invalid("INVALID_UPDATE_MASK", field: "update_mask", "names a field twice")
+        }
+        self.wanted = wanted
+        self.paths = paths
+    }
+
+    /// Writes the masked fields into `tenant`; returns their names for the event log.
+    public func apply(to tenant: inout Messages.Tenant, limits: Limits = Limits()) throws(Failure) -> Text {
+        for path in paths { try apply(path, to: &tenant, limits: limits) }
+        return Text(unchecked: Array(paths.map(\.bytes).joined(separator: [UInt8(ascii: ",")])))
+    }
+
+    private func apply(_ path: Text, to tenant: inout Messages.Tenant, limits: Limits) throws(Failure) {
+        switch path.string {
+        case "display_name":
+            try Values.checkDisplayName(wanted.displayName, limits: limits)
+            tenant.displayName = wanted.displayName
+        case "disable_auth": tenant.disableAuth = wanted.disableAuth
+        case "allow_password_signup": tenant.allowPasswordSignup = wanted.allowPasswordSignup
+        case "enable_anonymous_user": tenant.enableAnonymousUser = wanted.enableAnonymousUser
+        case "enable_email_privacy": tenant.enableEmailPrivacy = wanted.enableEmailPrivacy
+        case "client.permissions.disabled_user_signup":
+            setPermission(\.disabledUserSignup, in: &tenant)
+        case "client.permissions.disabled_user_deletion":
+            setPermission(\.disabledUserDeletion, in: &tenant)
+        case "refresh_mode":
+            guard wanted.refreshMode != .unspecified else {
+                throw .invalid("INVALID_REFRESH_MODE", field: "refresh_mode", "must be ROTATE or REUSE")
+            }
+            tenant.refreshMode = wanted.refreshMode
+        case "session_idle_seconds":
+            tenant.sessionIdleSeconds = try seconds(wanted.sessionIdleSeconds, path, 300...31_536_000)
+        case "session_absolute_seconds":
+            tenant.sessionAbsoluteSeconds = try seconds(wanted.sessionAbsoluteSeconds, path, 300...157_680_000)
+        case "recent_login_seconds":
+            tenant.recentLoginSeconds = try seconds(wanted.recentLoginSeconds, path, 30...86_400)
+        case "guidance":
+            tenant.guidance = try checkedGuidance()
+        default:
+            throw .invalid(
+                "INVALID_UPDATE_MASK", field: "update_mask", "\"\(path)\" is not a setting that can be changed")
+        }
+    }
+
+    private func setPermission(_ field: WritableKeyPath<ClientPermissions, Bool>, in tenant: inout Messages.Tenant) {
+        var permissions = tenant.client?.permissions ?? ClientPermissions()
+        permissions[keyPath: field] = wanted.client?.permissions?[keyPath: field] ?? false
+        tenant.client = ClientConfig(permissions: permissions)
+    }
+
+    private func seconds(_ value: Int64, _ path: Text, _ range: ClosedRange<Int64>) throws(Failure) -> Int64 {
+        guard range.contains(value) else {
+            throw .invalid(
+                "INVALID_DURATION", field: path.string, "must be \(range.lowerBound) to \(range.upperBound) seconds")
+        }
+        return value
+    }
+
+    private func checkedGuidance() throws(Failure) -> Guidance? {
+        guard let guidance = wanted.guidance else { return nil }
+        guard guidance.message.byteCount <= 512, guidance.locale.byteCount <= 35, guidance.helpURL.byteCount <= 2_048
+        else {
+            throw .invalid("INVALID_GUIDANCE", field: "guidance", "message ≤ 512, locale ≤ 35, help_url ≤ 2,048 bytes")
+        }
+        guard guidance.helpURL.isEmpty || guidance.helpURL.bytes.starts(with: "https://".utf8) else {
+            throw .invalid("INVALID_GUIDANCE", field: "guidance.help_url", "must be an https URL")
+        }
+        return guidance
+    }
+}

@@ -1,0 +1,44 @@
+import Base
+import Messages
+import Store
+
+extension Store {
+    /// Removes every row of a deleted tenant, in transactions small enough not to keep others waiting; the tombstone
+    /// stays. May be interrupted and called again.
+    func purgeTenant(_ tenantID: Text) async throws {
+        let sliceMax = 500
+        while try await write({ transaction in try transaction.purgeSlice(of: tenantID, limit: sliceMax) }) {}
+        try await write { transaction in
+            guard var record = try transaction.get(Tables.tenants, TenantPrefix(tenantID)) else { return }
+            record.purged = true
+            record.secret = []
+            try transaction.put(Tables.tenants, TenantPrefix(tenantID), record)
+        }
+    }
+}
+
+extension WriteTransaction {
+    /// Deletes up to `limit` rows; whether there may be more.
+    fileprivate func purgeSlice(of tenantID: Text, limit: Int) throws -> Bool {
+        var sessionIDs: [[UInt8]] = []
+        try scan(Tables.sessionByUser, prefix: TenantPrefix(tenantID), limit: limit) { key, _ in
+            sessionIDs.append([UInt8](key.suffix(16)))
+            return true
+        }
+        for id in sessionIDs { try delete(Tables.sessions, SessionKey(id)) }
+        let prefix = TenantPrefix(tenantID)
+        let counts = [
+            try deleteAll(Tables.sessionByUser, prefix: prefix, limit: limit),
+            try deleteAll(Tables.users, prefix: prefix, limit: limit),
+            try deleteAll(Tables.userByEmail, prefix: prefix, limit: limit),
+            try deleteAll(Tables.userByPhone, prefix: prefix, limit: limit),
+            try deleteAll(Tables.userByProvider, prefix: prefix, limit: limit),
+            try deleteAll(Tables.hashSecrets, prefix: prefix, limit: limit),
+            try deleteAll(Tables.denials, prefix: prefix, limit: limit),
+            try deleteAll(Tables.denialCounts, prefix: prefix, limit: limit),
+            try deleteAll(Tables.denialHeads, prefix: prefix, limit: limit),
+            try deleteAll(Tables.passwordHashKinds, prefix: prefix, limit: limit),
+        ]
+        return counts.contains(limit)
+    }
+}

@@ -1,0 +1,34 @@
+/// Why some bytes are not the JSON that was asked for. Holds no part of the input: it may be a secret.
+public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
+    public enum Reason: Sendable, Equatable {
+        case malformed
+        case incomplete
+        case trailingBytes
+        case notUTF8
+        case containsNUL
+        case duplicateMember
+        case numberOutOfRange
+        case tooDeep
+    }
+
+    public var reason: Reason
+    /// From 1.
+    public var line: Int
+    /// From 0, as the parser counts: an aid for the eye.
+    public var column: Int
+
+    public var description: String { "JSON: \(message) at line \(line), column \(column)" }
+
+    private var message: String {
+        switch reason {
+        case .malformed: "not well formed"
+        case .incomplete: "ends too early"
+        case .trailingBytes: "something follows the value"
+        case .notUTF8: "not UTF-8"
+        case .containsNUL: "a string contains NUL"
+        case .duplicateMember: "a member's name occurs twice"
+        case .numberOutOfRange: "a number does not fit"
+        case .tooDeep: "nested too deep"
+        }
+    }
+}

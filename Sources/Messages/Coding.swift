@@ -1,0 +1,41 @@
+import Base
+import CMessages
+
+/// Pre-scan, unpack into the thread's arena, copy, reset. What the generated `init(decoding:limits:)` does.
+func decodeMessage<Value: ConvertibleToC>(
+    _ bytes: UnsafeRawBufferPointer, limits: Limits
+) throws(DecodeError) -> Value {
+    guard let start = bytes.baseAddress, !bytes.isEmpty else { return Value() }
+    let schema = Value.schema
+    try PreScan.check(bytes, against: schema, limits: limits)
+
+    let arena = Arena.ofThisThread
+    arena.begin(
+        budget: min(limits.arenaBudgetMax, max(limits.arenaBudgetFloor, limits.arenaBudgetFactor * bytes.count)))
+    defer { arena.reset(wiping: Value.holdsSecret) }
+    var allocator = ProtobufCAllocator(arena)
+    let unpacked = protobuf_c_message_unpack(
+        schema.pointee.descriptor, &allocator, bytes.count, start.assumingMemoryBound(to: UInt8.self))
+    guard let unpacked else { throw arena.isSpent ? .budget : .malformed }
+    return Value(copying: UnsafeRawPointer(unpacked).assumingMemoryBound(to: Value.CValue.self))
+}
+
+/// Builds the C struct in the thread's arena and packs it straight into the buffer.
+func encodeMessage<Value: ConvertibleToC>(_ value: Value, into buffer: inout ByteBuffer) {
+    let arena = Arena.ofThisThread
+    arena.begin(budget: .max)
+    defer { arena.reset(wiping: Value.holdsSecret) }
+    let message = UnsafeMutableRawPointer(arena.make(value)).assumingMemoryBound(to: ProtobufCMessage.self)
+    let byteCount = protobuf_c_message_get_packed_size(message)
+    let target = buffer.reserve(byteCount).assumingMemoryBound(to: UInt8.self)
+    buffer.commit(protobuf_c_message_pack(message, target))
+}
+
+/// The number of bytes `encodeMessage` would append.
+func measureMessage<Value: ConvertibleToC>(_ value: Value) -> Int {
+    let arena = Arena.ofThisThread
+    arena.begin(budget: .max)
+    defer { arena.reset(wiping: Value.holdsSecret) }
+    let message = UnsafeMutableRawPointer(arena.make(value)).assumingMemoryBound(to: ProtobufCMessage.self)
+    return protobuf_c_message_get_packed_size(message)
+}

@@ -1,0 +1,143 @@
+import Base
+import CMessages
+
+/// A linear check of a message's bytes against its schema, before protobuf-c sees them.
+///
+/// protobuf-c 1.4 has no recursion limit, takes quadratic time to merge a sub-message that occurs again and again, and
+/// lets the last of two equal fields win; this refuses all three, and everything that has a second spelling, so that
+/// two readers of the same bytes cannot see different values. It allocates nothing unless it refuses.
+struct PreScan {
+    private let depthMax: Int
+    private let fieldsPerMessageMax: Int
+    private var fieldsLeft: Int
+    private var unknownFieldsLeft: Int
+
+    static func check(
+        _ bytes: UnsafeRawBufferPointer, against schema: UnsafePointer<PosternSchema>, limits: Limits
+    ) throws(DecodeError) {
+        var scan = PreScan(
+            depthMax: limits.messageDepthMax, fieldsPerMessageMax: limits.fieldsPerMessageMax,
+            fieldsLeft: limits.fieldsMax, unknownFieldsLeft: limits.unknownFieldsMax)
+        try scan.message(WireCursor(bytes), schema, depth: 1)
+    }
+
+    private mutating func message(
+        _ body: WireCursor, _ schema: UnsafePointer<PosternSchema>, depth: Int
+    ) throws(DecodeError) {
+        guard depth <= depthMax else { throw .limit("message depth") }
+        var body = body
+        var seen: UInt64 = 0
+        var countLeft = fieldsPerMessageMax
+        while !body.isAtEnd {
+            let (number, wireType) = try body.tag()
+            guard number < schema.pointee.field_count, schema.pointee.fields[Int(number)].name != nil else {
+                try count(&countLeft)
+                try unknown(&body, wireType)
+                continue
+            }
+            let field = schema.pointee.fields + Int(number)
+            guard let kind = FieldKind(rawValue: field.pointee.kind) else {
+                preconditionFailure("field kind \(field.pointee.kind) in the generated table")
+            }
+            if field.pointee.is_repeated == 0 {
+                let bit = UInt64(1) << UInt64(field.pointee.seen_bit)
+                guard seen & bit == 0 else { throw .duplicate(field: name(of: field)) }
+                seen |= bit
+            } else if wireType == 2, kind.isPackable {
+                var run = try body.lengthDelimited()
+                while !run.isAtEnd {
+                    try count(&countLeft)
+                    try scalar(&run, field, kind)
+                }
+                continue
+            }
+            guard wireType == field.pointee.wire_type else { throw .malformed }
+            try count(&countLeft)
+            try value(&body, field, kind, depth)
+        }
+    }
+
+    @inline(__always)
+    private mutating func value(
+        _ body: inout WireCursor, _ field: UnsafePointer<PosternField>, _ kind: FieldKind, _ depth: Int
+    ) throws(DecodeError) {
+        switch kind {
+        case .text:
+            let content = try body.lengthDelimited()
+            guard UTF8Validation.isText(content.bytes) else { throw .text(field: name(of: field)) }
+        case .bytes:
+            _ = try body.lengthDelimited()
+        case .message:
+            let content = try body.lengthDelimited()
+            do throws(DecodeError) {
+                try message(content, field.pointee.message, depth: depth + 1)
+            } catch {
+                throw error.inside(name(of: field))
+            }
+        default:
+            try scalar(&body, field, kind)
+        }
+    }
+
+    /// One value of a varint or fixed type. A varint must fit the type: 2^32 is not a second spelling of 0.
+    @inline(__always)
+    private func scalar(
+        _ body: inout WireCursor, _ field: UnsafePointer<PosternField>, _ kind: FieldKind
+    ) throws(DecodeError) {
+        switch kind {
+        case .fixed64:
+            _ = try body.take(8)
+        case .fixed32:
+            _ = try body.take(4)
+        case .int32:
+            let value = try body.varint()
+            guard Int32(exactly: Int64(bitPattern: value)) != nil else { throw .malformed }
+        case .uint32:
+            guard try body.varint() <= UInt64(UInt32.max) else { throw .malformed }
+        case .bool:
+            guard try body.varint() <= 1 else { throw .malformed }
+        case .enumeration:
+            let value = try body.varint()
+            guard value < 64, field.pointee.enum_values >> value & 1 == 1 else {
+                throw .enumValue(field: name(of: field))
+            }
+        case .integer64, .bytes, .text, .message:
+            _ = try body.varint()
+        }
+    }
+
+    /// A newer peer may send fields this version does not know; they are skipped and never stored.
+    private mutating func unknown(_ body: inout WireCursor, _ wireType: UInt8) throws(DecodeError) {
+        unknownFieldsLeft -= 1
+        guard unknownFieldsLeft >= 0 else { throw .limit("unknown fields") }
+        switch wireType {
+        case 0: _ = try body.varint()
+        case 1: _ = try body.take(8)
+        case 2: _ = try body.lengthDelimited()
+        case 5: _ = try body.take(4)
+        default: throw .malformed
+        }
+    }
+
+    @inline(__always)
+    private mutating func count(_ left: inout Int) throws(DecodeError) {
+        left -= 1
+        fieldsLeft -= 1
+        guard left >= 0 else { throw .limit("fields per message") }
+        guard fieldsLeft >= 0 else { throw .limit("fields") }
+    }
+
+    private func name(of field: UnsafePointer<PosternField>) -> String { String(cString: field.pointee.name) }
+}
+
+extension DecodeError {
+    /// The same error seen from the message around: the field's path grows at its front.
+    fileprivate func inside(_ outer: String) -> DecodeError {
+        switch self {
+        case .duplicate(let field): .duplicate(field: "\(outer).\(field)")
+        case .text(let field): .text(field: "\(outer).\(field)")
+        case .enumValue(let field): .enumValue(field: "\(outer).\(field)")
+        case .malformed, .limit, .budget: self
+        }
+    }
+}

@@ -1,0 +1,58 @@
+/// The command line is wrong: exit status 1.
+struct UsageError: Error, Equatable, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// `--name value`, `--name=value`; each name at most once. What is not asked for by `finish` is refused.
+struct Arguments {
+    private var values: [String: String] = [:]
+
+    init(_ arguments: some Sequence<String>) throws(UsageError) {
+        var iterator = arguments.makeIterator()
+        while let argument = iterator.next() {
+            guard argument.hasPrefix("-"), argument.count > 1 else {
+                throw UsageError("\(argument): a flag was expected")
+            }
+            let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard let value = parts.count == 2 ? parts[1] : iterator.next() else {
+                throw UsageError("\(parts[0]): needs a value")
+            }
+            guard values.updateValue(value, forKey: parts[0]) == nil else {
+                throw UsageError("\(parts[0]): given twice")
+            }
+        }
+    }
+
+    mutating func text(_ name: String) -> String? { values.removeValue(forKey: name) }
+
+    mutating func required(_ name: String) throws(UsageError) -> String {
+        guard let value = text(name) else { throw UsageError("\(name) is missing") }
+        return value
+    }
+
+    mutating func number(_ name: String, default value: Int, in range: ClosedRange<Int>) throws(UsageError) -> Int {
+        guard let text = text(name) else { return value }
+        guard let number = Int(text), range.contains(number) else {
+            throw UsageError("\(name): must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    mutating func choice<Choice: RawRepresentable & CaseIterable>(
+        _ name: String, default value: Choice
+    ) throws(UsageError) -> Choice where Choice.RawValue == String {
+        guard let text = text(name) else { return value }
+        guard let choice = Choice(rawValue: text) else {
+            let known = Choice.allCases.map(\.rawValue).joined(separator: " or ")
+            throw UsageError("\(name): must be \(known)")
+        }
+        return choice
+    }
+
+    /// Refuses what no command asked for.
+    func finish() throws(UsageError) {
+        if let name = values.keys.min() { throw UsageError("\(name): no such flag here; see postern-bench --help") }
+    }
+}

@@ -1,0 +1,27 @@
+import Glibc
+
+/// Why a command ended without its figures; what stands on stderr, and the exit status.
+struct BenchError: Error, CustomStringConvertible {
+    enum Kind: Int32 {
+        /// No connection, no key, or what was seeded is not there.
+        case notReady = 2
+        /// The run itself went wrong.
+        case failed = 3
+        /// A threshold does not hold.
+        case regression = 98
+        case interrupted = 130
+    }
+
+    let kind: Kind
+    let description: String
+
+    init(_ kind: Kind, _ description: String) {
+        self.kind = kind
+        self.description = description
+    }
+
+    /// A system call that failed: reads `errno`.
+    static func system(_ kind: Kind, _ what: String) -> BenchError {
+        BenchError(kind, "\(what): \(String(cString: strerror(errno)))")
+    }
+}

@@ -1,0 +1,77 @@
+// Blocking calls over a connection: how a tenant is seeded. Nothing here is measured.
+
+import Base
+import Messages
+import Wire
+
+/// How a call ended.
+enum CallResult {
+    case ok(message: UnsafeRawBufferPointer)
+    case refused(reason: String)
+}
+
+extension Connection {
+    /// One call. `body` gets its answer, which is gone when it returns.
+    func call<Result>(
+        service: Text, method: Text, _ request: some Message, _ body: (CallResult) throws -> Result
+    ) throws -> Result {
+        var results: [Result] = []
+        try pipeline(count: 1, inFlight: 1) { _, stream, buffer in
+            buffer.appendRequest(stream: stream, service: service, method: method) { request.encode(into: &$0) }
+        } answered: { _, result in
+            results.append(try body(result))
+        }
+        return results[0]
+    }
+
+    /// `count` calls, `inFlight` of them at a time; `append` writes the REQUEST of call number 0, 1, ….
+    func pipeline(
+        count: Int, inFlight: Int, append: (Int, UInt32, inout ByteBuffer) -> Void,
+        answered: (Int, CallResult) throws -> Void
+    ) throws {
+        var calls: [UInt32: Int] = [:]
+        var next = 0
+        while next < count || !calls.isEmpty {
+            while next < count, calls.count < inFlight {
+                guard let stream = takeStream() else { throw BenchError(.failed, "the stream ids are used up") }
+                append(next, stream, &output)
+                calls[stream] = next
+                next += 1
+            }
+            try flush()
+            try nextResult { stream, result in
+                guard let call = calls.removeValue(forKey: stream) else { return }
+                try answered(call, result)
+            }
+        }
+    }
+
+    /// Waits for a RESPONSE or DATA.
+    func nextResult(_ body: (UInt32, CallResult) throws -> Void) throws {
+        var failure: (any Error)?
+        var taken = false
+        while !taken {
+            try readFrame { header, payload in
+                guard let result = Self.result(header, payload) else { return }
+                taken = true
+                do { try body(header.stream, result) } catch { failure = error }
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    /// Nil for frames that answer nothing.
+    static func result(_ header: FrameHeader, _ payload: UnsafeRawBufferPointer) -> CallResult? {
+        switch header.type {
+        case .data: return .ok(message: payload)
+        case .cancel: return .refused(reason: "CANCELLED_BY_SERVER")
+        case .response:
+            switch Answer(reading: payload) {
+            case .ok(let message): return .ok(message: message)
+            case .failure(let status): return .refused(reason: Answer.reason(ofStatus: status))
+            case .malformed: return .refused(reason: "MALFORMED_ANSWER")
+            }
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import Base
+
+/// What a driver can ask for: one method of the API each. The raw value counts from 0, an index into per-operation
+/// figures.
+enum Operation: Int, CaseIterable, Sendable {
+    case get
+    case getByEmail
+    case lookup
+    case verify
+    case refresh
+    case signIn
+    case create
+    case signUp
+    case health
+
+    init?(name: some StringProtocol) {
+        guard let operation = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        self = operation
+    }
+
+    /// As `--mix` and the reports write it.
+    var name: String {
+        switch self {
+        case .get: "get"
+        case .getByEmail: "get-by-email"
+        case .lookup: "lookup"
+        case .verify: "verify"
+        case .refresh: "refresh"
+        case .signIn: "sign-in"
+        case .create: "create"
+        case .signUp: "sign-up"
+        case .health: "health"
+        }
+    }
+
+    var service: Text {
+        switch self {
+        case .get, .getByEmail, .create: "postern.v1.Users"
+        case .lookup, .signIn, .signUp: "postern.v1.Accounts"
+        case .verify, .refresh: "postern.v1.Tokens"
+        case .health: "grpc.health.v1.Health"
+        }
+    }
+
+    var method: Text {
+        switch self {
+        case .get: "Get"
+        case .getByEmail: "GetByEmail"
+        case .lookup: "Lookup"
+        case .verify: "VerifyIdToken"
+        case .refresh: "Refresh"
+        case .signIn: "SignInWithPassword"
+        case .create: "Create"
+        case .signUp: "SignUp"
+        case .health: "Check"
+        }
+    }
+
+    /// Needs the tokens of a seeded tenant.
+    var needsSessions: Bool { self == .lookup || self == .verify || self == .refresh }
+}

@@ -1,0 +1,86 @@
+import Base
+
+/// The names of the users a seeded tenant holds: a number makes the same name in `seed` and in every `run`.
+///
+/// All names of a kind have the same length, so that a request can be encoded once and its number patched in.
+enum UserName {
+    static let numberByteCount = 10
+    static let password: Text = "bench-password-1"
+    private static let emailSuffix = "@bench.example"
+
+    /// 28 characters, as the server's own uids have.
+    static func uid(_ number: Int) -> Text { Text("u00000000000000000" + digits(number)) }
+    /// Of a user that was imported, without a password.
+    static func email(_ number: Int) -> Text { Text("u" + digits(number) + emailSuffix) }
+    /// Of a user with a password and one session, whose tokens are in the state file.
+    static func sessionEmail(_ number: Int) -> Text { Text("s" + digits(number) + emailSuffix) }
+    /// Of a user with a password for sign-in; its sessions come and go.
+    static func passwordEmail(_ number: Int) -> Text { Text("p" + digits(number) + emailSuffix) }
+    /// Of a user that a run creates. `run` tells runs apart: 16 hexadecimal digits.
+    static func freshEmail(_ number: Int, run: UInt64) -> Text {
+        Text(
+            "c" + Hex.encode((0..<8).reversed().map { UInt8(truncatingIfNeeded: run >> ($0 * 8)) }) + "-"
+                + digits(number) + emailSuffix)
+    }
+
+    /// Writes the number as `numberByteCount` decimal digits.
+    static func writeDigits(_ number: Int, to target: UnsafeMutableRawPointer) {
+        var rest = UInt64(number)
+        for offset in stride(from: numberByteCount - 1, through: 0, by: -1) {
+            target.storeBytes(of: UInt8(ascii: "0") + UInt8(rest % 10), toByteOffset: offset, as: UInt8.self)
+            rest /= 10
+        }
+    }
+
+    private static func digits(_ number: Int) -> String {
+        let text = String(number)
+        return String(repeating: "0", count: numberByteCount - text.count) + text
+    }
+}
+
+/// A session that `seed` started: what `verify`, `lookup` and `refresh` need.
+struct Session: Equatable, Sendable {
+    var idToken: [UInt8]
+    /// The newest one: an older one would end the session.
+    var refreshToken: [UInt8]
+}
+
+/// What `seed` put into a tenant, as the state file remembers it.
+struct Population: Equatable, Sendable {
+    var tenantID: Text
+    var userCount = 0
+    var passwordUserCount = 0
+    var sessions: [Session] = []
+
+    /// One line of counts, then a line `id-token refresh-token` for each session.
+    func encoded() -> [UInt8] {
+        var bytes = [UInt8]("postern-bench 1 \(tenantID) \(userCount) \(passwordUserCount)\n".utf8)
+        for session in sessions {
+            bytes += session.idToken
+            bytes.append(UInt8(ascii: " "))
+            bytes += session.refreshToken
+            bytes.append(UInt8(ascii: "\n"))
+        }
+        return bytes
+    }
+
+    init(tenantID: Text) { self.tenantID = tenantID }
+
+    init(decoding bytes: [UInt8], from path: String) throws(BenchError) {
+        let malformed = BenchError(
+            .notReady, "\(path) is no state file of this version: run `postern-bench seed` again")
+        var lines = bytes.split(separator: UInt8(ascii: "\n"))[...]
+        let head = lines.popFirst().map { String(decoding: $0, as: UTF8.self).split(separator: " ").map(String.init) }
+        guard let head, head.count == 5, head[0] == "postern-bench", head[1] == "1", let users = Int(head[3]),
+            let passwordUsers = Int(head[4])
+        else { throw malformed }
+        tenantID = Text(head[2])
+        userCount = users
+        passwordUserCount = passwordUsers
+        for line in lines {
+            let tokens = line.split(separator: UInt8(ascii: " "))
+            guard tokens.count == 2 else { throw malformed }
+            sessions.append(Session(idToken: [UInt8](tokens[0]), refreshToken: [UInt8](tokens[1])))
+        }
+    }
+}

@@ -1,0 +1,115 @@
+import Base
+import Messages
+import Wire
+
+/// One stream of the protocol, from the moment its caller asks for it to its end.
+final class Call: @unchecked Sendable {
+    // Unchecked: the `var`s belong to the channel's thread alone, the rest never changes.
+
+    enum Answer: Sendable {
+        case unary(Promise<[UInt8]>)
+        case stream(StreamInbox)
+    }
+
+    /// Where the call is, as the channel's thread sees it.
+    enum Placement {
+        /// Next: `waiting`, `settled`.
+        case new
+        /// For a connection, or for room on one. Next: `open`, `settled`.
+        case waiting
+        /// Next: `waiting` (the server did not process it), `settled`.
+        case open(ClientConnection, stream: UInt32)
+        /// The answer was given. Next: none.
+        case settled
+    }
+
+    struct OutgoingMessage {
+        let message: any Message
+        let sent: Promise<Void>
+    }
+
+    let service: Text
+    let method: Text
+    let kind: StreamKind
+    let options: CallOptions
+    let deadline: Instant
+    let answer: Answer
+
+    var placement = Placement.new
+    /// What REQUEST carries. Nil: the first message of a bidirectional stream, which was not sent yet.
+    var request: (any Message)?
+    /// Whoever sent that message waits for it to go out.
+    var requestSent: Promise<Void>?
+    /// The messages after it that wait for the stream's window or for the connection.
+    var outbox: [OutgoingMessage] = []
+    /// No message follows the outbox.
+    var isFinishing = false
+    var hasSentMessages = false
+    var refusalCount = 0
+
+    init(
+        service: Text, method: Text, kind: StreamKind, request: (any Message)?, options: CallOptions,
+        deadline: Instant, answer: Answer
+    ) {
+        self.service = service
+        self.method = method
+        self.kind = kind
+        self.request = request
+        self.options = options
+        self.deadline = deadline
+        self.answer = answer
+    }
+}
+
+extension Call {
+    var isSettled: Bool {
+        if case .settled = placement { true } else { false }
+    }
+
+    /// The stream ended well. `payload` is a unary call's answer; nil: there is none.
+    func succeed(_ payload: [UInt8]?) {
+        guard !isSettled else { return }
+        placement = .settled
+        switch answer {
+        case .unary(let promise): promise.succeed(payload ?? [])
+        case .stream(let inbox):
+            if let payload { inbox.append(payload) }
+            inbox.finish(nil)
+        }
+        failOutbox(with: Failure(.failedPrecondition, ClientReason.streamClosed, "The server ended the stream."))
+    }
+
+    func fail(_ failure: Failure) {
+        guard !isSettled else { return }
+        placement = .settled
+        switch answer {
+        case .unary(let promise): promise.fail(failure)
+        case .stream(let inbox): inbox.finish(failure)
+        }
+        failOutbox(with: failure)
+    }
+
+    private func failOutbox(with failure: Failure) {
+        requestSent?.fail(failure)
+        for outgoing in outbox { outgoing.sent.fail(failure) }
+        outbox = []
+    }
+}
+
+extension Failure {
+    static func connectionFailed(_ message: String) -> Failure {
+        Failure(.unavailable, ClientReason.connectionFailed, message)
+    }
+
+    static func connectionLost(_ message: String) -> Failure {
+        Failure(.unavailable, ClientReason.connectionLost, message)
+    }
+
+    static let callCancelled = Failure(.cancelled, ClientReason.cancelled, "The call was cancelled.")
+    static let deadlinePassed = Failure(
+        .deadlineExceeded, ClientReason.deadlineExceeded,
+        "No answer before the deadline; the call may or may not have been done.")
+    static let channelClosed = Failure(.unavailable, ClientReason.channelClosed, "The channel was shut down.")
+    static let messageTooLarge = Failure(
+        .resourceExhausted, ClientReason.messageTooLarge, "The message is above the frame size the server takes.")
+}

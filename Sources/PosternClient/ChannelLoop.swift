@@ -1,0 +1,282 @@
+import Base
+import Glibc
+import Messages
+import Wire
+
+/// What a channel's thread does: takes commands, keeps a connection, lets calls wait for it, watches the clock.
+///
+/// Made, run and dropped on that thread.
+final class ChannelLoop {
+    private let address: ServerAddress
+    private let authorization: Text
+    private let options: ChannelOptions
+    private let mailbox: Mailbox
+    private var generator = SystemRandomNumberGenerator()
+
+    /// Where new calls go; nil: none is needed, or none can be had.
+    private var current: ClientConnection?
+    /// Told to leave by the server; they end with what is in flight on them.
+    private var leaving: [ClientConnection] = []
+    /// The server's addresses that were not tried yet.
+    private var untried: ArraySlice<ResolvedAddress> = []
+    private var backoff: ReconnectBackoff
+    /// No attempt to connect before this, and why.
+    private var down: (until: Instant, failure: Failure)?
+    /// Bidirectional streams that open with their first message.
+    private var unopened: [Call] = []
+    /// Started, without a stream yet, in order.
+    private var waiting: [Call] = []
+    /// At or before the first deadline of all calls: finding the exact one again at each answer would cost more than
+    /// waking up for nothing now and then.
+    private var nextDeadline = Instant.distantFuture
+
+    init(address: ServerAddress, authorization: Text, options: ChannelOptions, mailbox: Mailbox) {
+        self.address = address
+        self.authorization = authorization
+        self.options = options
+        self.mailbox = mailbox
+        self.backoff = options.reconnect
+    }
+
+    /// Returns when the mailbox was closed and every call is settled.
+    func run() {
+        var commands: [Mailbox.Command] = []
+        while true {
+            let isClosed = mailbox.take(into: &commands)
+            let now = Instant.now
+            for command in commands { perform(command, now: now) }
+            commands.removeAll(keepingCapacity: true)
+            if isClosed { return settleAll() }
+            placeWaiting(now: now)
+            for connection in connections {
+                connection.flush()
+                connection.resumeOutboxes()
+                connection.flush()
+            }
+            if removeEnded(now: now) { continue }
+            waitForEvents()
+        }
+    }
+
+    private var connections: [ClientConnection] { current.map { [$0] + leaving } ?? leaving }
+
+    // Commands
+
+    private func perform(_ command: Mailbox.Command, now: Instant) {
+        switch command {
+        case .start(let call):
+            nextDeadline = min(nextDeadline, call.deadline)
+            if call.request == nil { unopened.append(call) } else { start(call, now: now) }
+        case .cancel(let call): cancel(call, .cancelled, .callCancelled)
+        case .send(let call, let message, let sent):
+            guard !call.isSettled, !call.isFinishing else {
+                sent.fail(Failure(.failedPrecondition, ClientReason.streamClosed, "The stream takes no more messages."))
+                return
+            }
+            if call.request == nil {
+                call.requestSent = sent
+                open(call, with: message, now: now)
+            } else {
+                call.outbox.append(Call.OutgoingMessage(message: message, sent: sent))
+                if case .open(let connection, _) = call.placement { connection.drainOutbox(of: call) }
+            }
+        case .finishSending(let call):
+            guard call.request != nil else {
+                return cancel(call, .cancelled, Failure(.cancelled, ClientReason.streamClosed, "Nothing was sent."))
+            }
+            call.isFinishing = true
+            if case .open(let connection, _) = call.placement { connection.drainOutbox(of: call) }
+        case .consumed(let call, let byteCount):
+            guard case .open(let connection, let stream) = call.placement else { return }
+            connection.consumed(stream: stream, payloadByteCount: byteCount)
+        }
+    }
+
+    private func start(_ call: Call, now: Instant) {
+        if waiting.count >= options.waitingCallsMax {
+            call.fail(
+                Failure(
+                    .resourceExhausted, ClientReason.tooManyWaitingCalls,
+                    "\(waiting.count) calls wait for an answer to others; wait before making more."))
+        } else if let current, waiting.isEmpty, current.hasRoom, current.open(call, now: now) {
+            return
+        } else {
+            call.placement = .waiting
+            waiting.append(call)
+        }
+    }
+
+    private func open(_ call: Call, with message: any Message, now: Instant) {
+        call.request = message
+        unopened.removeAll { $0 === call }
+        start(call, now: now)
+    }
+
+    private func cancel(_ call: Call, _ code: WireCode, _ failure: Failure) {
+        switch call.placement {
+        case .open(let connection, let stream): connection.cancel(stream: stream, code, failure)
+        case .new, .waiting, .settled: call.fail(failure)
+        }
+        unopened.removeAll { $0 === call }
+    }
+
+    // Connections
+
+    /// Gives waiting calls their streams, connecting first if need be.
+    private func placeWaiting(now: Instant) {
+        waiting.removeAll { $0.isSettled }
+        while let call = waiting.first {
+            if let current, current.isLeaving {
+                leaving.append(current)
+                self.current = nil
+            }
+            guard let current else {
+                connect(now: now)
+                if self.current == nil { return failImpatient(now: now) }
+                continue
+            }
+            guard current.hasRoom else { return }
+            if current.open(call, now: now) { waiting.removeFirst() } else if !current.isLeaving { return }
+        }
+    }
+
+    private func connect(now: Instant) {
+        if let down {
+            guard down.until <= now else { return }
+            self.down = nil
+        }
+        do throws(Failure) {
+            if untried.isEmpty { untried = try address.resolve()[...] }
+            try connectToNext(now: now)
+        } catch {
+            leaveAlone(because: error, now: now)
+        }
+    }
+
+    private func connectToNext(now: Instant) throws(Failure) {
+        var failure = Failure.connectionFailed("The name has no address.")
+        while let candidate = untried.popFirst() {
+            do throws(SystemError) {
+                current = try ClientConnection(
+                    connectingTo: candidate, authorization: authorization, options: options, now: now)
+                return
+            } catch {
+                failure = .connectionFailed("\(error)")
+            }
+        }
+        throw failure
+    }
+
+    private func leaveAlone(because failure: Failure, now: Instant) {
+        let delay = backoff.failed(using: &generator)
+        var failure = failure
+        failure.message = "Cannot reach \(address.host):\(address.port): \(failure.message)"
+        down = (until: now.advanced(by: delay), failure)
+    }
+
+    private func failImpatient(now: Instant) {
+        guard let down else { return }
+        var failure = down.failure
+        failure.retryAfter = .nanoseconds(down.until.nanoseconds(since: now))
+        for call in waiting where !call.options.waitsForConnection { call.fail(failure) }
+        waiting.removeAll { $0.isSettled }
+    }
+
+    /// Settles what ended connections leave behind. True: there is something to do before sleeping.
+    private func removeEnded(now: Instant) -> Bool {
+        var mustGoOn = false
+        for connection in connections {
+            if place(connection.takeUnprocessed()) { mustGoOn = true }
+            if connection === current, connection.isWelcomed {
+                backoff.succeeded()
+                untried = []
+            }
+            guard case .ended(let failure) = connection.phase else {
+                if connection.isDone { remove(connection) }
+                continue
+            }
+            remove(connection, failure: failure)
+            mustGoOn = mustGoOn || !waiting.isEmpty
+            if !connection.isWelcomed, current == nil, untried.isEmpty {
+                leaveAlone(because: failure, now: now)
+            }
+        }
+        return mustGoOn
+    }
+
+    private func remove(_ connection: ClientConnection, failure: Failure = .channelClosed) {
+        for call in connection.close() { call.fail(failure) }
+        if current === connection { current = nil }
+        leaving.removeAll { $0 === connection }
+    }
+
+    /// Lets calls that the server did not process wait again, where nothing was sent that is gone now.
+    private func place(_ unprocessed: [Call]) -> Bool {
+        for call in unprocessed {
+            call.refusalCount += 1
+            guard call.refusalCount < options.retry.attemptsMax, !call.hasSentMessages else {
+                call.fail(Failure(.unavailable, ClientReason.refused, "The server did not take the call; try again."))
+                continue
+            }
+            waiting.append(call)
+        }
+        return !unprocessed.isEmpty
+    }
+
+    private func settleAll() {
+        for call in waiting + unopened { call.fail(.channelClosed) }
+        waiting = []
+        unopened = []
+        for connection in connections { remove(connection) }
+    }
+
+    // Time
+
+    private func waitForEvents() {
+        let watched = connections
+        var descriptors = [pollfd(fd: mailbox.wakeDescriptor, events: Int16(POLLIN), revents: 0)]
+        var wakeUp = nextDeadline
+        for connection in watched {
+            descriptors.append(
+                pollfd(fd: connection.socket.descriptor, events: connection.wantedEvents, revents: 0))
+            wakeUp = min(wakeUp, connection.nextCheck)
+        }
+        if !waiting.isEmpty, current == nil, let down { wakeUp = min(wakeUp, down.until) }
+        guard mailbox.prepareToSleep() else {
+            // Answers are read as well while commands keep coming.
+            poll(&descriptors, nfds_t(descriptors.count), 0)
+            return handle(descriptors, watched)
+        }
+        poll(&descriptors, nfds_t(descriptors.count), milliseconds(until: wakeUp))
+        mailbox.wokeUp(bySignal: descriptors[0].revents != 0)
+        handle(descriptors, watched)
+    }
+
+    private func handle(_ descriptors: [pollfd], _ watched: [ClientConnection]) {
+        let now = Instant.now
+        for (index, connection) in watched.enumerated() {
+            let events = descriptors[index + 1].revents
+            if events != 0 { connection.becameReady(events, now: now) }
+            connection.checkTime(now: now)
+        }
+        if nextDeadline <= now { failOverdue(now: now) }
+    }
+
+    private func failOverdue(now: Instant) {
+        nextDeadline = .distantFuture
+        for call in waiting + unopened + connections.flatMap({ Array($0.inFlight) }) {
+            if call.deadline <= now {
+                cancel(call, .deadlineExceeded, .deadlinePassed)
+            } else {
+                nextDeadline = min(nextDeadline, call.deadline)
+            }
+        }
+    }
+
+    /// Rounded up: waking up too early would mean to look again at once. -1: for ever.
+    private func milliseconds(until instant: Instant) -> Int32 {
+        if instant == .distantFuture { return -1 }
+        let nanoseconds = max(0, instant.nanoseconds(since: .now))
+        return Int32(clamping: (nanoseconds + 999_999) / 1_000_000)
+    }
+}

@@ -1,0 +1,325 @@
+import Base
+import Glibc
+import Messages
+import Wire
+
+/// One TCP connection of a channel: the shell around `ClientConnectionState` that reads, writes and settles calls.
+///
+/// Owned and run by the channel's thread. It never closes itself: `end` says that it is over, and the loop settles it.
+final class ClientConnection {
+    enum Phase {
+        /// Next: `open`, `ended`.
+        case connecting(until: Instant)
+        /// HELLO is on its way, requests may follow. Next: `ended`.
+        case open
+        /// Next: none.
+        case ended(Failure)
+    }
+
+    private static let readByteCount = 64 * 1024
+    /// Above this, calls and messages wait until the server reads.
+    private static let unsentByteCountMax = 1024 * 1024
+
+    let socket: ClientSocket
+    private(set) var phase: Phase
+    private var state: ClientConnectionState
+    private let options: ChannelOptions
+    private var decoder: FrameDecoder
+    private var input = ByteBuffer()
+    /// What is being written, whole frames at its end; then what comes after it. A PING is answered between the two.
+    private var sending = ByteBuffer()
+    private var queued = ByteBuffer()
+    private var calls: [UInt32: Call] = [:]
+    /// Calls the server gave back without having processed them.
+    private(set) var unprocessed: [Call] = []
+    /// The first frame came: the server's limits are known, and it is worth connecting to again.
+    private(set) var isWelcomed = false
+    /// GOAWAY came: what is in flight ends here, new calls go elsewhere.
+    private(set) var isLeaving = false
+    /// What the server took before it refused one: its limits for strangers are below what it says in HELLO.
+    private var streamsMaxLearned = Int.max
+    private var lastReceived = Instant.now
+    private var pingSent: Instant?
+
+    init(
+        connectingTo address: ResolvedAddress, authorization: Text, options: ChannelOptions, now: Instant
+    ) throws(SystemError) {
+        self.socket = try ClientSocket(connectingTo: address)
+        self.phase = .connecting(until: now.advanced(by: options.connectTimeout))
+        self.options = options
+        self.state = ClientConnectionState(
+            limits: options.limits, software: options.software, authorization: authorization)
+        self.decoder = FrameDecoder(payloadHardMax: options.limits.framePayloadHardMax)
+    }
+
+    var isOpen: Bool {
+        if case .open = phase { true } else { false }
+    }
+
+    /// Nothing is in flight and nothing new will be.
+    var isDone: Bool { isLeaving && calls.isEmpty }
+
+    var inFlight: some Collection<Call> { calls.values }
+
+    func takeUnprocessed() -> [Call] {
+        defer { unprocessed = [] }
+        return unprocessed
+    }
+
+    private func end(_ failure: Failure) {
+        if case .ended = phase { return }
+        phase = .ended(failure)
+    }
+
+    /// Closes the socket and returns the calls that were in flight: the server may or may not have processed them.
+    func close() -> [Call] {
+        end(.connectionLost("The connection was closed."))
+        _ = state.connectionLost()
+        socket.close()
+        defer { calls = [:] }
+        return Array(calls.values)
+    }
+
+    // Readiness
+
+    var wantedEvents: Int16 {
+        switch phase {
+        case .connecting: Int16(POLLOUT)
+        case .open: sending.isEmpty ? Int16(POLLIN) : Int16(POLLIN | POLLOUT)
+        case .ended: 0
+        }
+    }
+
+    func becameReady(_ events: Int16, now: Instant) {
+        switch phase {
+        case .connecting:
+            if let error = socket.connectError { return end(.connectionFailed("\(error)")) }
+            phase = .open
+            if let hello = state.hello { queued.appendHello(hello) }
+        case .open:
+            if events & Int16(POLLIN | POLLHUP | POLLERR) != 0 { receive(now: now) }
+        case .ended: break
+        }
+    }
+
+    /// When `checkTime` has something to do.
+    var nextCheck: Instant {
+        switch phase {
+        case .connecting(let deadline): return deadline
+        case .ended: return .distantFuture
+        case .open:
+            if let pingSent { return pingSent.advanced(by: options.keepaliveTimeout) }
+            guard let keepalive = options.keepalive, !calls.isEmpty else { return .distantFuture }
+            return lastReceived.advanced(by: keepalive)
+        }
+    }
+
+    func checkTime(now: Instant) {
+        guard nextCheck <= now else { return }
+        switch phase {
+        case .connecting: end(.connectionFailed("No answer within \(options.connectTimeout)."))
+        case .open where pingSent != nil: end(.connectionLost("The server does not answer a PING."))
+        case .open:
+            // A server without PING is left alone.
+            guard let ping = state.ping(UInt64(bitPattern: now.nanoseconds)) else { return lastReceived = now }
+            ping.append(to: &queued)
+            pingSent = now
+        case .ended: break
+        }
+    }
+
+    // Bytes
+
+    /// Writes what there is, as far as the socket takes it.
+    func flush() {
+        guard isOpen else { return }
+        while true {
+            if sending.isEmpty {
+                if queued.isEmpty { return }
+                swap(&sending, &queued)
+            }
+            switch socket.write(sending.readable) {
+            case .bytes(let count): sending.consume(count)
+            case .wouldBlock: return
+            case .failed(let code): return end(.connectionLost("\(SystemError(code))"))
+            }
+        }
+    }
+
+    private func receive(now: Instant) {
+        let space = input.reserve(Self.readByteCount)
+        switch socket.read(into: space, byteCount: Self.readByteCount) {
+        case .bytes(0): return end(.connectionLost("The server closed the connection."))
+        case .bytes(let count): input.commit(count)
+        case .wouldBlock: return
+        case .failed(let code): return end(.connectionLost("\(SystemError(code))"))
+        }
+        lastReceived = now
+        pingSent = nil
+        while isOpen {
+            switch decoder.next(in: &input, payloadMax: .max, now: now) {
+            case .needMore: return
+            case .frame(let header, let payload):
+                let action = state.received(header, payload: payload)
+                perform(action, payload: payload)
+                if !isWelcomed {
+                    isWelcomed = true
+                    for call in calls.values { drainOutbox(of: call) }
+                }
+            case .oversized, .violation: return end(.connectionLost(CloseReason.frameAboveHardCap.text))
+            }
+        }
+    }
+
+    private func perform(_ action: ClientAction, payload: UnsafeRawBufferPointer) {
+        switch action {
+        case .none, .welcomed, .pingAcknowledged: break
+        case .response(let stream): settle(stream, byResponse: payload)
+        case .data(let stream, let isLast):
+            if isLast {
+                calls.removeValue(forKey: stream)?.succeed([UInt8](payload))
+            } else if case .stream(let inbox)? = calls[stream]?.answer {
+                inbox.append([UInt8](payload))
+            }
+        case .ended(let stream): calls.removeValue(forKey: stream)?.succeed(nil)
+        case .cancelled(let stream, .refused):
+            streamsMaxLearned = max(1, calls.count - 1)
+            giveBack([stream])
+        case .cancelled(let stream, let code):
+            let call = calls.removeValue(forKey: stream)
+            call?.fail(code == .deadlineExceeded ? .deadlinePassed : .callCancelled)
+        case .sendWindowOpened(let stream): if let call = calls[stream] { drainOutbox(of: call) }
+        case .pong(let opaque): ControlFrame.ping(opaque, ack: true).append(to: &sending)
+        case .goAway(_, let streams):
+            isLeaving = true
+            giveBack(streams)
+        case .close(let reason): end(.connectionLost("The server broke the protocol: \(reason.text)"))
+        }
+    }
+
+    private func giveBack(_ streams: [UInt32]) {
+        for stream in streams {
+            guard let call = calls.removeValue(forKey: stream) else { continue }
+            call.placement = .waiting
+            unprocessed.append(call)
+        }
+    }
+
+    private func settle(_ stream: UInt32, byResponse payload: UnsafeRawBufferPointer) {
+        guard let call = calls.removeValue(forKey: stream) else { return }
+        guard let envelope = try? ResponseEnvelope(reading: payload, limits: options.limits),
+            let status = try? envelope.status.map({ try GoogleStatus(decoding: $0, limits: options.limits) })
+                ?? GoogleStatus()
+        else {
+            return call.fail(
+                Failure(.internal, ClientReason.malformedResponse, "The response's envelope is malformed."))
+        }
+        if status.code != StatusCode.ok.rawValue { return call.fail(Failure(status)) }
+        // A stream's RESPONSE is its end; only ttrpc's client streams put a message into it.
+        call.succeed(call.kind != .unary && envelope.payload.isEmpty ? nil : [UInt8](envelope.payload))
+    }
+}
+
+// Calls
+
+extension ClientConnection {
+    /// Whether `open` would find room.
+    var hasRoom: Bool {
+        isOpen && !isLeaving && hasSpace && state.streamsInFlight < min(state.streamsMax, streamsMaxLearned)
+    }
+
+    private var hasSpace: Bool { sending.readableByteCount + queued.readableByteCount < Self.unsentByteCountMax }
+
+    /// Sends a call's REQUEST. False: not now, and the call is unchanged.
+    func open(_ call: Call, now: Instant) -> Bool {
+        let stream: UInt32
+        do {
+            stream = try state.openStream(call.kind)
+        } catch {
+            if error == .connectionSpent { isLeaving = true }
+            return false
+        }
+        let timeout = call.deadline == .distantFuture ? 0 : max(1, call.deadline.nanoseconds(since: now))
+        let options = call.options
+        let isSent = withOptionalBytes(options.authorization) { authorization in
+            options.requestID.bytes.withUnsafeBytes { requestID in
+                options.idempotencyKey.bytes.withUnsafeBytes { idempotencyKey in
+                    options.traceparent.bytes.withUnsafeBytes { traceparent in
+                        let metadata = OutgoingMetadata(
+                            authorization: authorization, traceparent: traceparent.isEmpty ? nil : traceparent,
+                            requestID: requestID.isEmpty ? nil : requestID,
+                            idempotencyKey: idempotencyKey.isEmpty ? nil : idempotencyKey)
+                        return queued.appendRequest(
+                            stream: stream, kind: call.kind, service: call.service, method: call.method,
+                            timeoutNanoseconds: timeout, metadata: metadata, payloadMax: state.peerPayloadMax
+                        ) { call.request?.encode(into: &$0) }
+                    }
+                }
+            }
+        }
+        guard isSent else {
+            // The id stays unused: ids need only increase.
+            _ = state.cancel(stream: stream, .cancelled)
+            if isWelcomed { call.fail(.messageTooLarge) }
+            return isWelcomed
+        }
+        calls[stream] = call
+        call.placement = .open(self, stream: stream)
+        call.requestSent?.succeed(())
+        call.requestSent = nil
+        drainOutbox(of: call)
+        return true
+    }
+
+    /// Gives a call up: the server is told, and the caller is answered.
+    func cancel(stream: UInt32, _ code: WireCode, _ failure: Failure) {
+        state.cancel(stream: stream, code)?.append(to: &queued)
+        calls.removeValue(forKey: stream)?.fail(failure)
+    }
+
+    func consumed(stream: UInt32, payloadByteCount: Int) {
+        state.consumed(stream: stream, payloadByteCount: payloadByteCount)?.append(to: &queued)
+    }
+
+    /// Sends what waited for the stream's window, as far as it allows.
+    func drainOutbox(of call: Call) {
+        guard case .open(_, let stream) = call.placement, call.kind == .remoteOpen else { return }
+        var sentCount = 0
+        for outgoing in call.outbox {
+            guard hasSpace, state.maySendData(stream: stream) else { break }
+            let before = queued.readableByteCount
+            let fits = queued.appendData(stream: stream, payloadMax: state.peerPayloadMax) {
+                outgoing.message.encode(into: &$0)
+            }
+            // Before HELLO was answered, only small messages go: the others wait for it.
+            if !fits, !isWelcomed { break }
+            sentCount += 1
+            if fits {
+                let byteCount = queued.readableByteCount - before - FrameHeader.byteCount
+                state.sentData(stream: stream, payloadByteCount: byteCount)
+                call.hasSentMessages = true
+                outgoing.sent.succeed(())
+            } else {
+                outgoing.sent.fail(Failure.messageTooLarge)
+            }
+        }
+        call.outbox.removeFirst(sentCount)
+        if call.isFinishing, call.outbox.isEmpty {
+            call.isFinishing = false
+            queued.appendDataEnd(stream: stream)
+            state.closedSending(stream: stream)
+        }
+    }
+
+    /// After `flush`: messages that waited for the server to read.
+    func resumeOutboxes() {
+        guard isOpen, hasSpace else { return }
+        for call in calls.values where !call.outbox.isEmpty { drainOutbox(of: call) }
+    }
+
+    private func withOptionalBytes<Result>(
+        _ secret: Secret?, _ body: (UnsafeRawBufferPointer?) -> Result
+    ) -> Result {
+        secret?.withBytes { body($0) } ?? body(nil)
+    }
+}

@@ -1,0 +1,102 @@
+import Base
+import Glibc
+
+/// The system calls on a client's TCP connection; its one owner closes it once. EINTR is retried.
+struct ClientSocket {
+    enum Result {
+        /// This many bytes; 0 from a read is the peer's end.
+        case bytes(Int)
+        case wouldBlock
+        case failed(errno: Int32)
+    }
+
+    let descriptor: Int32
+
+    /// Starts to connect; writable means done (connect(2), EINPROGRESS), `connectError` says how.
+    init(connectingTo address: ResolvedAddress) throws(SystemError) {
+        descriptor = socket(address.family, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { throw SystemError(errno) }
+        makeNonBlocking(descriptor)
+        var on: Int32 = 1
+        _ = setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+        let code = address.bytes.withUnsafeBytes { raw in
+            connect(descriptor, raw.baseAddress?.assumingMemoryBound(to: sockaddr.self), socklen_t(raw.count))
+        }
+        guard code == 0 || errno == EINPROGRESS || errno == EINTR else {
+            let failure = SystemError(errno)
+            Glibc.close(descriptor)
+            throw failure
+        }
+    }
+
+    func close() { _ = Glibc.close(descriptor) }
+
+    /// How connecting ended: nil is well.
+    var connectError: SystemError? {
+        var code: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        _ = getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length)
+        return code == 0 ? nil : SystemError(code)
+    }
+
+    func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> Result {
+        while true {
+            let count = recv(descriptor, buffer, byteCount, 0)
+            if count >= 0 { return .bytes(count) }
+            if errno != EINTR { return errno == EAGAIN ? .wouldBlock : .failed(errno: errno) }
+        }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) -> Result {
+        while true {
+            let count = send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+            if count >= 0 { return .bytes(count) }
+            if errno != EINTR { return errno == EAGAIN ? .wouldBlock : .failed(errno: errno) }
+        }
+    }
+}
+
+/// What a system call said.
+struct SystemError: Error, Equatable, CustomStringConvertible {
+    let code: Int32
+
+    init(_ code: Int32) { self.code = code }
+
+    var description: String { String(cString: strerror(code)) }
+}
+
+/// A pipe that ends a thread's poll(2): written to by anybody, read by the thread.
+final class WakePipe: Sendable {
+    let readDescriptor: Int32
+    private let writeDescriptor: Int32
+
+    init() {
+        var descriptors: [Int32] = [-1, -1]
+        precondition(pipe(&descriptors) == 0, "pipe failed: \(SystemError(errno))")
+        readDescriptor = descriptors[0]
+        writeDescriptor = descriptors[1]
+        makeNonBlocking(readDescriptor)
+        makeNonBlocking(writeDescriptor)
+    }
+
+    deinit {
+        close(readDescriptor)
+        close(writeDescriptor)
+    }
+
+    /// A full pipe wakes as well, so that a failed write does not matter.
+    func wake() {
+        var byte: UInt8 = 1
+        _ = write(writeDescriptor, &byte, 1)
+    }
+
+    func drain() {
+        var bytes: (UInt64, UInt64) = (0, 0)
+        while read(readDescriptor, &bytes, 16) > 0 {}
+    }
+}
+
+private func makeNonBlocking(_ descriptor: Int32) {
+    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+}

@@ -1,0 +1,51 @@
+// google.rpc.Status and its details back into the Failure the server made them from.
+
+public import Base
+public import Messages
+
+extension Failure {
+    /// What a call was refused with.
+    ///
+    /// ErrorInfo gives reason and metadata, BadRequest the violations, RetryInfo `retryAfter`, LocalizedMessage and
+    /// Help the guidance; RequestInfo becomes the metadata entry `request_id`. Details that cannot be read, or are not
+    /// known, are left out; without ErrorInfo the reason is the code's name.
+    public init(_ status: GoogleStatus) {
+        let code = StatusCode(rawValue: status.code) ?? .unknown
+        self.init(code, code.name, status.message.string)
+        for detail in status.details { read(detail) }
+    }
+
+    /// The value of the first metadata entry with this key.
+    public func metadataValue(_ key: String) -> String? {
+        metadata.first { $0.key == key }?.value
+    }
+
+    private mutating func read(_ detail: ProtobufAny) {
+        switch detail.typeURL.string.split(separator: "/").last {
+        case "google.rpc.ErrorInfo":
+            guard let info = try? GoogleErrorInfo(decoding: detail.value) else { return }
+            reason = info.reason.string
+            metadata = info.metadata.map { Entry($0.key.string, $0.value.string) } + metadata
+        case "google.rpc.BadRequest":
+            guard let request = try? GoogleBadRequest(decoding: detail.value) else { return }
+            violations = request.fieldViolations.map {
+                FieldViolation(field: $0.field.string, description: $0.description.string)
+            }
+        case "google.rpc.RetryInfo":
+            guard let delay = try? GoogleRetryInfo(decoding: detail.value).retryDelay else { return }
+            retryAfter = .seconds(delay.seconds) + .nanoseconds(Int64(delay.nanos))
+        case "google.rpc.LocalizedMessage":
+            guard let localized = try? GoogleLocalizedMessage(decoding: detail.value) else { return }
+            guidance = Guidance(
+                locale: localized.locale.string, message: localized.message.string, url: guidance?.url ?? "")
+        case "google.rpc.Help":
+            guard let link = try? GoogleHelp(decoding: detail.value).links.first else { return }
+            guidance = Guidance(
+                locale: guidance?.locale ?? "", message: guidance?.message ?? "", url: link.url.string)
+        case "google.rpc.RequestInfo":
+            guard let info = try? GoogleRequestInfo(decoding: detail.value) else { return }
+            metadata.append(Entry("request_id", info.requestID.string))
+        default: break
+        }
+    }
+}

@@ -1,0 +1,53 @@
+import Base
+import Glibc
+
+/// Where a server listens: `host:port` with a name, an IPv4 address or a bracketed IPv6 address.
+struct ServerAddress: Sendable, Equatable {
+    let host: String
+    let port: String
+
+    init(parsing text: String) throws(Failure) {
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else {
+            throw Self.malformed(text)
+        }
+        var host = String(text[..<colon])
+        if host.hasPrefix("["), host.hasSuffix("]") {
+            host = String(host.dropFirst().dropLast())
+        } else if host.contains(":") {
+            throw Self.malformed(text)
+        }
+        guard !host.isEmpty else { throw Self.malformed(text) }
+        self.host = host
+        self.port = String(port)
+    }
+
+    private static func malformed(_ text: String) -> Failure {
+        .invalid("INVALID_ADDRESS", field: "address", "\"\(text)\" is not host:port, for example 127.0.0.1:7400")
+    }
+
+    /// All addresses of the host, in the resolver's order (RFC 6724). Blocks while it asks a name server.
+    func resolve() throws(Failure) -> [ResolvedAddress] {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var first: UnsafeMutablePointer<addrinfo>?
+        let code = getaddrinfo(host, port, &hints, &first)
+        guard code == 0 else {
+            throw .connectionFailed(String(cString: gai_strerror(code)))
+        }
+        defer { freeaddrinfo(first) }
+        var addresses: [ResolvedAddress] = []
+        var next = first
+        while let info = next {
+            let bytes = UnsafeRawBufferPointer(start: info.pointee.ai_addr, count: Int(info.pointee.ai_addrlen))
+            addresses.append(ResolvedAddress(family: info.pointee.ai_family, bytes: [UInt8](bytes)))
+            next = info.pointee.ai_next
+        }
+        return addresses
+    }
+}
+
+/// A `sockaddr` by its bytes.
+struct ResolvedAddress: Sendable, Equatable {
+    let family: Int32
+    let bytes: [UInt8]
+}

@@ -1,0 +1,257 @@
+public import Base
+import CEvent
+import Glibc
+import Synchronization
+
+/// What wants to be called once when the loop's turn ends: a connection with unsent output.
+public protocol EndOfTurn: AnyObject {
+    /// Called on the loop's thread.
+    func turnEnded()
+}
+
+/// One thread, one libevent base, one serial executor: what is pinned to a loop runs on its thread, one at a time.
+///
+/// A turn is: socket events, timers and signals; at most `jobsPerTurn` jobs, in the order they were enqueued; the
+/// end-of-turn calls. An actor joins a loop by keeping it (`nonisolated let loop`) and returning
+/// `loop.asUnownedSerialExecutor()` as its `unownedExecutor`; callbacks enter it by `assumeIsolated`. Priorities of
+/// tasks are ignored. Never block on a loop.
+///
+/// It is a task executor too: start tasks with `Task.immediate(executorPreference: loop)`. Without the preference the
+/// runtime resumes every continuation (a `Promise`, `Task.value`) on Swift's own pool, which then hops to the loop: two
+/// thread wake-ups of several microseconds each, instead of a job of its own loop.
+public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
+    // Unchecked: the `var`s and the base are touched only by the loop's thread while it runs, and before `start()` or
+    // after `join()` by whoever owns the loop (`checkOwner`); pthread_create(3) and pthread_join(3) order the three.
+
+    private struct Inbox {
+        var jobs: [UnownedJob] = []
+        var calls: [@Sendable () -> Void] = []
+        var isAsleep = false
+        var isStopping = false
+
+        /// Whether the caller must write to the eventfd: once per sleep.
+        mutating func shouldWake() -> Bool {
+            defer { isAsleep = false }
+            return isAsleep
+        }
+    }
+
+    private enum State: UInt8 {
+        /// Next: `running`.
+        case idle
+        /// Next: `ended`.
+        case running
+        case ended
+    }
+
+    /// A bound on the jobs of one turn, so that jobs that enqueue jobs do not keep sockets and timers waiting.
+    static let jobsPerTurn = 256
+    /// A stopped loop works off what is queued; whatever still enqueues after this many turns is left behind.
+    static let turnsAfterStopMax = 1_024
+
+    public let name: String
+    /// How many connections the loop carries: `EventLoopGroup.next()` adds one, whoever closes one takes it off.
+    public let connections = Gauge()
+
+    private let inbox = Mutex(Inbox())
+    private let state = Atomic(State.idle.rawValue)
+    private let threadID = Atomic<UInt>(0)
+    private let thread: Mutex<OSThread?> = Mutex(nil)
+
+    let base: OpaquePointer
+    private let wakeup: Int32
+    private let wakeupEvent: UnsafeMutablePointer<event>
+    private var jobs = JobQueue()
+    private var takenJobs: [UnownedJob] = []
+    private var ending: [any EndOfTurn] = []
+    private var endingNow: [any EndOfTurn] = []
+
+    public init(name: String) {
+        _ = quietLibevent
+        let configuration = event_config_new()!
+        // NOLOCK: a base belongs to one thread. No EPOLL_USE_CHANGELIST: it saves nothing where interest seldom
+        // changes, and event.h forbids it together with dup(2).
+        event_config_set_flag(configuration, Int32(EVENT_BASE_FLAG_NOLOCK.rawValue))
+        event_config_set_flag(configuration, Int32(EVENT_BASE_FLAG_IGNORE_ENV.rawValue))
+        guard let base = event_base_new_with_config(configuration) else {
+            preconditionFailure("event_base_new failed: errno \(errno)")
+        }
+        event_config_free(configuration)
+        self.name = name
+        self.base = base
+        self.wakeup = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
+        precondition(wakeup >= 0, "eventfd failed: errno \(errno)")
+        self.wakeupEvent = .allocate(capacity: 1)
+        // Edge-triggered: every write is an edge of its own, so nobody has to read the counter back.
+        let interest = Int16(EV_READ) | Int16(EV_PERSIST) | Int16(EV_ET)
+        event_assign(wakeupEvent, base, wakeup, interest, { _, _, _ in }, nil)
+        event_add(wakeupEvent, nil)
+    }
+
+    deinit {
+        precondition(state.load(ordering: .acquiring) != State.running.rawValue, "\(name) was dropped while it runs")
+        event_del(wakeupEvent)
+        wakeupEvent.deallocate()
+        event_base_free(base)
+        close(wakeup)
+    }
+
+    /// Whether the caller is on the loop's thread.
+    public var isCurrent: Bool { threadID.load(ordering: .relaxed) == pthread_self() }
+
+    // MARK: Executor
+
+    public func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        if isCurrent {
+            jobs.append(job)
+            return
+        }
+        let mustWake = inbox.withLock { inbox in
+            inbox.jobs.append(job)
+            return inbox.shouldWake()
+        }
+        if mustWake { wake() }
+    }
+
+    public func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+
+    public func isIsolatingCurrentContext() -> Bool? { isCurrent }
+
+    public func checkIsolated() { precondition(isCurrent, "not on \(name)") }
+
+    // MARK: Entry points
+
+    /// Starts the thread. A loop starts once.
+    public func start() {
+        let (isFirst, _) = state.compareExchange(
+            expected: State.idle.rawValue, desired: State.running.rawValue, ordering: .acquiringAndReleasing)
+        precondition(isFirst, "\(name) was started twice")
+        thread.withLock { $0 = OSThread(name: name) { [self] in turnUntilStopped() } }
+    }
+
+    /// Asks the loop to work off what is queued and to end; returns at once. From any thread.
+    ///
+    /// What is enqueued after the end is never run: a forced shutdown may leave late answers behind. Sockets and
+    /// timers are no longer served; their owners cancel them before, or after `join()`.
+    public func stop() {
+        let mustWake = inbox.withLock { inbox in
+            inbox.isStopping = true
+            return inbox.shouldWake()
+        }
+        if mustWake { wake() }
+    }
+
+    /// Waits for the end that `stop()` asked for.
+    @available(*, noasync, message: "blocks the thread")
+    public func join() {
+        precondition(!isCurrent, "\(name) cannot join itself")
+        thread.withLock { $0.take() }?.join()
+    }
+
+    /// Calls `body` on the loop, in the order of the calls; from any thread, before `start()` too.
+    ///
+    /// It allocates: for set-up and rare hand-overs; everything else is an actor.
+    public func run(_ body: @escaping @Sendable () -> Void) {
+        let mustWake = inbox.withLock { inbox in
+            inbox.calls.append(body)
+            return inbox.shouldWake()
+        }
+        if mustWake { wake() }
+    }
+
+    /// Calls `flushable.turnEnded()` when this turn ends; on the loop only.
+    ///
+    /// Added twice it is called twice: the caller keeps its own "is dirty" flag. What is added during those calls is
+    /// called at the end of the next turn, which follows at once.
+    public func atEndOfTurn(_ flushable: any EndOfTurn) {
+        precondition(isCurrent, "not on \(name)")
+        ending.append(flushable)
+    }
+
+    /// On the loop's thread, or while no thread runs the loop.
+    var mayTouchBase: Bool { isCurrent || state.load(ordering: .acquiring) != State.running.rawValue }
+
+    func checkOwner() { precondition(mayTouchBase, "not on \(name)") }
+
+    // MARK: The turn
+
+    private func turnUntilStopped() {
+        threadID.store(pthread_self(), ordering: .relaxed)
+        var turnsAfterStop = 0
+        while true {
+            let flags = fallAsleep() ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK
+            let code = event_base_loop(base, flags)
+            precondition(code == 0, "event_base_loop of \(name) returned \(code), errno \(errno)")
+            let isStopping = takeInbox()
+            runJobs()
+            endTurn()
+            guard isStopping else { continue }
+            turnsAfterStop += 1
+            if isIdle || turnsAfterStop == Self.turnsAfterStopMax { break }
+        }
+        threadID.store(0, ordering: .relaxed)
+        state.store(State.ended.rawValue, ordering: .releasing)
+    }
+
+    /// True when there is nothing to do but wait; from then on whoever fills the inbox writes to the eventfd.
+    private func fallAsleep() -> Bool {
+        guard jobs.isEmpty && ending.isEmpty else { return false }
+        return inbox.withLock { inbox in
+            guard inbox.jobs.isEmpty && inbox.calls.isEmpty && !inbox.isStopping else { return false }
+            inbox.isAsleep = true
+            return true
+        }
+    }
+
+    private var isIdle: Bool {
+        jobs.isEmpty && ending.isEmpty && inbox.withLock { $0.jobs.isEmpty && $0.calls.isEmpty }
+    }
+
+    /// Moves what came from other threads behind what waits here, and runs the calls; returns whether to stop.
+    private func takeInbox() -> Bool {
+        let (calls, isStopping) = inbox.withLock { inbox in
+            inbox.isAsleep = false
+            swap(&inbox.jobs, &takenJobs)
+            defer { if !inbox.calls.isEmpty { inbox.calls = [] } }
+            return (inbox.calls, inbox.isStopping)
+        }
+        if !takenJobs.isEmpty {
+            jobs.append(contentsOf: takenJobs)
+            takenJobs.removeAll(keepingCapacity: true)
+        }
+        for call in calls { call() }
+        return isStopping
+    }
+
+    private func runJobs() {
+        // Both, as SE-0417 asks of such an executor: a task that prefers the loop then awaits its actors inline.
+        let serialExecutor = asUnownedSerialExecutor()
+        let taskExecutor = asUnownedTaskExecutor()
+        var count = 0
+        while count < Self.jobsPerTurn, let job = jobs.popFirst() {
+            job.runSynchronously(isolatedTo: serialExecutor, taskExecutor: taskExecutor)
+            count += 1
+        }
+    }
+
+    private func endTurn() {
+        guard !ending.isEmpty else { return }
+        swap(&ending, &endingNow)
+        for flushable in endingNow { flushable.turnEnded() }
+        endingNow.removeAll(keepingCapacity: true)
+    }
+
+    private func wake() {
+        var one: UInt64 = 1
+        // Cannot fail: the counter would have to reach 2^64 - 1 (eventfd(2)).
+        _ = write(wakeup, &one, 8)
+    }
+}
+
+/// libevent writes warnings to standard error, some of which a peer can provoke; each of them also reaches us as a
+/// return code or a closed connection. What it dies of is printed.
+private let quietLibevent: Void = event_set_log_callback { severity, message in
+    guard severity >= EVENT_LOG_ERR, let message else { return }
+    _ = write(STDERR_FILENO, message, strlen(message))
+}

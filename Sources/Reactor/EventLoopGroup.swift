@@ -1,0 +1,46 @@
+import Base
+import Glibc
+
+/// The process's loops: started together, stopped together.
+public final class EventLoopGroup: Sendable {
+    public let loops: [EventLoop]
+
+    /// One loop per core unless told otherwise; `count` is at least 1.
+    public init(count: Int = EventLoopGroup.coreCount, name: String = "loop") {
+        precondition(count > 0, "a group needs a loop")
+        self.loops = (0..<count).map { EventLoop(name: "\(name)-\($0)") }
+    }
+
+    /// Cores that are switched on.
+    public static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+
+    /// The loop with the fewest connections, counted up by one: whoever closes the connection takes it off again by
+    /// `loop.connections.add(-1)`. From any thread; two callers at once may get the same loop.
+    public func next() -> EventLoop {
+        var best = loops[0]
+        var fewest = best.connections.value
+        for loop in loops.dropFirst() {
+            let count = loop.connections.value
+            if count < fewest { (best, fewest) = (loop, count) }
+        }
+        best.connections.add(1)
+        return best
+    }
+
+    /// Always the same loop for the same hash.
+    public func loop(for hash: UInt64) -> EventLoop { loops[Int(hash % UInt64(loops.count))] }
+
+    public func start() {
+        for loop in loops { loop.start() }
+    }
+
+    public func stop() {
+        for loop in loops { loop.stop() }
+    }
+
+    /// Waits until every loop has ended.
+    @available(*, noasync, message: "blocks the thread")
+    public func join() {
+        for loop in loops { loop.join() }
+    }
+}

@@ -1,0 +1,105 @@
+public import Base
+import Glibc
+import Synchronization
+
+/// A bounded pool of threads for work that blocks or takes long: password hashes, RSA, files, libcurl.
+///
+/// Tenants are served round robin. Work whose deadline passes while it waits is never run. Close it before it is
+/// dropped.
+public final class WorkerPool: Sendable {
+    /// What the threads share; they do not keep the pool, so that dropping it without `close()` is noticed.
+    private final class Shared: Sendable {
+        let queue: Mutex<WorkQueue>
+        let wakeup = Semaphore()
+
+        init(_ queue: WorkQueue) { self.queue = Mutex(queue) }
+    }
+
+    private let shared: Shared
+    private let threads: Mutex<[OSThread]>
+
+    /// `queueMax` counts what waits, not what runs; `niceness` 1...19 lowers the threads' priority (setpriority(2)).
+    public init(name: String, workers: Int, queueMax: Int, queueMaxPerTenant: Int, niceness: Int32 = 0) {
+        precondition(workers > 0 && queueMax > 0 && queueMaxPerTenant > 0, "a pool needs workers and room")
+        let limits = WorkQueue.Limits(workers: workers, queueMax: queueMax, queueMaxPerTenant: queueMaxPerTenant)
+        let shared = Shared(WorkQueue(name: name, limits: limits))
+        self.shared = shared
+        self.threads = Mutex(
+            (0..<workers).map { index in
+                OSThread(name: "\(name)-\(index)") {
+                    if niceness > 0 { lowerPriority(to: niceness) }
+                    Self.workUntilClosed(shared)
+                }
+            })
+    }
+
+    public var counts: WorkerPoolCounts { shared.queue.withLock { $0.counts } }
+
+    /// Runs `work` on one of the threads and returns or throws what it does.
+    ///
+    /// - Throws: `Failure` RESOURCE_EXHAUSTED `SERVER_OVERLOADED` with `retryAfter` when a queue is full,
+    ///   DEADLINE_EXCEEDED when `deadline` passed before the work began, UNAVAILABLE once the pool is closed;
+    ///   `CancellationError` when the task is cancelled: waiting work is taken out, running work goes on unheard.
+    public func run<T: Sendable>(
+        tenant: Text = .empty, deadline: Instant, _ work: @escaping @Sendable () throws -> T
+    ) async throws -> T {
+        try Task.checkCancellation()
+        let promise = Promise<T>()
+        let item = Work(
+            tenant: tenant, deadline: deadline,
+            execute: { promise.complete(with: Result { try work() }) },
+            fail: { promise.fail($0) })
+        try submit(item)
+        return try await withTaskCancellationHandler {
+            try await promise.value()
+        } onCancel: {
+            shared.queue.withLock { $0.cancel(item) }
+            promise.fail(CancellationError())
+        }
+    }
+
+    /// Fails what waits with UNAVAILABLE, lets what runs come to its end and ends the threads.
+    @available(*, noasync, message: "blocks the thread")
+    public func close() {
+        let waiting = shared.queue.withLock { $0.close() }
+        for work in waiting { work.fail(Failure.poolClosed) }
+        let threads = threads.withLock { threads in
+            defer { threads = [] }
+            return threads
+        }
+        for _ in threads { shared.wakeup.signal() }
+        for thread in threads { thread.join() }
+    }
+
+    private func submit(_ work: Work) throws(Failure) {
+        var expired: [Work] = []
+        defer { for work in expired { work.fail(Failure.workExpired) } }
+        try shared.queue.withLock { queue throws(Failure) in
+            try queue.submit(work, now: .now, expired: &expired)
+        }
+        shared.wakeup.signal()
+    }
+
+    /// One signal per accepted work, and one per thread to close: a signal without work (it was cancelled, or went
+    /// with an earlier one) just waits again.
+    private static func workUntilClosed(_ shared: Shared) {
+        while true {
+            shared.wakeup.wait()
+            let start = Instant.now
+            let (batch, isClosed) = shared.queue.withLock { ($0.take(now: start), $0.isClosed) }
+            for work in batch.expired { work.fail(Failure.workExpired) }
+            if let work = batch.next {
+                work.execute()
+                let nanoseconds = Instant.now.nanoseconds(since: start)
+                shared.queue.withLock { $0.finished(afterNanoseconds: nanoseconds) }
+            }
+            if isClosed { return }
+        }
+    }
+}
+
+/// Linux keeps a nice value per thread, and 0 means the calling one (setpriority(2), "C library/kernel differences").
+private func lowerPriority(to niceness: Int32) {
+    // May fail only for a priority above the current one (EACCES); then the thread just stays as it is.
+    _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, niceness)
+}

@@ -1,0 +1,66 @@
+import Base
+import Identity
+import Messages
+import Store
+
+/// What a handler knows about its call, after the gate let it pass.
+struct Call: Sendable {
+    let service: ServiceContext
+    let method: RegisteredMethod
+    /// Nil only for methods that need no credential.
+    let caller: Caller?
+    /// The tenant's settings as the call began; of the default pool for methods that are about no tenant.
+    let settings: TenantSettings
+    /// The tenant that the request names where the gate did not look for it (`TENANT_RULE_NAMED`).
+    let namedTenantID: Text
+    // The rest is for calls that wait; empty in fast ones, which change nothing.
+    let requestID: Text
+    let peerAddress: Text
+    let deadline: Instant
+    /// For mutations whose caller sent an idempotency-key.
+    var idempotency: Idempotency?
+
+    /// The tenant the request means.
+    var tenantID: Text { namedTenantID.isEmpty ? settings.tenantID : namedTenantID }
+    var project: Project { service.project }
+    var limits: Limits { service.project.limits }
+    var now: Timestamp { service.project.clock.now() }
+
+    /// Who asked, for the event log.
+    var origin: Origin {
+        Origin(
+            actor: caller?.id ?? .empty, requestID: requestID, peerAddress: peerAddress, idempotency: idempotency)
+    }
+
+    /// The end user's address, believed only from credentials that are marked for it.
+    func endUserAddress(_ claimed: Text) -> Text { caller?.trustsEndUserIP == true ? claimed : .empty }
+}
+
+extension Call {
+    /// The owner of a user of this call's tenant.
+    func userSession(_ uid: Text) -> UserSession { project.users.session(tenantID: settings.tenantID, uid: uid) }
+
+    /// Proves the end user: a genuine ID token of this tenant that is not revoked.
+    func verifiedUser(idToken: Text) throws -> VerifiedUser {
+        guard !idToken.isEmpty else { throw Failure.invalid("MISSING_ID_TOKEN", field: "id_token", "is required") }
+        let token = try project.tokenCheck.verify(idToken)
+        return try project.store.read { try project.tokenCheck.check(token, settings: settings, in: $0) }
+    }
+
+    /// Records the refusal of a self-service toggle and makes the failure that answers it.
+    func refusal(by toggle: Toggle, email: Email? = nil, uid: Text = .empty) async -> Failure {
+        let decisionID = project.resources.random.alphanumeric(20)
+        var denial = Denial()
+        denial.timeMicros = now.microseconds
+        denial.toggle = toggle
+        denial.operation = Text(method.descriptor.fullName)
+        denial.decisionID = decisionID
+        denial.apiKeyID = caller?.id ?? .empty
+        denial.peerAddress = peerAddress
+        denial.uid = uid
+        if let email { denial.identifierHash = project.identifierHash(email, settings: settings) }
+        await project.tenants.tenant(settings).record(denial)
+        return .adminRestricted(
+            toggle: toggle, operation: method.descriptor.fullName, settings: settings, decisionID: decisionID)
+    }
+}

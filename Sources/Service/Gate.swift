@@ -1,0 +1,61 @@
+import Base
+import Identity
+import Messages
+import Store
+
+/// The one place every call passes before its handler: who is calling, with what role, for which tenant, and whether
+/// that tenant takes calls. Nothing is decoded, read or written for a caller who does not pass.
+struct Gate: Sendable {
+    let project: Project
+
+    /// The caller behind `authorization`, or behind the connection's HELLO when there is none.
+    ///
+    /// `verifiedAgain` tells whether a credential was checked just now: the connection then counts as authenticated.
+    func caller(
+        authorization: UnsafeRawBufferPointer?, context: ConnectionContext
+    ) throws -> Caller {
+        guard let authorization else {
+            guard !context.helloAuthorization.isEmpty else { throw Failure.callerUnauthenticated }
+            return try context.helloAuthorization.withUnsafeBytes { try caller($0, context) }
+        }
+        return try caller(authorization, context)
+    }
+
+    private func caller(_ authorization: UnsafeRawBufferPointer, _ context: ConnectionContext) throws -> Caller {
+        let version = project.callers.version
+        if let known = context.cached(authorization, version: version) { return known }
+        let found = try project.store.read { try project.callers.caller(authorization: authorization, in: $0) }
+        guard let found else { throw Failure.callerUnauthenticated }
+        context.cache(found, for: authorization, version: version)
+        return found
+    }
+
+    /// The tenant of a call. In order: the caller's scope, TENANT_NOT_FOUND, PROJECT_DISABLED.
+    func tenant(
+        requested: Text, caller: Caller?, rule: MethodDescriptor, context: ConnectionContext,
+        in transaction: borrowing ReadTransaction
+    ) throws -> (settings: TenantSettings, namedTenantID: Text) {
+        switch rule.tenant {
+        case .unspecified: return (try settings(of: .empty, context: context, in: transaction), .empty)
+        case .named:
+            let named = try caller?.tenant(requested: requested) ?? requested
+            return (try settings(of: .empty, context: context, in: transaction), named)
+        case .request:
+            let tenantID = try caller?.tenant(requested: requested) ?? requested
+            let settings = try settings(of: tenantID, context: context, in: transaction)
+            if rule.refusedWhenDisabled && settings.isAuthDisabled { throw Failure.projectDisabled }
+            return (settings, .empty)
+        }
+    }
+
+    /// The generation is read first: settings that change meanwhile are looked up again next time.
+    private func settings(
+        of tenantID: Text, context: ConnectionContext, in transaction: borrowing ReadTransaction
+    ) throws -> TenantSettings {
+        let generation = project.tenants.generation
+        if let known = context.settings(of: tenantID, generation: generation) { return known }
+        let settings = try project.tenants.settings(of: tenantID, in: transaction)
+        context.remember(settings, generation: generation)
+        return settings
+    }
+}

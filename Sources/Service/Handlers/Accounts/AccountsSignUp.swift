@@ -1,0 +1,55 @@
+import Base
+import Identity
+import Messages
+
+/// postern.v1.Accounts/SignUp
+enum AccountsSignUp: SlowMethod {
+    static func handle(_ request: AccountsSignUpRequest, _ call: Call) async throws -> AccountsSignUpResponse {
+        let isAnonymous = request.email.isEmpty && request.password.isEmpty
+        if isAnonymous {
+            guard call.settings.allowsAnonymousUsers else { throw Failure.anonymousNotAllowed }
+        } else {
+            if request.email.isEmpty { throw Failure.missingEmail }
+            if request.password.isEmpty { throw Failure.missingPassword }
+            guard call.settings.allowsPasswordSignup else { throw Failure.operationNotAllowed }
+        }
+        let email = Email(request.email, limits: call.limits)
+        if let toggle = SelfService.refusalOfSignUp(call.settings) {
+            throw await call.refusal(by: toggle, email: email)
+        }
+        let uid = call.project.resources.random.alphanumeric(28)
+        let now = call.now
+        var account = Account(user: User(tenantID: call.tenantID, uid: uid))
+        account.user.createdAtMicros = now.microseconds
+        account.user.lastSignInAtMicros = now.microseconds
+        account.user.tokensValidAfterMicros = now.microseconds
+        if !isAnonymous {
+            let email = try Values.email(request.email, limits: call.limits)
+            try Values.checkNewPassword(request.password, limits: call.limits)
+            try Values.checkDisplayName(request.displayName, limits: call.limits)
+            try await refuseIfTaken(email, request, call)
+            account.user.email = email.address
+            account.user.displayName = request.displayName
+            account.passwordHash = try await call.project.passwords.hash(
+                request.password, settings: call.settings, deadline: call.deadline)
+            account.passwordUpdatedAt = now
+            account.deriveProviders()
+        }
+        let signedIn = try await call.userSession(uid).signUp(
+            account, signInProvider: isAnonymous ? "anonymous" : "password", settings: call.settings,
+            origin: call.origin, deadline: call.deadline)
+        return AccountsSignUpResponse(user: signedIn.user, tokens: signedIn.tokens)
+    }
+
+    /// Says EMAIL_EXISTS before the hash is paid for; the transaction that creates the account checks again. Answers
+    /// that tell of an account are throttled, so that a list of addresses cannot be tried out.
+    private static func refuseIfTaken(_ email: Email, _ request: AccountsSignUpRequest, _ call: Call) async throws {
+        // With an idempotency key the email may be taken by this very request: the transaction tells.
+        guard call.idempotency == nil, try call.project.isTaken(email, tenantID: call.tenantID) else { return }
+        if !call.settings.isSynthetic {
+            try await call.project.tenants.tenant(call.settings).chargeSignUpProbe(
+                email: email, address: call.endUserAddress(request.endUserIP))
+        }
+        throw Failure.emailExists
+    }
+}

@@ -1,0 +1,19 @@
+import Base
+import Messages
+import Store
+
+/// grpc.health.v1.Health/Check
+enum HealthCheck: FastMethod {
+    static func handle(
+        _ request: GRPCHealthCheckRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+    ) throws -> Reply<GRPCHealthCheckResponse> {
+        guard call.service.isKnown(request.service) else {
+            throw Failure(.notFound, "UNKNOWN_SERVICE", "There is no service with this name; \"\" is the whole server.")
+        }
+        return .message(GRPCHealthCheckResponse(status: call.service.health.isServing ? .serving : .notServing))
+    }
+}
+
+extension ServiceContext {
+    func isKnown(_ service: Text) -> Bool { service.isEmpty || serviceNames.contains(service) }
+}

@@ -1,0 +1,14 @@
+import Base
+import Identity
+import Messages
+
+/// postern.v1.Project/CreateApiKey
+enum ProjectCreateApiKey: SlowMethod {
+    static func handle(_ request: ProjectCreateApiKeyRequest, _ call: Call) async throws -> ProjectCreateApiKeyResponse
+    {
+        let (key, secret) = try await call.project.callers.create(
+            role: request.role, scope: request.scope, displayName: request.displayName,
+            trustsEndUserIP: request.trustedEndUserIP, validateOnly: request.validateOnly, origin: call.origin)
+        return ProjectCreateApiKeyResponse(apiKey: key, secretKey: request.validateOnly ? .empty : secret)
+    }
+}

@@ -1,0 +1,13 @@
+import Identity
+import Messages
+import Store
+import Tokens
+
+/// postern.v1.Project/ListSigningKeys
+enum ProjectListSigningKeys: FastMethod {
+    static func handle(
+        _ request: ProjectListSigningKeysRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+    ) throws -> Reply<ProjectListSigningKeysResponse> {
+        .message(ProjectListSigningKeysResponse(keys: call.project.signer.list()))
+    }
+}

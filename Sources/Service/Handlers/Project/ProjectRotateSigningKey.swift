@@ -1,0 +1,26 @@
+import Base
+import Crypto
+import Identity
+import Messages
+
+/// postern.v1.Project/RotateSigningKey
+enum ProjectRotateSigningKey: SlowMethod {
+    static func handle(
+        _ request: ProjectRotateSigningKeyRequest, _ call: Call
+    ) async throws -> ProjectRotateSigningKeyResponse {
+        var algorithm: SigningAlgorithm?
+        if !request.algorithm.isEmpty {
+            algorithm = SigningAlgorithm(rawValue: request.algorithm.string)
+            guard algorithm != nil else {
+                throw Failure.invalid("INVALID_ALGORITHM", field: "algorithm", "must be RS256, ES256 or EdDSA")
+            }
+        }
+        guard (0...604_800).contains(request.publishAheadSeconds) else {
+            throw Failure.invalid("INVALID_DURATION", field: "publish_ahead_seconds", "must be 0 to 604800")
+        }
+        if request.validateOnly { return ProjectRotateSigningKeyResponse() }
+        let key = try await call.project.rotateSigningKey(
+            algorithm: algorithm, publishAhead: .seconds(request.publishAheadSeconds), origin: call.origin)
+        return ProjectRotateSigningKeyResponse(key: key)
+    }
+}

@@ -1,0 +1,11 @@
+import Messages
+import Store
+
+/// postern.v1.Project/Stats
+enum ProjectStats: FastMethod {
+    static func handle(
+        _ request: ProjectStatsRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+    ) throws -> Reply<ProjectStatsResponse> {
+        .message(ProjectStatsResponse(values: try call.service.statistics()))
+    }
+}

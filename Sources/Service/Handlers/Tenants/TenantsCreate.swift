@@ -1,0 +1,19 @@
+import Base
+import Identity
+import Messages
+
+/// postern.v1.Tenants/Create
+enum TenantsCreate: SlowMethod {
+    static func handle(_ request: TenantsCreateRequest, _ call: Call) async throws -> TenantsCreateResponse {
+        let wanted = request.tenant ?? Messages.Tenant()
+        guard wanted.tenantID.isEmpty || wanted.tenantID == request.tenantID else {
+            throw Failure.invalid("INVALID_TENANT_ID", field: "tenant.tenant_id", "must be empty or equal tenant_id")
+        }
+        let paths = request.updateMask?.paths ?? []
+        let change = try TenantChange(wanted, paths: paths.filter { $0 != "synthetic" })
+        let tenant = try await call.project.tenants.create(
+            tenantID: request.tenantID, change: change, isSynthetic: paths.contains("synthetic") && wanted.synthetic,
+            validateOnly: request.validateOnly, origin: call.origin)
+        return TenantsCreateResponse(tenant: tenant)
+    }
+}

@@ -1,0 +1,12 @@
+import Identity
+import Messages
+import Store
+
+/// postern.v1.Tenants/Get
+enum TenantsGet: FastMethod {
+    static func handle(
+        _ request: TenantsGetRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+    ) throws -> Reply<TenantsGetResponse> {
+        .message(TenantsGetResponse(tenant: call.settings.tenant))
+    }
+}

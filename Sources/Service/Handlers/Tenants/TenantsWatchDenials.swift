@@ -1,0 +1,29 @@
+import Base
+import Identity
+import Messages
+import Store
+
+/// postern.v1.Tenants/WatchDenials: reads what is new, then waits for more; nothing is kept per watcher.
+enum TenantsWatchDenials: ServerStreamMethod {
+    private static let batchMax = 100
+
+    static func handle(
+        _ request: TenantsWatchDenialsRequest, _ call: Call, _ replies: ReplyStream<TenantsWatchDenialsResponse>
+    ) async throws {
+        let store = call.project.store
+        let tenant = call.project.tenants.tenant(call.settings)
+        let tenantID = call.tenantID
+        var last = request.afterSequence
+        if last == 0 { last = try store.read { try $0.lastDenialSequence(tenantID: tenantID) } }
+        while true {
+            // The ticket comes before the read, so that a refusal between the two is not slept through.
+            let ticket = await tenant.denialTicket()
+            let denials = try store.read { try $0.denials(tenantID: tenantID, after: last, limit: batchMax) }
+            for denial in denials {
+                try await replies.send(TenantsWatchDenialsResponse(denial: denial))
+                last = denial.sequence
+            }
+            if denials.isEmpty { try await tenant.denial(after: ticket) }
+        }
+    }
+}

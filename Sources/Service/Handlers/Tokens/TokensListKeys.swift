@@ -1,0 +1,13 @@
+import Identity
+import Messages
+import Store
+import Tokens
+
+/// postern.v1.Tokens/ListKeys
+enum TokensListKeys: FastMethod {
+    static func handle(
+        _ request: TokensListKeysRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+    ) throws -> Reply<TokensListKeysResponse> {
+        .message(TokensListKeysResponse(jwksJSON: call.project.signer.published.current.jwks))
+    }
+}

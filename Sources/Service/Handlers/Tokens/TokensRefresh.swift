@@ -1,0 +1,21 @@
+import Base
+import Identity
+import Messages
+import Store
+import Tokens
+
+/// postern.v1.Tokens/Refresh
+enum TokensRefresh: SlowMethod {
+    static func handle(_ request: TokensRefreshRequest, _ call: Call) async throws -> TokensRefreshResponse {
+        guard request.attemptID.isEmpty || request.attemptID.count == 16 else {
+            throw Failure.invalid("INVALID_ATTEMPT_ID", field: "attempt_id", "must be empty or 16 random bytes")
+        }
+        guard let token = call.project.refreshTokens.decode(request.refreshToken),
+            let session = try call.project.store.read({ try $0.get(Tables.sessions, SessionKey(token.sessionID)) })
+        else { throw Failure.invalidRefreshToken }
+        guard session.tenantID == call.tenantID else { throw Failure.tenantMismatch }
+        let (signedIn, outcome) = try await call.userSession(session.uid).refresh(
+            token, attemptID: request.attemptID, settings: call.settings, deadline: call.deadline)
+        return TokensRefreshResponse(uid: signedIn.user.uid, tokens: signedIn.tokens, outcome: outcome)
+    }
+}

@@ -1,0 +1,17 @@
+import Base
+import Identity
+import Messages
+import Store
+
+/// postern.v1.Users/GetByEmail
+enum UsersGetByEmail: FastMethod {
+    static func handle(
+        _ request: UsersGetByEmailRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+    ) throws -> Reply<UsersGetByEmailResponse> {
+        let email = try Values.email(request.email, limits: call.limits)
+        guard let uid = try transaction.uid(ofEmail: email, tenantID: call.tenantID),
+            let bytes = try transaction.encodedUser(UserKey(call.tenantID, uid))
+        else { throw Failure.userNotFound }
+        return .field(1, bytes)
+    }
+}

@@ -1,0 +1,24 @@
+import Base
+import Identity
+import Messages
+
+/// postern.v1.Users/Import
+enum UsersImport: BidirectionalMethod {
+    static func handle(
+        _ first: UsersImportRequest, _ requests: RequestStream<UsersImportRequest>, _ call: Call,
+        _ replies: ReplyStream<UsersImportResponse>
+    ) async throws {
+        var importer = try await call.project.importer(
+            spec: first.spec, onConflict: first.onConflict, settings: call.settings, origin: call.origin)
+        var next: UsersImportRequest? = first
+        while let request = next {
+            guard request.tenantID.isEmpty || request.tenantID == first.tenantID else { throw Failure.tenantMismatch }
+            guard request.users.count <= call.limits.importBatchMax else {
+                throw Failure.invalid(
+                    "IMPORT_BATCH_TOO_LARGE", field: "users", "must hold at most \(call.limits.importBatchMax) users")
+            }
+            try await replies.send(try await importer.importBatch(request.users))
+            next = try await requests.next()
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import Base
+import Synchronization
+
+/// Whether the server serves: what grpc.health.v1 and /healthz answer, and whom to wake when it changes.
+public final class HealthStatus: Sendable {
+    private struct State {
+        var isServing = false
+        var waiters: [Promise<Void>] = []
+    }
+
+    private let state = Mutex(State())
+
+    public init() {}
+
+    public var isServing: Bool { state.withLock { $0.isServing } }
+
+    public func set(isServing: Bool) {
+        let waiters: [Promise<Void>] = state.withLock { state in
+            guard state.isServing != isServing else { return [] }
+            state.isServing = isServing
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.succeed(()) }
+    }
+
+    /// Waits until the call is cancelled.
+    func neverChanges() async throws { try await Promise<Void>().cancellableValue() }
+
+    /// Returns when the status is another than `known`; throws `CancellationError`.
+    func changed(from known: Bool) async throws {
+        let waiter = Promise<Void>()
+        let isChanged = state.withLock { state in
+            if state.isServing != known { return true }
+            state.waiters.append(waiter)
+            return false
+        }
+        if !isChanged { try await waiter.cancellableValue() }
+    }
+}

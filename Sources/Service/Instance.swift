@@ -1,0 +1,136 @@
+public import Base
+public import Crypto
+public import Identity
+public import Reactor
+public import Store
+public import Transport
+
+/// One running server, put together: store, loops, pools, project, router, connections, side port.
+///
+/// posternd makes one from its configuration, a test as many as it likes. Everything blocks here but the calls
+/// themselves: make, start and stop it on a thread of your own.
+public final class Instance: Sendable {
+    public struct Configuration: Sendable {
+        public var store: StoreConfiguration
+        public var project: Project.Configuration
+        public var threads = EventLoopGroup.coreCount
+        public var passwordWorkers = EventLoopGroup.coreCount
+        public var limits = Limits()
+        public var version: Text = "0.0.0"
+        public var clock = Clock.system
+        public var random: RandomSource
+
+        public init(dataDirectory: String, project: Project.Configuration, random: RandomSource) {
+            self.store = StoreConfiguration(directory: dataDirectory, tables: Tables.all)
+            self.project = project
+            self.random = random
+        }
+    }
+
+    public let project: Project
+    public let health = HealthStatus()
+    public let server: Server
+    public let loops: EventLoopGroup
+    let router: Router
+    let passwordPool: WorkerPool
+    let signingPool: WorkerPool
+    private let sweeper: Sweeper
+
+    /// Opens the store and makes everything; nothing is served yet. `onFatal`: the store cannot be trusted any more,
+    /// the process should end.
+    public init(
+        _ configuration: Configuration, masterKey: MasterKey, log: Log,
+        onFatal: @escaping @Sendable (StoreError) -> Void
+    ) throws(StoreError) {
+        let limits = configuration.limits
+        var storeConfiguration = configuration.store
+        storeConfiguration.limits = limits
+        // Our own records are no peer's messages: what bounds those must not make these unreadable.
+        storeConfiguration.limits.boundMessages(as: Limits())
+        let health = health
+        let store = try Store(
+            storeConfiguration, authenticator: RecordMACs(masterKey: masterKey), eventHash: RecordMACs.eventHash,
+            onFatal: { error in
+                health.set(isServing: false)
+                onFatal(error)
+            })
+        let loops = EventLoopGroup(count: configuration.threads)
+        // Lower priority than the loops: a hash takes 10 ms, a lookup 10 µs.
+        self.passwordPool = WorkerPool(
+            name: "password", workers: configuration.passwordWorkers, queueMax: limits.passwordQueueMax,
+            queueMaxPerTenant: limits.passwordQueuePerTenantMax, niceness: 10)
+        self.signingPool = WorkerPool(
+            name: "signing", workers: EventLoopGroup.coreCount, queueMax: limits.signingQueueMax,
+            queueMaxPerTenant: limits.signingQueueMax, niceness: 5)
+        let resources = Resources(
+            store: store, clock: configuration.clock, random: configuration.random, limits: limits, log: log)
+        self.project = Project(
+            configuration: configuration.project, resources: resources, masterKey: masterKey, loops: loops,
+            passwordPool: passwordPool, signingPool: signingPool)
+        self.router = Router(project: project, health: health, version: configuration.version, log: log)
+        self.server = Server(
+            loops: loops, dispatcher: router, limits: limits, log: log,
+            software: Text("postern/\(configuration.version)"))
+        self.loops = loops
+        self.sweeper = Sweeper(project: project, loop: loops.loops[0])
+        loops.start()
+    }
+
+    /// Makes what an empty store lacks, then serves. Returns the first admin key if one was made.
+    public func start() async throws -> Secret? {
+        let firstAdminKey = try await project.start()
+        sweeper.start()
+        health.set(isServing: true)
+        return firstAdminKey
+    }
+
+    /// Stops in good order: not serving, clients told, calls in flight finished, everything written.
+    public func drain() async {
+        health.set(isServing: false)
+        sweeper.stop()
+        await server.drain()
+    }
+
+    /// Ends the threads and closes the store; after `drain`, or at once.
+    @available(*, noasync, message: "blocks the thread")
+    public func close() {
+        passwordPool.close()
+        signingPool.close()
+        loops.stop()
+        loops.join()
+        project.store.close()
+    }
+}
+
+/// Calls the project's housekeeping once a minute.
+private final class Sweeper: @unchecked Sendable {
+    // Unchecked: `timer` is touched on the loop only.
+    private let project: Project
+    private let loop: EventLoop
+    private var timer: Timer?
+
+    init(project: Project, loop: EventLoop) {
+        self.project = project
+        self.loop = loop
+    }
+
+    func start() {
+        loop.run { [self] in
+            timer = Timer(on: loop) { [weak self] in self?.sweep() }
+            timer?.arm(after: .seconds(60))
+        }
+    }
+
+    func stop() {
+        loop.run { [self] in
+            timer?.cancel()
+            timer = nil
+        }
+    }
+
+    private func sweep() {
+        let project = project
+        Task { await project.sweep() }
+        timer?.arm(after: .seconds(60))
+    }
+}

@@ -1,0 +1,56 @@
+import Base
+import Identity
+import Messages
+import Store
+
+// How a method is written: a type named <Service><Method> that conforms to one of the four protocols below, in
+// Handlers/<Service>/<Service><Method>.swift. The generated registry (Generated/Methods.swift) finds it by that name.
+
+/// A method that only reads: runs to its end on the connection's event loop, in one read transaction.
+protocol FastMethod: SendableMetatype {
+    associatedtype Request: Message
+    associatedtype Response: Message
+    static func handle(
+        _ request: Request, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+    ) throws -> Reply<Response>
+}
+
+/// A method that waits: for a commit, a password hash, a signature.
+protocol SlowMethod: SendableMetatype {
+    associatedtype Request: Message
+    associatedtype Response: Message
+    static func handle(_ request: Request, _ call: Call) async throws -> Response
+}
+
+/// One request, then messages until the handler returns.
+protocol ServerStreamMethod: SendableMetatype {
+    associatedtype Request: Message
+    associatedtype Response: Message
+    static func handle(_ request: Request, _ call: Call, _ replies: ReplyStream<Response>) async throws
+}
+
+/// Messages both ways. The first request has passed the gate; the tenant of later ones is the first one's.
+protocol BidirectionalMethod: SendableMetatype {
+    associatedtype Request: Message
+    associatedtype Response: Message
+    static func handle(
+        _ first: Request, _ requests: RequestStream<Request>, _ call: Call, _ replies: ReplyStream<Response>
+    ) async throws
+}
+
+/// What a fast method answers.
+enum Reply<Response: Message> {
+    case message(Response)
+    /// A response with nothing but this message field, whose bytes lie in the database as they are sent.
+    case field(Int, UnsafeRawBufferPointer)
+
+    func encode(into buffer: inout ByteBuffer) {
+        switch self {
+        case .message(let message): message.encode(into: &buffer)
+        case .field(let number, let bytes):
+            buffer.appendTag(number, .lengthDelimited)
+            buffer.appendVarint(UInt64(bytes.count))
+            buffer.append(contentsOf: bytes)
+        }
+    }
+}

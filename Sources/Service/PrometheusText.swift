@@ -1,0 +1,106 @@
+import Base
+import Identity
+import Reactor
+import Store
+import Transport
+
+extension Instance {
+    /// Everything there is to count, in Prometheus' text format 0.0.4; the RPC names are OpenTelemetry's.
+    func prometheusText() -> [UInt8] {
+        var page = PrometheusPage()
+        let methods = router.registry.all
+        page.family("rpc_server_call_duration_seconds", "histogram", "How long calls took.")
+        for method in methods {
+            let snapshot = method.metrics.duration.snapshot
+            guard snapshot.cumulativeCounts.last ?? 0 > 0 else { continue }
+            page.histogram(
+                "rpc_server_call_duration_seconds",
+                #"rpc_system_name="postern",rpc_method="\#(method.descriptor.fullName)""#, snapshot)
+        }
+        page.family("rpc_server_calls_total", "counter", "Calls by status.")
+        for method in methods {
+            for code in StatusCode.allCases where method.metrics.count(code) > 0 {
+                page.value(
+                    "rpc_server_calls_total",
+                    #"rpc_method="\#(method.descriptor.fullName)",rpc_status_code="\#(code.name)""#,
+                    Double(method.metrics.count(code)))
+            }
+        }
+        let metrics = server.metrics
+        page.single("postern_connections_open", "gauge", "Connections now.", Double(metrics.connectionsOpen.value))
+        page.single(
+            "postern_connections_accepted_total", "counter", "Connections so far.",
+            Double(metrics.connectionsAccepted.value))
+        page.single(
+            "postern_connections_refused_total", "counter", "Closed as they came, by a limit or the drain.",
+            Double(metrics.connectionsRefused.value))
+        page.single("postern_received_bytes_total", "counter", "Bytes in.", Double(metrics.bytesReceived.value))
+        page.single("postern_sent_bytes_total", "counter", "Bytes out.", Double(metrics.bytesSent.value))
+        page.single(
+            "postern_frames_refused_total", "counter", "Frames and requests against the protocol or its limits.",
+            Double(metrics.framesRefused.value))
+        page.pool("password", passwordPool.counts)
+        page.pool("signing", signingPool.counts)
+        if let statistics = try? project.store.statistics() { page.store(statistics) }
+        return page.bytes
+    }
+}
+
+/// A page being written.
+private struct PrometheusPage {
+    private(set) var bytes: [UInt8] = []
+
+    mutating func family(_ name: String, _ type: String, _ help: String) {
+        line("# HELP \(name) \(help)")
+        line("# TYPE \(name) \(type)")
+    }
+
+    mutating func value(_ name: String, _ labels: String, _ value: Double) {
+        line(labels.isEmpty ? "\(name) \(Self.text(value))" : "\(name){\(labels)} \(Self.text(value))")
+    }
+
+    mutating func single(_ name: String, _ type: String, _ help: String, _ value: Double) {
+        family(name, type, help)
+        self.value(name, "", value)
+    }
+
+    mutating func histogram(
+        _ name: String, _ labels: String, _ snapshot: (cumulativeCounts: [UInt64], sumSeconds: Double)
+    ) {
+        for (bound, count) in zip(DurationHistogram.boundsMicroseconds, snapshot.cumulativeCounts) {
+            value("\(name)_bucket", "\(labels),le=\"\(Double(bound) / 1_000_000)\"", Double(count))
+        }
+        let total = Double(snapshot.cumulativeCounts.last ?? 0)
+        value("\(name)_bucket", "\(labels),le=\"+Inf\"", total)
+        value("\(name)_sum", labels, snapshot.sumSeconds)
+        value("\(name)_count", labels, total)
+    }
+
+    mutating func pool(_ name: String, _ counts: WorkerPoolCounts) {
+        let prefix = "postern_\(name)_pool"
+        single("\(prefix)_queued", "gauge", "Work that waits.", Double(counts.queued))
+        single("\(prefix)_running", "gauge", "Work that runs.", Double(counts.running))
+        single("\(prefix)_done_total", "counter", "Work that was done.", Double(counts.done))
+        single("\(prefix)_refused_total", "counter", "Work refused by a full queue.", Double(counts.refused))
+        single("\(prefix)_expired_total", "counter", "Work dropped past its deadline.", Double(counts.expired))
+    }
+
+    mutating func store(_ statistics: StoreStatistics) {
+        single("postern_store_used_bytes", "gauge", "The database file's extent.", Double(statistics.usedByteCount))
+        single("postern_store_map_bytes", "gauge", "Its greatest size.", Double(statistics.mapByteCount))
+        single("postern_store_queued_writes", "gauge", "Writes that wait.", Double(statistics.queuedWrites))
+        single("postern_store_writes_total", "counter", "Writes committed.", Double(statistics.writes))
+        single("postern_store_commits_total", "counter", "Commits, each with one sync.", Double(statistics.commits))
+        single("postern_store_write_errors_total", "counter", "Batches that failed.", Double(statistics.writeErrors))
+        single("postern_store_readers", "gauge", "Reader slots ever in use.", Double(statistics.readersUsed))
+    }
+
+    private static func text(_ value: Double) -> String {
+        value == value.rounded() && abs(value) < 9e15 ? "\(Int64(value))" : "\(value)"
+    }
+
+    private mutating func line(_ text: String) {
+        bytes.append(contentsOf: text.utf8)
+        bytes.append(UInt8(ascii: "\n"))
+    }
+}

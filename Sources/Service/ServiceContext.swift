@@ -1,0 +1,76 @@
+import Base
+import Identity
+import Messages
+import Store
+
+/// What all calls share.
+final class ServiceContext: Sendable {
+    let project: Project
+    let health: HealthStatus
+    let version: Text
+    let log: Log
+    /// Full names of all services, for health.
+    let serviceNames: Set<Text>
+
+    init(project: Project, health: HealthStatus, version: Text, log: Log) {
+        self.serviceNames = Set(PublishedFile.all.flatMap(\.services))
+        self.project = project
+        self.health = health
+        self.version = version
+        self.log = log
+    }
+}
+
+/// What a connection has proved so far: the credential of its HELLO, and the one it used last.
+///
+/// Used on the connection's loop only.
+final class ConnectionContext {
+    /// From HELLO; counts for requests without a credential of their own.
+    var helloAuthorization: [UInt8] = []
+    private var cachedAuthorization: [UInt8] = []
+    private var cachedCaller: Caller?
+    private var cachedVersion: UInt64 = 0
+
+    private var keptReader: StoreReader?
+
+    /// The loop's reader, kept so that a call does not have to look for it.
+    func reader(of store: Store) throws -> StoreReader {
+        if let keptReader { return keptReader }
+        let reader = try store.reader()
+        keptReader = reader
+        return reader
+    }
+
+    /// The method and the tenant of the last call: the next one mostly has the same.
+    var lastMethod: RegisteredMethod?
+    private var lastSettings: TenantSettings?
+    private var lastSettingsGeneration: UInt64 = 0
+
+    /// The settings that were found for this tenant, while no tenant's settings have changed since.
+    func settings(of tenantID: Text, generation: UInt64) -> TenantSettings? {
+        guard generation == lastSettingsGeneration, let lastSettings, lastSettings.tenantID == tenantID else {
+            return nil
+        }
+        return lastSettings
+    }
+
+    func remember(_ settings: TenantSettings, generation: UInt64) {
+        lastSettings = settings
+        lastSettingsGeneration = generation
+    }
+
+    /// The caller found for exactly these bytes, while no API key has changed since.
+    func cached(_ authorization: UnsafeRawBufferPointer, version: UInt64) -> Caller? {
+        guard version == cachedVersion, let cachedCaller, cachedAuthorization.count == authorization.count else {
+            return nil
+        }
+        let isSame = cachedAuthorization.withUnsafeBytes { constantTimeEqual($0, authorization) }
+        return isSame ? cachedCaller : nil
+    }
+
+    func cache(_ caller: Caller, for authorization: UnsafeRawBufferPointer, version: UInt64) {
+        cachedAuthorization = [UInt8](authorization)
+        cachedCaller = caller
+        cachedVersion = version
+    }
+}

@@ -1,0 +1,46 @@
+import Base
+import Crypto
+import Identity
+import JSON
+public import Reactor
+import Tokens
+
+/// The routes of the HTTP side port: health for load balancers, metrics, and the keys for verifiers.
+extension Instance {
+    public var sidePortRoutes: [String: HTTPServer.Route] {
+        let health = health
+        let signer = project.signer
+        let discovery = discoveryDocument()
+        return [
+            "/healthz": {
+                health.isServing
+                    ? HTTPResponse(body: [UInt8]("SERVING\n".utf8))
+                    : HTTPResponse(status: 503, body: [UInt8]("NOT_SERVING\n".utf8))
+            },
+            "/metrics": { [self] in
+                HTTPResponse(contentType: "text/plain; version=0.0.4; charset=utf-8", body: prometheusText())
+            },
+            "/.well-known/jwks.json": {
+                HTTPResponse(
+                    contentType: "application/json", fields: [("Cache-Control", "public, max-age=300")],
+                    body: signer.published.current.jwks)
+            },
+            "/.well-known/openid-configuration": { HTTPResponse(contentType: "application/json", body: discovery) },
+        ]
+    }
+
+    /// OpenID Connect Discovery 1.0 §3, as far as it says how to verify our tokens.
+    private func discoveryDocument() -> [UInt8] {
+        let issuer = project.configuration.issuer
+        let document: JSONValue = .object([
+            .init("issuer", .string(issuer)),
+            .init("jwks_uri", .string(Text(issuer.string + "/.well-known/jwks.json"))),
+            .init("response_types_supported", .array([.string("id_token")])),
+            .init("subject_types_supported", .array([.string("public")])),
+            .init(
+                "id_token_signing_alg_values_supported",
+                .array(SigningAlgorithm.allCases.map { .string(Text($0.rawValue)) })),
+        ])
+        return document.serialized()
+    }
+}

@@ -1,0 +1,128 @@
+import Glibc
+
+/// Looks at data.mdb with pread(2) before LMDB maps it: a mapping past the end of a truncated file is a SIGBUS later.
+///
+/// The layout is LMDB 0.9's (`MDB_page`, `MDB_meta`, `MDB_node` in mdb.c) on a 64-bit little-endian machine.
+struct DataFile: ~Copyable {
+    private static let magic: UInt32 = 0xBEEF_C0DE
+    private static let pageHeaderByteCount: UInt64 = 16
+    private static let depthMax = 32
+
+    private enum PageFlag {
+        static let branch: UInt16 = 0x01
+        static let leaf: UInt16 = 0x02
+        static let meta: UInt16 = 0x08
+    }
+
+    private struct Meta {
+        var pageByteCount: UInt64
+        var freePagesRoot: UInt64
+        var lastPage: UInt64
+        var transactionID: UInt64
+    }
+
+    private let file: Int32
+    private let byteCount: UInt64
+
+    /// Nil when there is no such file.
+    init?(path: String) throws(StoreError) {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard file >= 0 else {
+            if errno == ENOENT { return nil }
+            throw StoreError(code: errno, operation: "open data file")
+        }
+        var status = stat()
+        let code = fstat(file, &status) == 0 ? 0 : errno
+        guard code == 0 else {
+            close(file)
+            throw StoreError(code: code, operation: "fstat data file")
+        }
+        self.file = file
+        self.byteCount = UInt64(status.st_size)
+    }
+
+    deinit { close(file) }
+
+    /// Throws `.truncated` if a page in use lies behind the end, `.damaged` if there is no readable meta page.
+    func check() throws(StoreError) {
+        let meta = try newestMeta()
+        let pageCount = byteCount / meta.pageByteCount
+        guard meta.lastPage >= pageCount else { return }
+        // Not yet a truncation: LMDB does not write pages that one transaction took from the end and freed again, so
+        // that a healthy file can be short by them. They are all in the list of free pages then.
+        var missing = Set(pageCount...meta.lastPage)
+        try forEachFreePage(meta) { missing.remove($0) }
+        guard missing.isEmpty else { throw .truncated }
+    }
+
+    private func newestMeta() throws(StoreError) -> Meta {
+        let first = try meta(at: 0)
+        let second = try meta(at: first.pageByteCount)
+        return second.transactionID > first.transactionID ? second : first
+    }
+
+    private func meta(at offset: UInt64) throws(StoreError) -> Meta {
+        guard offset + 152 <= byteCount else { throw .truncated }
+        guard try load(UInt16.self, at: offset + 10) & PageFlag.meta != 0,
+            try load(UInt32.self, at: offset + 16) == Self.magic
+        else { throw .damaged(operation: "meta page") }
+        let meta = Meta(
+            pageByteCount: UInt64(try load(UInt32.self, at: offset + 40)),
+            freePagesRoot: try load(UInt64.self, at: offset + 80),
+            lastPage: try load(UInt64.self, at: offset + 136),
+            transactionID: try load(UInt64.self, at: offset + 144))
+        guard meta.pageByteCount.nonzeroBitCount == 1, (512...65_536).contains(meta.pageByteCount),
+            meta.lastPage < 1 << 40
+        else { throw .damaged(operation: "meta page") }
+        // A file this much shorter than its last page has lost more than unused pages; this bounds the set above.
+        guard meta.lastPage < byteCount / meta.pageByteCount + 1 << 18 else { throw .truncated }
+        return meta
+    }
+
+    /// Walks the tree of free pages: transaction id → count and page numbers.
+    private func forEachFreePage(_ meta: Meta, _ body: (UInt64) -> Void) throws(StoreError) {
+        guard meta.freePagesRoot != .max else { return }
+        var waiting: [(page: UInt64, depth: Int)] = [(meta.freePagesRoot, 0)]
+        var visitedCount: UInt64 = 0
+        while let (page, depth) = waiting.popLast() {
+            visitedCount += 1
+            guard depth < Self.depthMax, visitedCount <= meta.lastPage else { throw .damaged(operation: "free pages") }
+            let start = page &* meta.pageByteCount
+            let flags = try load(UInt16.self, at: start + 10)
+            let nodeCount = (UInt64(try load(UInt16.self, at: start + 12)) &- Self.pageHeaderByteCount) / 2
+            guard nodeCount <= meta.pageByteCount / 2 else { throw .damaged(operation: "free pages") }
+            for index in 0..<nodeCount {
+                let node = start + UInt64(try load(UInt16.self, at: start + Self.pageHeaderByteCount + index * 2))
+                let low = UInt64(try load(UInt32.self, at: node))
+                if flags & PageFlag.branch != 0 {
+                    waiting.append((low | UInt64(try load(UInt16.self, at: node + 4)) << 32, depth + 1))
+                } else if flags & PageFlag.leaf != 0 {
+                    let isOverflow = try load(UInt16.self, at: node + 4) & 1 != 0
+                    let data = node + 8 + UInt64(try load(UInt16.self, at: node + 6))
+                    let list =
+                        isOverflow
+                        ? try load(UInt64.self, at: data) &* meta.pageByteCount &+ Self.pageHeaderByteCount : data
+                    try forEachPage(inListAt: list, body)
+                } else {
+                    throw .damaged(operation: "free pages")
+                }
+            }
+        }
+    }
+
+    private func forEachPage(inListAt offset: UInt64, _ body: (UInt64) -> Void) throws(StoreError) {
+        let count = try load(UInt64.self, at: offset)
+        guard count <= byteCount / 8 else { throw .damaged(operation: "free pages") }
+        for index in 0..<count { body(try load(UInt64.self, at: offset + 8 + index * 8)) }
+    }
+
+    /// A read that would pass the end of the file is what this type is there to find.
+    private func load<Number: FixedWidthInteger>(_: Number.Type, at offset: UInt64) throws(StoreError) -> Number {
+        let size = MemoryLayout<Number>.size
+        guard offset <= byteCount, UInt64(size) <= byteCount - offset else { throw .truncated }
+        var value: Number = 0
+        let readCount = withUnsafeMutableBytes(of: &value) { pread(file, $0.baseAddress, size, off_t(offset)) }
+        guard readCount == size else { throw readCount < 0 ? StoreError(code: errno, operation: "read") : .truncated }
+        return Number(littleEndian: value)
+    }
+}

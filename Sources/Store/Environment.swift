@@ -1,0 +1,157 @@
+internal import Base
+internal import CLMDB
+import Glibc
+import Synchronization
+
+/// One open LMDB environment: the only owner of `MDB_env` and of the lock on the directory. Any thread.
+///
+/// Reads go through `StoreReader`s, writes through the one `Writer` thread; both are ended before `close()` frees it.
+final class Environment: @unchecked Sendable {
+    // Unchecked: all stored properties but `uses` and `readers` are set by init and never changed. LMDB's functions
+    // on an `MDB_env` are thread-safe, and `close()` waits for everybody in `whileOpen` or in a read.
+    let raw: OpaquePointer
+    let authenticator: any RecordAuthenticator
+    let eventHash: EventHash
+    let limits: Limits
+    let configuration: StoreConfiguration
+
+    /// Indexed by table id.
+    private let handles: UnsafeMutablePointer<MDB_dbi>
+    private let names: [String?]
+    private let lock: DirectoryLock
+    private let registry = Mutex(Registry())
+
+    private struct Registry {
+        var isClosed = false
+        var useCount = 0
+        var readers: [ObjectIdentifier: StoreReader] = [:]
+    }
+
+    init(
+        _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash
+    ) throws(StoreError) {
+        self.configuration = configuration
+        self.authenticator = authenticator
+        self.eventHash = eventHash
+        self.limits = configuration.limits
+        self.lock = try DirectoryLock(configuration.directory, createsIfMissing: configuration.createsIfMissing)
+        let path = configuration.directory + "/data.mdb"
+        if let file = try DataFile(path: path) {
+            try file.check()
+        } else if !configuration.createsIfMissing {
+            throw .missing
+        }
+        self.raw = try Self.openRaw(configuration)
+        self.handles = .allocate(capacity: 256)
+        handles.initialize(repeating: 0, count: 256)
+        var names = [String?](repeating: nil, count: 256)
+        for table in Schema.storeTables + configuration.tables {
+            precondition(names[Int(table.id)] == nil, "two tables with id \(table.id)")
+            names[Int(table.id)] = table.name.description
+        }
+        self.names = names
+        do throws(StoreError) {
+            try openTables()
+            try syncDirectory(configuration.directory)
+            try syncDirectory(configuration.directory + "/..")
+        } catch {
+            mdb_env_close(raw)
+            throw error
+        }
+    }
+
+    deinit { handles.deallocate() }
+
+    private static func openRaw(_ configuration: StoreConfiguration) throws(StoreError) -> OpaquePointer {
+        var created: OpaquePointer?
+        try StoreError.check(mdb_env_create(&created), "mdb_env_create")
+        guard let raw = created else { preconditionFailure("mdb_env_create made nothing") }
+        do throws(StoreError) {
+            try StoreError.check(mdb_env_set_mapsize(raw, configuration.mapByteCount), "mdb_env_set_mapsize")
+            try StoreError.check(mdb_env_set_maxdbs(raw, MDB_dbi(configuration.tablesMax)), "mdb_env_set_maxdbs")
+            let readersMax = UInt32(configuration.readersMax)
+            try StoreError.check(mdb_env_set_maxreaders(raw, readersMax), "mdb_env_set_maxreaders")
+            // Never NOSYNC (corrupts on power failure) and never WRITEMAP (SIGBUS on a full disk).
+            var flags = UInt32(MDB_NOTLS)
+            if configuration.durability == .relaxed { flags |= UInt32(MDB_NOMETASYNC) }
+            try StoreError.check(mdb_env_open(raw, configuration.directory, flags, 0o600), "mdb_env_open")
+            // A reader that was killed pins its snapshot's pages for ever: the file would grow without bound.
+            try StoreError.check(mdb_reader_check(raw, nil), "mdb_reader_check")
+        } catch {
+            mdb_env_close(raw)
+            throw error
+        }
+        return raw
+    }
+
+    /// All tables are opened here, once, and never closed: mdb_dbi_open must not run beside other transactions.
+    private func openTables() throws(StoreError) {
+        var begun: OpaquePointer?
+        try StoreError.check(mdb_txn_begin(raw, nil, 0, &begun), "mdb_txn_begin")
+        guard let transaction = begun else { preconditionFailure("mdb_txn_begin made nothing") }
+        do throws(StoreError) {
+            for (id, name) in names.enumerated() {
+                guard let name else { continue }
+                try StoreError.check(
+                    mdb_dbi_open(transaction, name, UInt32(MDB_CREATE), handles + id), "mdb_dbi_open")
+            }
+        } catch {
+            mdb_txn_abort(transaction)
+            throw error
+        }
+        try StoreError.check(mdb_txn_commit(transaction), "mdb_txn_commit")
+    }
+
+    /// The table's LMDB handle. A table that was not declared at `open` is our own mistake.
+    @inline(__always)
+    func handle(of table: UInt8) -> MDB_dbi {
+        let handle = handles[Int(table)]
+        precondition(handle != 0, "table \(table) was not declared")
+        return handle
+    }
+
+    func corrupt(_ table: UInt8) -> StoreError { .corrupt(table: names[Int(table)] ?? "\(table)") }
+}
+
+// MARK: - Ending
+
+extension Environment {
+    /// Runs `body` with the environment kept open.
+    func whileOpen<Result>(_ body: (OpaquePointer) throws(StoreError) -> Result) throws(StoreError) -> Result {
+        let isOpen = registry.withLock { registry in
+            if !registry.isClosed { registry.useCount += 1 }
+            return !registry.isClosed
+        }
+        guard isOpen else { throw .closed }
+        defer { registry.withLock { $0.useCount -= 1 } }
+        return try body(raw)
+    }
+
+    func add(_ reader: StoreReader) throws(StoreError) {
+        let isOpen = registry.withLock { registry in
+            if !registry.isClosed { registry.readers[ObjectIdentifier(reader)] = reader }
+            return !registry.isClosed
+        }
+        guard isOpen else { throw .closed }
+    }
+
+    func remove(_ reader: StoreReader) {
+        registry.withLock { _ = $0.readers.removeValue(forKey: ObjectIdentifier(reader)) }
+    }
+
+    /// Waits for reads and `whileOpen` to end, refuses new ones, frees the environment and the directory's lock. The
+    /// writer must have ended. Later calls do nothing.
+    func close() {
+        let readers: [StoreReader]? = registry.withLock { registry in
+            if registry.isClosed { return nil }
+            registry.isClosed = true
+            defer { registry.readers = [:] }
+            return Array(registry.readers.values)
+        }
+        guard let readers else { return }
+        for reader in readers { reader.retire() }
+        while registry.withLock({ $0.useCount }) > 0 { usleep(100) }
+        mdb_env_close(raw)
+        lock.release()
+    }
+}

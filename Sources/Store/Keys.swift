@@ -1,0 +1,147 @@
+public import Base
+
+// The domain's keys. A tenant's rows begin with its id and a zero byte, which no Text holds.
+
+extension StoreKey {
+    /// The key as one array: where a scan resumes. Too long a key is our own mistake here and traps.
+    public var bytes: [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: KeyWriter.byteCountMax) { buffer, count in
+            var writer = KeyWriter(into: UnsafeMutableRawBufferPointer(buffer))
+            write(into: &writer)
+            precondition(!writer.isTooLong, "a key above \(KeyWriter.byteCountMax) bytes")
+            count = writer.count
+        }
+    }
+}
+
+/// `tenant ‖ 0x00 ‖ uid`
+public struct UserKey: StoreKey, Sendable, Hashable {
+    public var tenant: Text
+    public var uid: Text
+
+    public init(_ tenant: Text, _ uid: Text) {
+        self.tenant = tenant
+        self.uid = uid
+    }
+
+    public func write(into key: inout KeyWriter) {
+        key.append(terminated: tenant)
+        key.append(contentsOf: uid.bytes)
+    }
+}
+
+/// `tenant ‖ 0x00 ‖ text`
+public struct TenantTextKey: StoreKey, Sendable {
+    public var tenant: Text
+    public var text: Text
+
+    public init(_ tenant: Text, _ text: Text) {
+        self.tenant = tenant
+        self.text = text
+    }
+
+    public func write(into key: inout KeyWriter) {
+        key.append(terminated: tenant)
+        key.append(contentsOf: text.bytes)
+    }
+}
+
+/// `tenant ‖ 0x00 ‖ hash`
+public struct TenantHashKey: StoreKey, Sendable {
+    public var tenant: Text
+    public var hash: [UInt8]
+
+    public init(_ tenant: Text, _ hash: [UInt8]) {
+        self.tenant = tenant
+        self.hash = hash
+    }
+
+    public func write(into key: inout KeyWriter) {
+        key.append(terminated: tenant)
+        key.append(contentsOf: hash)
+    }
+}
+
+/// `hash`
+public struct HashKey: StoreKey, Sendable {
+    public var hash: [UInt8]
+
+    public init(_ hash: [UInt8]) { self.hash = hash }
+
+    public func write(into key: inout KeyWriter) { key.append(contentsOf: hash) }
+}
+
+/// The text's bytes.
+public struct TextKey: StoreKey, Sendable {
+    public var text: Text
+
+    public init(_ text: Text) { self.text = text }
+
+    public func write(into key: inout KeyWriter) { key.append(contentsOf: text.bytes) }
+}
+
+/// The 16 bytes of a session id.
+public struct SessionKey: StoreKey, Sendable {
+    public var sessionID: [UInt8]
+
+    public init(_ sessionID: [UInt8]) { self.sessionID = sessionID }
+
+    public func write(into key: inout KeyWriter) { key.append(contentsOf: sessionID) }
+}
+
+/// `tenant ‖ 0x00 ‖ uid ‖ 0x00 ‖ session id`; with an empty session id the prefix of one user's sessions.
+public struct UserSessionKey: StoreKey, Sendable {
+    public var tenant: Text
+    public var uid: Text
+    public var sessionID: [UInt8]
+
+    public init(_ tenant: Text, _ uid: Text, _ sessionID: [UInt8] = []) {
+        self.tenant = tenant
+        self.uid = uid
+        self.sessionID = sessionID
+    }
+
+    public func write(into key: inout KeyWriter) {
+        key.append(terminated: tenant)
+        key.append(terminated: uid)
+        key.append(contentsOf: sessionID)
+    }
+}
+
+/// `tenant ‖ 0x00 ‖ sequence`
+public struct SequenceKey: StoreKey, Sendable {
+    public var tenant: Text
+    public var sequence: Int64
+
+    public init(_ tenant: Text, _ sequence: Int64) {
+        self.tenant = tenant
+        self.sequence = sequence
+    }
+
+    public func write(into key: inout KeyWriter) {
+        key.append(terminated: tenant)
+        key.append(bigEndian: UInt64(bitPattern: sequence))
+    }
+}
+
+/// `tenant ‖ 0x00 ‖ hour (µs) ‖ toggle ‖ operation`
+public struct DenialCountKey: StoreKey, Sendable {
+    public var tenant: Text
+    public var hour: Timestamp
+    public var toggle: UInt8
+    public var operation: Text
+
+    public init(_ tenant: Text, hour: Timestamp, toggle: UInt8, operation: Text) {
+        self.tenant = tenant
+        self.hour = hour
+        self.toggle = toggle
+        self.operation = operation
+    }
+
+    public func write(into key: inout KeyWriter) {
+        key.append(terminated: tenant)
+        key.append(bigEndian: UInt64(bitPattern: hour.microseconds))
+        key.append(toggle)
+        key.append(contentsOf: operation.bytes)
+    }
+}

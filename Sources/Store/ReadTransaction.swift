@@ -1,0 +1,121 @@
+public import Base
+internal import CLMDB
+public import Messages
+
+/// A snapshot of the whole store: what was committed when the read began, and in a write the earlier changes too.
+///
+/// Exists only as an argument of `read` and `write` closures. Values are verified on every read; a value that fails
+/// throws `.corrupt`, never nil. Pointers handed to closures are into the map: valid during the closure only.
+public struct ReadTransaction: ~Copyable {
+    let raw: OpaquePointer
+    // Unowned: the reader or the writer that made this transaction holds the environment for longer than the body.
+    unowned(unsafe) let environment: Environment
+    /// In a write: how many closures hold pointers into pages that a change could move.
+    private let borrowCount: UnsafeMutablePointer<Int>?
+
+    init(raw: OpaquePointer, environment: Environment, borrowCount: UnsafeMutablePointer<Int>? = nil) {
+        self.raw = raw
+        self.environment = environment
+        self.borrowCount = borrowCount
+    }
+
+    /// Nil if there is no record under `key`.
+    @inlinable
+    public func get<Key: StoreKey, Record: Message>(
+        _ table: Table<Key, Record>, _ key: Key
+    ) throws(StoreError) -> Record? {
+        guard let payload = try payload(table, key) else { return nil }
+        do throws(DecodeError) {
+            return try Record(decoding: payload, limits: limits)
+        } catch {
+            throw corrupt(table.id)
+        }
+    }
+
+    /// A copy of the bytes under `key`, or nil.
+    @inlinable
+    public func get<Key: StoreKey>(_ table: Table<Key, [UInt8]>, _ key: Key) throws(StoreError) -> [UInt8]? {
+        try payload(table, key).map { [UInt8]($0) }
+    }
+
+    /// `body` over the record's bytes where they lie in the map; nil, without a call, if there is no record.
+    @inlinable
+    public func withValue<Key: StoreKey, Record, Result>(
+        _ table: Table<Key, Record>, _ key: Key, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) throws -> Result? {
+        guard let payload = try payload(table, key) else { return nil }
+        beginBorrow()
+        defer { endBorrow() }
+        return try body(payload)
+    }
+
+    /// The record's bytes where they lie in the map: no copy, for answers that send them on as they are.
+    ///
+    /// Valid until this transaction ends, in a write until the next change; prefer `withValue`, which cannot be
+    /// misused.
+    @inlinable
+    public func borrowedValue<Key: StoreKey, Record>(
+        _ table: Table<Key, Record>, _ key: Key
+    ) throws(StoreError) -> UnsafeRawBufferPointer? {
+        try payload(table, key)
+    }
+
+    @inlinable
+    public func exists<Key: StoreKey, Record>(_ table: Table<Key, Record>, _ key: Key) throws(StoreError) -> Bool {
+        try payload(table, key) != nil
+    }
+
+    /// All records of the table; O(1).
+    @inlinable
+    public func count<Key: StoreKey, Record>(_ table: Table<Key, Record>) throws(StoreError) -> Int {
+        try count(tableID: table.id)
+    }
+
+    /// Valid until the next change in a write, until the end of the transaction in a read.
+    @inlinable
+    func payload<Key: StoreKey, Record>(
+        _ table: Table<Key, Record>, _ key: Key
+    ) throws(StoreError) -> UnsafeRawBufferPointer? {
+        try withBytes(of: key) { bytes throws(StoreError) in try payload(tableID: table.id, key: bytes) }
+    }
+
+    @usableFromInline
+    func payload(tableID: UInt8, key: UnsafeRawBufferPointer) throws(StoreError) -> UnsafeRawBufferPointer? {
+        guard !key.isEmpty else { throw .keySize }
+        var keyValue = MDB_val(borrowing: key)
+        var value = MDB_val()
+        let code = mdb_get(raw, environment.handle(of: tableID), &keyValue, &value)
+        if code == MDB_NOTFOUND { return nil }
+        try StoreError.check(code, "mdb_get")
+        return try verified(value, tableID: tableID, key: key)
+    }
+
+    func verified(
+        _ value: MDB_val, tableID: UInt8, key: UnsafeRawBufferPointer
+    ) throws(StoreError) -> UnsafeRawBufferPointer {
+        let stored = UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size)
+        let payload = RecordSeal.open(stored, table: tableID, key: key, authenticator: environment.authenticator)
+        guard let payload else { throw environment.corrupt(tableID) }
+        return payload
+    }
+
+    @usableFromInline
+    func count(tableID: UInt8) throws(StoreError) -> Int {
+        var status = MDB_stat()
+        try StoreError.check(mdb_stat(raw, environment.handle(of: tableID), &status), "mdb_stat")
+        return status.ms_entries
+    }
+
+    @usableFromInline var limits: Limits { environment.limits }
+    @usableFromInline func corrupt(_ tableID: UInt8) -> StoreError { environment.corrupt(tableID) }
+    @usableFromInline func beginBorrow() { borrowCount?.pointee += 1 }
+    @usableFromInline func endBorrow() { borrowCount?.pointee -= 1 }
+}
+
+extension MDB_val {
+    /// LMDB does not write through a key or value that is passed in.
+    @inline(__always)
+    init(borrowing bytes: UnsafeRawBufferPointer) {
+        self.init(mv_size: bytes.count, mv_data: UnsafeMutableRawPointer(mutating: bytes.baseAddress))
+    }
+}

@@ -1,0 +1,130 @@
+import Base
+import Synchronization
+
+/// The one database of a server: typed tables over LMDB, reads on any thread, writes through one group-committing
+/// writer. Must be closed before it is dropped.
+public final class Store: Sendable {
+    let environment: Environment
+    let counters = WriteCounters()
+    private let writer: Writer
+    private let isClosed = Atomic(false)
+
+    /// Opens or makes the store in `configuration.directory` and starts its writer.
+    ///
+    /// `authenticator` must be the one the store was made with, else `.corrupt(table: "meta")`. `onFatal` is called
+    /// once, on the writer's thread, when the environment cannot be trusted any more: the process should end.
+    public convenience init(
+        _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash,
+        onFatal: @escaping @Sendable (StoreError) -> Void
+    ) throws(StoreError) {
+        let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
+        try self.init(environment) { Writer(environment, counters: $0, onFatal: onFatal) }
+    }
+
+    init(_ environment: Environment, makeWriter: (WriteCounters) -> Writer) throws(StoreError) {
+        self.environment = environment
+        self.writer = makeWriter(counters)
+        writer.start()
+        do throws(StoreError) {
+            try checkSchema()
+        } catch {
+            close()
+            throw error
+        }
+    }
+
+    deinit { precondition(isClosed.load(ordering: .relaxed), "a Store was dropped without close()") }
+
+    /// Finishes the queued writes, waits for running reads, and gives the directory free. Blocks. Later calls return
+    /// at once, later reads and writes throw `.closed`.
+    @available(*, noasync, message: "blocks the thread")
+    public func close() {
+        writer.close()
+        environment.close()
+        isClosed.store(true, ordering: .relaxed)
+    }
+}
+
+// MARK: - Reading
+
+extension Store {
+    /// Runs `body` over a snapshot that holds every write acknowledged so far, on the calling thread, without waiting
+    /// for anybody. Within another read of this thread: over that one's snapshot.
+    public func read<Result>(_ body: (borrowing ReadTransaction) throws -> Result) throws -> Result {
+        try reader().read(body)
+    }
+
+    /// The calling thread's reader: what a loop keeps to save the look-up. Use on this thread only.
+    public func reader() throws(StoreError) -> StoreReader { try ThreadReaders.reader(for: environment) }
+}
+
+// MARK: - Writing
+
+extension Store {
+    /// Queues `body` for the writer and returns its result once it is committed (and synced, see `Durability`).
+    ///
+    /// `body` runs on the writer's thread, maybe more than once: it must be a function of the transaction and of what
+    /// it captured, must not block, and holds up every other write while it runs. What it throws is thrown here, and
+    /// then it has written nothing. Throws `.overloaded`, `.full`, `.fatal` and `.closed` besides.
+    @discardableResult
+    public func write<Value: Sendable>(
+        _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value
+    ) async throws -> Value {
+        let promise = Promise<Value>()
+        try writer.add(TypedWriteRequest(body, .promise(promise)))
+        return try await promise.value()
+    }
+
+    /// As `write`, but calls `completion` on the writer's thread after the commit; it must be quick. When this throws
+    /// it is not called.
+    public func write<Value: Sendable>(
+        _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value,
+        completion: @escaping @Sendable (Result<Value, any Error>) -> Void
+    ) throws(StoreError) {
+        try writer.add(TypedWriteRequest(body, .callback(completion)))
+    }
+
+    /// As `write`, blocking the calling thread: for start-up and tools.
+    @available(*, noasync, message: "blocks the thread")
+    @discardableResult
+    public func writeBlocking<Value: Sendable>(
+        _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value
+    ) throws -> Value {
+        precondition(!writer.isCurrent, "a blocking write on the writer's thread")
+        let done = Semaphore()
+        let outcome = Mutex<Result<Value, any Error>?>(nil)
+        try write(body) { result in
+            outcome.withLock { $0 = result }
+            done.signal()
+        }
+        done.wait()
+        guard let result = outcome.withLock({ $0 }) else { preconditionFailure("a write ended without a result") }
+        return try result.get()
+    }
+
+    var queuedWriteCount: Int { writer.queuedCount }
+}
+
+// MARK: - Schema
+
+extension Store {
+    /// Notes the schema's version in a new store, refuses a newer one. Reading it checks the master key as well.
+    private func checkSchema() throws(StoreError) {
+        let found: UInt32
+        do {
+            found = try writeBlocking { transaction in
+                let key = [UInt8]("schema".utf8)
+                if let bytes = try transaction.get(Schema.meta, key) {
+                    return bytes.reduce(0) { $0 << 8 | UInt32($1) }
+                }
+                try transaction.put(Schema.meta, key, withUnsafeBytes(of: Schema.version.bigEndian) { [UInt8]($0) })
+                return Schema.version
+            }
+        } catch let error as StoreError {
+            throw error
+        } catch {
+            preconditionFailure("reading the schema's version threw \(error)")
+        }
+        guard found <= Schema.version else { throw .newerSchema(found: found, supported: Schema.version) }
+    }
+}

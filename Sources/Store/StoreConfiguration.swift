@@ -1,0 +1,35 @@
+public import Base
+
+/// When an acknowledged write is safe.
+public enum Durability: Sendable {
+    /// Acknowledged = on the disk.
+    case synced
+    /// Acknowledged = survives the process, not the machine: a power failure loses up to `relaxedSyncInterval` of
+    /// writes, but never the store's integrity (LMDB's NOMETASYNC).
+    case relaxed
+}
+
+/// How to open a store. Paths are file-system paths; sizes are bytes.
+public struct StoreConfiguration: Sendable {
+    /// The directory of data.mdb, LMDB's lock.mdb and our own lock.
+    public var directory: String
+    /// False refuses to start on a missing store, so that a lost disk is not taken for a fresh start.
+    public var createsIfMissing = true
+    /// Address space, not memory or disk: the file grows up to this.
+    public var mapByteCount = 64 << 30
+    public var tablesMax = 32
+    public var readersMax = 1_024
+    public var durability = Durability.synced
+    public var relaxedSyncInterval = Duration.milliseconds(100)
+    /// The domain's tables, ids from `Schema.firstDomainTableID`; the store adds its own.
+    public var tables: [TableDeclaration]
+    public var limits = Limits()
+
+    public init(directory: String, tables: [TableDeclaration]) {
+        self.directory = directory
+        self.tables = tables
+    }
+}
+
+/// A collision-resistant hash of 32 bytes over the concatenation of `pieces` (SHA-256): what chains events.
+public typealias EventHash = @Sendable (_ pieces: [UnsafeRawBufferPointer]) -> [UInt8]

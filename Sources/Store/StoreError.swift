@@ -1,0 +1,76 @@
+internal import CLMDB
+import Glibc
+
+/// Why the store refused or failed; the domain maps it to a status at the request boundary.
+public enum StoreError: Error, Equatable, Sendable {
+    /// Another process, or this one, has the directory open.
+    case inUse
+    /// Opened as existing, and there is no store in the directory.
+    case missing
+    /// The data file ends before a page that is in use.
+    case truncated
+    /// Not an LMDB file, or its structure is broken; `operation` found out.
+    case damaged(operation: String)
+    /// The store was written by a newer version of the server.
+    case newerSchema(found: UInt32, supported: UInt32)
+    /// A stored value does not carry its MAC, or does not decode: never to be taken for "not found".
+    case corrupt(table: String)
+    /// A key of no bytes, or above `KeyWriter.byteCountMax`.
+    case keySize
+    /// Map, disk or transaction full: this write wrote nothing, reads go on.
+    case full
+    /// `Limits.writeQueueMax` writes are waiting already.
+    case overloaded
+    /// More threads read at once than the environment has slots for.
+    case readersFull
+    /// The environment cannot be trusted any more: every later write is refused and the process should end.
+    case fatal(code: Int32)
+    /// After `close()`.
+    case closed
+    /// Any other errno or LMDB code.
+    case system(code: Int32, operation: String)
+}
+
+extension StoreError: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .inUse: "the store is open elsewhere"
+        case .missing: "there is no store in the directory"
+        case .truncated: "the data file is truncated"
+        case .damaged(let operation): "the data file is damaged (\(operation))"
+        case .newerSchema(let found, let supported): "schema \(found) is newer than the supported \(supported)"
+        case .corrupt(let table): "a record of table \(table) is corrupt"
+        case .keySize: "the key has no bytes or too many"
+        case .full: "the store is full"
+        case .overloaded: "too many writes are waiting"
+        case .readersFull: "too many threads read at once"
+        case .fatal(let code): "the store failed (\(Self.text(of: code)))"
+        case .closed: "the store is closed"
+        case .system(let code, let operation): "\(operation): \(Self.text(of: code))"
+        }
+    }
+
+    private static func text(of code: Int32) -> String {
+        mdb_strerror(code).map { String(cString: $0) } ?? "code \(code)"
+    }
+}
+
+extension StoreError {
+    /// From a code that LMDB returned, or an errno.
+    init(code: Int32, operation: StaticString) {
+        switch code {
+        case MDB_MAP_FULL, MDB_TXN_FULL, ENOSPC, EDQUOT: self = .full
+        // After a failed fdatasync(2) the kernel drops the dirty pages, so that a later sync would claim success.
+        case MDB_PANIC, EIO: self = .fatal(code: code)
+        case MDB_READERS_FULL: self = .readersFull
+        case MDB_BAD_VALSIZE: self = .keySize
+        case MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_INVALID, MDB_VERSION_MISMATCH:
+            self = .damaged(operation: operation.description)
+        default: self = .system(code: code, operation: operation.description)
+        }
+    }
+
+    static func check(_ code: Int32, _ operation: StaticString) throws(StoreError) {
+        if code != MDB_SUCCESS { throw StoreError(code: code, operation: operation) }
+    }
+}

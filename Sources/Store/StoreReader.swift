@@ -1,0 +1,122 @@
+internal import CLMDB
+import Glibc
+import Synchronization
+
+/// One thread's read transaction, renewed for each read: no allocation, no mutex, no system call per read.
+///
+/// `Store.read` finds the calling thread's own; a loop may keep the result of `Store.reader()` to save the look-up.
+/// Nested reads see the outermost read's snapshot. One thread at a time; another one at the same time traps.
+public final class StoreReader: @unchecked Sendable {
+    // Unchecked: `state` lets one thread at a time touch the other variables, which happens between its exchange to
+    // `reading` (acquiring) and its store of `idle` (releasing). `owner` is only compared with the caller's own id.
+    private enum State {
+        static let idle: UInt8 = 0
+        static let reading: UInt8 = 1
+        static let retiring: UInt8 = 2
+        static let retired: UInt8 = 3
+    }
+
+    let environment: Environment
+    private let state = Atomic<UInt8>(State.idle)
+    private let owner = Atomic<UInt>(0)
+    private var raw: OpaquePointer?
+
+    init(environment: Environment) throws(StoreError) {
+        self.environment = environment
+        try environment.add(self)
+    }
+
+    /// Runs `body` over a snapshot of everything committed so far. `body` must not block for long: a snapshot keeps
+    /// the pages of everything deleted since.
+    public func read<Result>(_ body: (borrowing ReadTransaction) throws -> Result) throws -> Result {
+        let isNested = try begin()
+        defer { if !isNested { end() } }
+        guard let raw else { preconditionFailure("a read has no transaction") }
+        return try body(ReadTransaction(raw: raw, environment: environment))
+    }
+
+    /// True if this thread is in a read of this reader already.
+    private func begin() throws(StoreError) -> Bool {
+        let thread = UInt(pthread_self())
+        let (exchanged, found) = state.compareExchange(
+            expected: State.idle, desired: State.reading, ordering: .acquiring)
+        guard exchanged else {
+            if found >= State.retiring { throw .closed }
+            precondition(owner.load(ordering: .relaxed) == thread, "a StoreReader is used by two threads at once")
+            return true
+        }
+        do throws(StoreError) {
+            if let raw {
+                try StoreError.check(mdb_txn_renew(raw), "mdb_txn_renew")
+            } else {
+                try StoreError.check(
+                    mdb_txn_begin(environment.raw, nil, UInt32(MDB_RDONLY), &raw), "mdb_txn_begin")
+            }
+        } catch {
+            state.store(State.idle, ordering: .releasing)
+            throw error
+        }
+        owner.store(thread, ordering: .relaxed)
+        return false
+    }
+
+    private func end() {
+        mdb_txn_reset(raw)
+        owner.store(0, ordering: .relaxed)
+        state.store(State.idle, ordering: .releasing)
+    }
+
+    var isRetired: Bool { state.load(ordering: .relaxed) == State.retired }
+
+    /// Gives the transaction back for good; waits for a read on another thread. Every later read throws `.closed`.
+    func retire() {
+        while true {
+            let (exchanged, found) = state.compareExchange(
+                expected: State.idle, desired: State.retiring, ordering: .acquiring)
+            if exchanged { break }
+            if found == State.retired { return }
+            precondition(owner.load(ordering: .relaxed) != UInt(pthread_self()), "the store is closed inside of a read")
+            usleep(100)
+        }
+        if let raw { mdb_txn_abort(raw) }
+        raw = nil
+        state.store(State.retired, ordering: .releasing)
+    }
+}
+
+/// The calling thread's readers, one per open store; retired when the thread ends.
+final class ThreadReaders {
+    private var readers: [StoreReader] = []
+
+    private static let key: pthread_key_t = {
+        var key = pthread_key_t()
+        let code = pthread_key_create(&key) { pointer in
+            guard let pointer else { return }
+            Unmanaged<ThreadReaders>.fromOpaque(pointer).takeRetainedValue().retireAll()
+        }
+        precondition(code == 0, "pthread_key_create failed with \(code)")
+        return key
+    }()
+
+    static func reader(for environment: Environment) throws(StoreError) -> StoreReader {
+        let readers: ThreadReaders
+        if let pointer = pthread_getspecific(key) {
+            readers = Unmanaged<ThreadReaders>.fromOpaque(pointer).takeUnretainedValue()
+        } else {
+            readers = ThreadReaders()
+            pthread_setspecific(key, Unmanaged.passRetained(readers).toOpaque())
+        }
+        for reader in readers.readers where reader.environment === environment { return reader }
+        readers.readers.removeAll { $0.isRetired }
+        let reader = try StoreReader(environment: environment)
+        readers.readers.append(reader)
+        return reader
+    }
+
+    private func retireAll() {
+        for reader in readers {
+            reader.retire()
+            reader.environment.remove(reader)
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import Base
+internal import CLMDB
+import Glibc
+
+/// The writer's counters, read by whoever asks.
+struct WriteCounters: Sendable {
+    let batches = Counter()
+    let commits = Counter()
+    let writes = Counter()
+    let failures = Counter()
+    let reruns = Counter()
+}
+
+/// Numbers for /metrics. Sizes are bytes, counts are since the store was opened.
+public struct StoreStatistics: Sendable, Equatable {
+    public var mapByteCount: Int
+    /// Pages the file reaches up to, free ones in between included.
+    public var usedByteCount: Int
+    public var lastTransactionID: Int
+    public var readersMax: Int
+    /// Reader slots ever in use at one time.
+    public var readersUsed: Int
+    public var queuedWrites: Int
+    /// Write transactions, those that changed something, and the writes they answered.
+    public var batches: UInt64
+    public var commits: UInt64
+    public var writes: UInt64
+    /// Batches that failed for good, and transactions run again because a body threw after a change.
+    public var writeErrors: UInt64
+    public var reruns: UInt64
+}
+
+extension Store {
+    /// Cheap enough to be asked for on every scrape. Any thread.
+    public func statistics() throws(StoreError) -> StoreStatistics {
+        try environment.whileOpen { raw throws(StoreError) in
+            var info = MDB_envinfo()
+            try StoreError.check(mdb_env_info(raw, &info), "mdb_env_info")
+            var status = MDB_stat()
+            try StoreError.check(mdb_env_stat(raw, &status), "mdb_env_stat")
+            return StoreStatistics(
+                mapByteCount: info.me_mapsize, usedByteCount: (info.me_last_pgno + 1) * Int(status.ms_psize),
+                lastTransactionID: info.me_last_txnid, readersMax: Int(info.me_maxreaders),
+                readersUsed: Int(info.me_numreaders), queuedWrites: queuedWriteCount,
+                batches: counters.batches.value, commits: counters.commits.value, writes: counters.writes.value,
+                writeErrors: counters.failures.value, reruns: counters.reruns.value)
+        }
+    }
+
+    /// Frees the slots of readers whose process was killed, and returns how many: they keep old pages from being used
+    /// again. Once a minute.
+    @discardableResult
+    public func checkReaders() throws(StoreError) -> Int {
+        try environment.whileOpen { raw throws(StoreError) in
+            var deadCount: Int32 = 0
+            try StoreError.check(mdb_reader_check(raw, &deadCount), "mdb_reader_check")
+            return Int(deadCount)
+        }
+    }
+
+    /// Writes a compact, consistent copy into `directory`, which is made if it is missing and must not hold a store.
+    ///
+    /// Blocks for as long as it takes to write the data; the file grows by what is written meanwhile. A failed copy is
+    /// removed.
+    @available(*, noasync, message: "blocks the thread")
+    public func backup(to directory: String) throws(StoreError) {
+        if mkdir(directory, 0o700) != 0, errno != EEXIST {
+            throw StoreError(code: errno, operation: "create the backup's directory")
+        }
+        let path = directory + "/data.mdb"
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw StoreError(code: errno, operation: "create the backup") }
+        defer { Glibc.close(file) }
+        do throws(StoreError) {
+            try environment.whileOpen { raw throws(StoreError) in
+                try StoreError.check(mdb_env_copyfd2(raw, file, UInt32(MDB_CP_COMPACT)), "mdb_env_copyfd2")
+            }
+            guard fsync(file) == 0 else { throw StoreError(code: errno, operation: "fsync the backup") }
+            try syncDirectory(directory)
+        } catch {
+            unlink(path)
+            throw error
+        }
+    }
+}

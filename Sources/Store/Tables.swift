@@ -1,0 +1,48 @@
+public import Messages
+
+/// Every table of the domain: what it maps, in the order of its id. An id or a name is never used for anything else.
+public enum Tables {
+    /// (tenant, uid) → the account.
+    public static let users = Table<UserKey, StoredUser>(id: 16, name: "users")
+    /// (tenant, canonical email) → uid. A put in the user's own transaction is what makes an email unique.
+    public static let userByEmail = Table<TenantTextKey, [UInt8]>(id: 17, name: "user_by_email")
+    /// (tenant, phone number) → uid.
+    public static let userByPhone = Table<TenantTextKey, [UInt8]>(id: 18, name: "user_by_phone")
+    /// (tenant, SHA-256 of provider and raw id) → uid.
+    public static let userByProvider = Table<TenantHashKey, [UInt8]>(id: 19, name: "user_by_provider")
+    /// session id → the session.
+    public static let sessions = Table<SessionKey, StoredSession>(id: 20, name: "sessions")
+    /// (tenant, uid, session id) → nothing.
+    public static let sessionByUser = Table<UserSessionKey, [UInt8]>(id: 21, name: "session_by_user")
+    /// tenant → settings and toggles; a deleted tenant leaves a tombstone.
+    public static let tenants = Table<TenantPrefix, StoredTenant>(id: 22, name: "tenants")
+    /// API key id → role, scope and the hash of the key.
+    public static let apiKeys = Table<TextKey, StoredApiKey>(id: 23, name: "api_keys")
+    /// key id → the sealed signing key.
+    public static let signingKeys = Table<TextKey, StoredSigningKey>(id: 24, name: "signing_keys")
+    /// (tenant, SHA-256 of the secret) → a sealed secret that imported password hashes need.
+    public static let hashSecrets = Table<TenantHashKey, StoredHashSecret>(id: 25, name: "hash_secrets")
+    /// (tenant, sequence) → a refusal of a self-service toggle.
+    public static let denials = Table<SequenceKey, Denial>(id: 26, name: "denials")
+    /// tenant → where its refusals' sequence stands.
+    public static let denialHeads = Table<TenantPrefix, StoredDenialHead>(id: 27, name: "denial_heads")
+    /// (tenant, hour, toggle, operation) → how often.
+    public static let denialCounts = Table<DenialCountKey, StoredCount>(id: 28, name: "denial_counts")
+    /// SHA-256 of (caller, tenant, method, idempotency-key) → the answer that was given.
+    public static let idempotency = Table<HashKey, StoredIdempotency>(id: 29, name: "idempotency")
+
+    /// (tenant, kind of password hash) → how many users have one: what unknown users are made to look like.
+    public static let passwordHashKinds = Table<TenantTextKey, StoredCount>(id: 30, name: "password_hash_kinds")
+
+    /// caller → how many idempotency records it has.
+    public static let idempotencyCounts = Table<TextKey, StoredCount>(id: 31, name: "idempotency_counts")
+
+    /// What opening the store takes.
+    public static let all: [TableDeclaration] = [
+        users.declaration, userByEmail.declaration, userByPhone.declaration, userByProvider.declaration,
+        sessions.declaration, sessionByUser.declaration, tenants.declaration, apiKeys.declaration,
+        signingKeys.declaration, hashSecrets.declaration, denials.declaration, denialHeads.declaration,
+        denialCounts.declaration, idempotency.declaration, passwordHashKinds.declaration,
+        idempotencyCounts.declaration,
+    ]
+}

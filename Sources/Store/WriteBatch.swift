@@ -1,0 +1,51 @@
+internal import Base
+internal import CLMDB
+
+/// What the writer knows about the transaction it is in. The writer's thread only.
+final class WriteBatch {
+    /// In a box of its own, because transactions point at it.
+    let borrowCount: UnsafeMutablePointer<Int>
+    private(set) var changeCount = 0
+    /// LMDB gave the transaction up: it can only be aborted, even if a body swallowed the error.
+    private(set) var failure: StoreError?
+    /// The last global event sequence, once this transaction has read it.
+    var sequence: UInt64?
+    private var scratch = ByteBuffer()
+    private static let scratchByteCountKept = 64 * 1024
+
+    init() {
+        borrowCount = .allocate(capacity: 1)
+        borrowCount.initialize(to: 0)
+    }
+
+    deinit { borrowCount.deallocate() }
+
+    func begin() {
+        changeCount = 0
+        failure = nil
+        sequence = nil
+    }
+
+    /// A value's bytes before they go into the map. Valid until the next call.
+    func encoded(_ encode: (inout ByteBuffer) -> Void) -> UnsafeRawBufferPointer {
+        scratch.truncate(to: 0)
+        scratch.releaseIfIdle(above: Self.scratchByteCountKept)
+        encode(&scratch)
+        return scratch.readable
+    }
+
+    /// LMDB: values are valid only until the next update. A change under a held pointer is our own mistake.
+    func assertChangeable() {
+        precondition(borrowCount.pointee == 0, "a change inside of withValue or scan")
+    }
+
+    func checkChange(_ code: Int32, _ operation: StaticString) throws(StoreError) {
+        if code == MDB_SUCCESS {
+            changeCount += 1
+            return
+        }
+        let error = StoreError(code: code, operation: operation)
+        if error != .keySize { failure = error }
+        throw error
+    }
+}

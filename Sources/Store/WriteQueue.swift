@@ -1,0 +1,84 @@
+import Base
+import Glibc
+import Synchronization
+
+/// The bounded queue in front of the writer: first in, first out, a whole batch at a time.
+final class WriteQueue: Sendable {
+    private struct State {
+        var waiting: [WriteRequest] = []
+        var refusal: StoreError?
+        var isWriterAsleep = false
+    }
+
+    enum Taken {
+        case batch([WriteRequest])
+        case timedOut
+        case closed
+    }
+
+    private let state = Mutex(State())
+    private let wakeup = WakeSignal()
+    private let countMax: Int
+
+    init(countMax: Int) { self.countMax = countMax }
+
+    var count: Int { state.withLock { $0.waiting.count } }
+
+    /// Throws `.overloaded`, or what the queue was closed with.
+    func add(_ request: WriteRequest) throws(StoreError) {
+        let (refusal, mustWake) = state.withLock { state -> (StoreError?, Bool) in
+            if let refusal = state.refusal { return (refusal, false) }
+            guard state.waiting.count < countMax else { return (.overloaded, false) }
+            state.waiting.append(request)
+            defer { state.isWriterAsleep = false }
+            return (nil, state.isWriterAsleep)
+        }
+        if let refusal { throw refusal }
+        if mustWake { wakeup.signal() }
+    }
+
+    /// Refuses every later request with `refusal`; what waits already is still handed to the writer.
+    func close(with refusal: StoreError) {
+        let mustWake = state.withLock { state in
+            if state.refusal == nil { state.refusal = refusal }
+            defer { state.isWriterAsleep = false }
+            return state.isWriterAsleep
+        }
+        if mustWake { wakeup.signal() }
+    }
+
+    /// Lets writers that were answered just now come back before the next batch is taken, so that `countExpected` of
+    /// them share one commit instead of alternating between two. Ends early when they are there, and after `patience`.
+    func gather(countExpected: Int, patience: Duration) {
+        let deadline = Instant.now.advanced(by: patience)
+        while true {
+            let count = state.withLock { $0.refusal == nil ? $0.waiting.count : .max }
+            if count >= countExpected || Instant.now >= deadline { return }
+            sched_yield()
+        }
+    }
+
+    /// Waits for something to write, at most until `deadline` if there is one.
+    @available(*, noasync, message: "blocks the thread")
+    func take(countMax: Int, deadline: Instant?) -> Taken {
+        while true {
+            let taken = state.withLock { takeNow(&$0, countMax) }
+            if let taken { return taken }
+            if !wakeup.wait(until: deadline) { return .timedOut }
+        }
+    }
+
+    private func takeNow(_ state: inout State, _ countMax: Int) -> Taken? {
+        guard !state.waiting.isEmpty else {
+            if state.refusal != nil { return .closed }
+            state.isWriterAsleep = true
+            return nil
+        }
+        guard state.waiting.count > countMax else {
+            defer { state.waiting = [] }
+            return .batch(state.waiting)
+        }
+        defer { state.waiting.removeFirst(countMax) }
+        return .batch(Array(state.waiting.prefix(countMax)))
+    }
+}

@@ -1,0 +1,57 @@
+import Base
+
+/// One queued write: its body, who waits for it, and what came of its last run.
+class WriteRequest: @unchecked Sendable {
+    // Unchecked: only the writer's thread touches the variables, after the queue's lock handed the request over.
+
+    /// Why the last run failed; nil if it succeeded.
+    var error: (any Error)?
+    /// It threw after a change: the batch is run again without it.
+    var isExcluded = false
+
+    func run(in transaction: borrowing WriteTransaction) throws {
+        preconditionFailure("abstract")
+    }
+
+    /// Hands out the result of the last run, or `error`. Called once.
+    func finish() {
+        preconditionFailure("abstract")
+    }
+}
+
+final class TypedWriteRequest<Value: Sendable>: WriteRequest, @unchecked Sendable {
+    // Unchecked: as its superclass.
+
+    enum Completion {
+        case promise(Promise<Value>)
+        case callback(@Sendable (Result<Value, any Error>) -> Void)
+    }
+
+    private let body: @Sendable (borrowing WriteTransaction) throws -> Value
+    private let completion: Completion
+    private var value: Value?
+
+    init(_ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value, _ completion: Completion) {
+        self.body = body
+        self.completion = completion
+    }
+
+    override func run(in transaction: borrowing WriteTransaction) throws {
+        value = try body(transaction)
+    }
+
+    override func finish() {
+        let result: Result<Value, any Error>
+        if let error {
+            result = .failure(error)
+        } else if let value {
+            result = .success(value)
+        } else {
+            preconditionFailure("a write was finished before it ran")
+        }
+        switch completion {
+        case .promise(let promise): promise.complete(with: result)
+        case .callback(let callback): callback(result)
+        }
+    }
+}

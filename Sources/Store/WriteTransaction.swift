@@ -1,0 +1,166 @@
+public import Base
+internal import CLMDB
+public import Messages
+
+/// The writer's transaction as one write's body sees it: everything committed, the batch's earlier writes, its own.
+///
+/// Check first, then change: a body that throws before its first change costs nothing, one that throws after it makes
+/// the batch run again without it. Either way it writes nothing.
+public struct WriteTransaction: ~Copyable {
+    /// The same transaction, for functions that only read.
+    public let reading: ReadTransaction
+    // Unowned: the writer holds it for as long as its thread runs.
+    unowned(unsafe) let batch: WriteBatch
+
+    init(raw: OpaquePointer, environment: Environment, batch: WriteBatch) {
+        self.reading = ReadTransaction(raw: raw, environment: environment, borrowCount: batch.borrowCount)
+        self.batch = batch
+    }
+
+    /// Puts the record under `key`, replacing what is there.
+    @inlinable
+    public func put<Key: StoreKey, Record: Message>(
+        _ table: Table<Key, Record>, _ key: Key, _ record: Record
+    ) throws(StoreError) {
+        try withBytes(of: key) { bytes throws(StoreError) in
+            _ = try put(tableID: table.id, key: bytes, ifAbsent: false) { record.encode(into: &$0) }
+        }
+    }
+
+    @inlinable
+    public func put<Key: StoreKey>(
+        _ table: Table<Key, [UInt8]>, _ key: Key, _ value: [UInt8]
+    ) throws(StoreError) {
+        try value.span.withUnsafeBytes { value throws(StoreError) in try put(table, key, bytes: value) }
+    }
+
+    /// Bytes as they are; in a table of messages they must be one.
+    @inlinable
+    public func put<Key: StoreKey, Record>(
+        _ table: Table<Key, Record>, _ key: Key, bytes: UnsafeRawBufferPointer
+    ) throws(StoreError) {
+        try withBytes(of: key) { key throws(StoreError) in
+            _ = try put(tableID: table.id, key: key, payload: bytes, ifAbsent: false)
+        }
+    }
+
+    /// Puts the record unless there is one: false, and nothing changed. This is what makes an index unique.
+    @inlinable
+    public func put<Key: StoreKey, Record: Message>(
+        ifAbsent table: Table<Key, Record>, _ key: Key, _ record: Record
+    ) throws(StoreError) -> Bool {
+        try withBytes(of: key) { bytes throws(StoreError) in
+            try put(tableID: table.id, key: bytes, ifAbsent: true) { record.encode(into: &$0) }
+        }
+    }
+
+    @inlinable
+    public func put<Key: StoreKey>(
+        ifAbsent table: Table<Key, [UInt8]>, _ key: Key, _ value: [UInt8]
+    ) throws(StoreError) -> Bool {
+        try withBytes(of: key) { key throws(StoreError) in
+            try value.span.withUnsafeBytes { value throws(StoreError) in
+                try put(tableID: table.id, key: key, payload: value, ifAbsent: true)
+            }
+        }
+    }
+
+    /// False if there was no record.
+    @inlinable
+    @discardableResult
+    public func delete<Key: StoreKey, Record>(_ table: Table<Key, Record>, _ key: Key) throws(StoreError) -> Bool {
+        try withBytes(of: key) { bytes throws(StoreError) in try delete(tableID: table.id, key: bytes) }
+    }
+
+    /// Deletes up to `limit` records under `prefix` and returns how many: less than `limit` means that none is left.
+    public func deleteAll<Key: StoreKey, Record>(
+        _ table: Table<Key, Record>, prefix: some StoreKey, limit: Int
+    ) throws -> Int {
+        var keys: [[UInt8]] = []
+        try reading.scan(table, prefix: prefix, limit: limit) { key, _ in
+            keys.append([UInt8](key))
+            return true
+        }
+        for key in keys {
+            try key.span.withUnsafeBytes { key throws(StoreError) in _ = try delete(tableID: table.id, key: key) }
+        }
+        return keys.count
+    }
+}
+
+// MARK: - Reading
+
+extension WriteTransaction {
+    @inlinable
+    public func get<Key: StoreKey, Record: Message>(
+        _ table: Table<Key, Record>, _ key: Key
+    ) throws(StoreError) -> Record? {
+        try reading.get(table, key)
+    }
+
+    @inlinable
+    public func get<Key: StoreKey>(_ table: Table<Key, [UInt8]>, _ key: Key) throws(StoreError) -> [UInt8]? {
+        try reading.get(table, key)
+    }
+
+    @inlinable
+    public func withValue<Key: StoreKey, Record, Result>(
+        _ table: Table<Key, Record>, _ key: Key, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) throws -> Result? {
+        try reading.withValue(table, key, body)
+    }
+
+    @inlinable
+    public func exists<Key: StoreKey, Record>(_ table: Table<Key, Record>, _ key: Key) throws(StoreError) -> Bool {
+        try reading.exists(table, key)
+    }
+
+    @inlinable
+    public func scan<Key: StoreKey, Record>(
+        _ table: Table<Key, Record>, prefix: some StoreKey = EmptyPrefix(), from start: ScanStart = .first,
+        reversed: Bool = false, limit: Int = .max,
+        _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+    ) throws {
+        try reading.scan(table, prefix: prefix, from: start, reversed: reversed, limit: limit, body)
+    }
+}
+
+// MARK: - Bytes
+
+extension WriteTransaction {
+    @usableFromInline
+    func put(
+        tableID: UInt8, key: UnsafeRawBufferPointer, ifAbsent: Bool, encode: (inout ByteBuffer) -> Void
+    ) throws(StoreError) -> Bool {
+        let payload = batch.encoded(encode)
+        return try put(tableID: tableID, key: key, payload: payload, ifAbsent: ifAbsent)
+    }
+
+    @usableFromInline
+    func put(
+        tableID: UInt8, key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, ifAbsent: Bool
+    ) throws(StoreError) -> Bool {
+        guard !key.isEmpty else { throw .keySize }
+        batch.assertChangeable()
+        let tag = reading.environment.authenticator.tag(table: tableID, key: key, value: payload)
+        var keyValue = MDB_val(borrowing: key)
+        var value = MDB_val(mv_size: RecordSeal.byteCount + payload.count, mv_data: nil)
+        let flags = UInt32(MDB_RESERVE) | (ifAbsent ? UInt32(MDB_NOOVERWRITE) : 0)
+        let code = mdb_put(reading.raw, reading.environment.handle(of: tableID), &keyValue, &value, flags)
+        if ifAbsent, code == MDB_KEYEXIST { return false }
+        try batch.checkChange(code, "mdb_put")
+        RecordSeal.seal(payload, into: value.mv_data, tag: tag)
+        return true
+    }
+
+    @usableFromInline
+    func delete(tableID: UInt8, key: UnsafeRawBufferPointer) throws(StoreError) -> Bool {
+        guard !key.isEmpty else { throw .keySize }
+        batch.assertChangeable()
+        var keyValue = MDB_val(borrowing: key)
+        let code = mdb_del(reading.raw, reading.environment.handle(of: tableID), &keyValue, nil)
+        if code == MDB_NOTFOUND { return false }
+        try batch.checkChange(code, "mdb_del")
+        return true
+    }
+}

@@ -1,0 +1,113 @@
+public import Base
+import JSON
+
+/// What an ID token says: Firebase's claims, and `sid` and `gen`, by which a token can be revoked.
+///
+/// Times are whole seconds in the JWT and microseconds here, except `gen`, which is the user's tokens-valid-after in
+/// microseconds at signing.
+public struct IDTokenClaims: Sendable, Equatable {
+    /// A provider and the user's identifiers there, for the claim `firebase.identities`.
+    public struct Identity: Sendable, Equatable {
+        public var providerID: Text
+        public var identifiers: [Text]
+
+        public init(providerID: Text, identifiers: [Text]) {
+            self.providerID = providerID
+            self.identifiers = identifiers
+        }
+    }
+
+    public var issuer: Text = .empty
+    public var audience: Text = .empty
+    public var uid: Text = .empty
+    public var tenantID: Text = .empty
+    public var issuedAt: Timestamp = .zero
+    public var expiresAt: Timestamp = .zero
+    public var authTime: Timestamp = .zero
+    /// 16 random bytes, as 32 hex digits in the token.
+    public var sessionID: [UInt8] = []
+    /// The user's tokens-valid-after when this was signed, in microseconds.
+    public var generation: Int64 = 0
+    public var email: Text = .empty
+    public var isEmailVerified = false
+    public var displayName: Text = .empty
+    public var photoURL: Text = .empty
+    public var phoneNumber: Text = .empty
+    /// "password", "anonymous", "google.com", …
+    public var signInProvider: Text = .empty
+    public var identities: [Identity] = []
+    /// A JSON object checked by `Values.checkCustomClaims`; its members become claims, the reserved ones win.
+    public var customClaims: [UInt8] = []
+    /// Of a tenant for load tests: the token must not be taken for a real one.
+    public var isSynthetic = false
+
+    public init() {}
+
+    /// The JWT's payload.
+    func payload() -> [UInt8] {
+        var json = JSONWriter()
+        json.beginObject()
+        let custom = customMembers()
+        if !displayName.isEmpty && !custom.contains(where: { $0.name == "name" }) {
+            json.member("name", text: displayName)
+        }
+        if !photoURL.isEmpty && !custom.contains(where: { $0.name == "picture" }) {
+            json.member("picture", text: photoURL)
+        }
+        for member in custom {
+            json.name(text: member.name)
+            json.value(member.value)
+        }
+        json.member("iss", text: issuer)
+        json.member("aud", text: audience)
+        json.member("auth_time", integer: authTime.seconds)
+        json.member("user_id", text: uid)
+        json.member("sub", text: uid)
+        json.member("iat", integer: issuedAt.seconds)
+        json.member("exp", integer: expiresAt.seconds)
+        if signInProvider == "anonymous" { json.member("provider_id", text: signInProvider) }
+        if !email.isEmpty {
+            json.member("email", text: email)
+            json.member("email_verified", bool: isEmailVerified)
+        }
+        if !phoneNumber.isEmpty { json.member("phone_number", text: phoneNumber) }
+        json.member("sid", text: Text(Hex.encode(sessionID)))
+        json.member("gen", integer: generation)
+        if isSynthetic { json.member("synthetic", bool: true) }
+        writeFirebase(into: &json)
+        json.endObject()
+        return json.bytes
+    }
+
+    /// A custom `name` or `picture` overrides the profile's, as in Firebase. Reserved names were refused when they were
+    /// set; should one be there all the same, the token must not say it twice, or at all.
+    private func customMembers() -> [JSONValue.Member] {
+        guard !customClaims.isEmpty, let value = try? JSONValue(parsing: customClaims),
+            case .object(let members) = value
+        else { return [] }
+        return members.filter { !Self.ownNames.contains($0.name) }
+    }
+
+    /// Every name that only the server gives a value, whether or not this token has it.
+    static let ownNames: Set<Text> = [
+        "iss", "aud", "auth_time", "user_id", "sub", "iat", "exp", "provider_id", "email", "email_verified",
+        "phone_number", "sid", "gen", "synthetic", "firebase",
+    ]
+
+    private func writeFirebase(into json: inout JSONWriter) {
+        json.name("firebase")
+        json.beginObject()
+        json.name("identities")
+        json.beginObject()
+        for identity in identities {
+            json.name(text: identity.providerID)
+            json.beginArray()
+            for identifier in identity.identifiers { json.string(identifier) }
+            json.endArray()
+        }
+        json.endObject()
+        json.member("sign_in_provider", text: signInProvider)
+        if !tenantID.isEmpty { json.member("tenant", text: tenantID) }
+        json.endObject()
+    }
+}

@@ -1,0 +1,95 @@
+public import Base
+public import Crypto
+import JSON
+import Synchronization
+
+/// The project's signing keys at one moment: immutable, published whole by `TokenSigner`, read without waiting.
+public final class KeySet: Sendable {
+    /// One key and the times it lives by.
+    public struct Entry: Sendable {
+        public let id: Text
+        public let key: SigningKey
+        public let createdAt: Timestamp
+        /// Before this it is only published, so that verifiers have fetched it by the time it signs.
+        public let signsFrom: Timestamp
+        /// From here on it is gone from the JWKS; nil while it is the newest.
+        public let retiresAt: Timestamp?
+        /// base64url of `{"alg":…,"kid":…,"typ":"JWT"}`, the same for every token of this key.
+        let encodedHeader: [UInt8]
+
+        public init(id: Text, key: SigningKey, createdAt: Timestamp, signsFrom: Timestamp, retiresAt: Timestamp?) {
+            self.id = id
+            self.key = key
+            self.createdAt = createdAt
+            self.signsFrom = signsFrom
+            self.retiresAt = retiresAt
+            var json = JSONWriter()
+            json.beginObject()
+            json.member("alg", text: Text(key.algorithm.rawValue))
+            json.member("kid", text: id)
+            json.member("typ", text: "JWT")
+            json.endObject()
+            self.encodedHeader = Base64.url.encode(json.bytes)
+        }
+
+        func isRetired(at now: Timestamp) -> Bool { retiresAt.map { $0 <= now } ?? false }
+    }
+
+    /// The key that nothing replaced yet, then the others by their age: newest first.
+    public let entries: [Entry]
+    /// RFC 7517 §5.
+    public let jwks: [UInt8]
+    private let entriesByID: [Text: Entry]
+
+    public init(entries: [Entry]) {
+        self.entries = entries.sorted { left, right in
+            if (left.retiresAt == nil) != (right.retiresAt == nil) { return left.retiresAt == nil }
+            return (left.createdAt, left.signsFrom) > (right.createdAt, right.signsFrom)
+        }
+        self.entriesByID = Dictionary(entries.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
+        self.jwks = Self.jwks(of: self.entries)
+    }
+
+    /// The newest key that may sign at `now`; the oldest there is, if a clock went backwards.
+    ///
+    /// Newest by when it was made, not by when it signs: a key that was overtaken while it waited for its time never
+    /// signs, for its retirement would cut its tokens short.
+    public func signingEntry(at now: Timestamp) -> Entry? {
+        entries.first { $0.signsFrom <= now && !$0.isRetired(at: now) } ?? entries.last
+    }
+
+    /// A key to verify with, unless it is retired.
+    public func entry(id: Text, at now: Timestamp) -> Entry? {
+        guard let entry = entriesByID[id], !entry.isRetired(at: now) else { return nil }
+        return entry
+    }
+
+    private static func jwks(of entries: [Entry]) -> [UInt8] {
+        var json = JSONWriter()
+        json.beginObject()
+        json.name("keys")
+        json.beginArray()
+        for entry in entries {
+            json.beginObject()
+            for member in entry.key.publicKey.jwk.members { json.member(member.name, text: member.value) }
+            json.member("alg", text: Text(entry.key.algorithm.rawValue))
+            json.member("kid", text: entry.id)
+            json.member("use", text: "sig")
+            json.endObject()
+        }
+        json.endArray()
+        json.endObject()
+        return json.bytes
+    }
+}
+
+/// Where the present `KeySet` is read: one writer (`TokenSigner`), any number of readers.
+public final class PublishedKeySet: Sendable {
+    private let storage: Mutex<KeySet>
+
+    public init(_ keySet: KeySet = KeySet(entries: [])) { storage = Mutex(keySet) }
+
+    public var current: KeySet { storage.withLock { $0 } }
+
+    func publish(_ keySet: KeySet) { storage.withLock { $0 = keySet } }
+}

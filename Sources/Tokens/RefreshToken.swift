@@ -1,0 +1,60 @@
+public import Base
+public import Crypto
+
+/// A refresh token: opaque to clients, inside it `version ‖ key id ‖ session id ‖ counter ‖ HMAC-SHA256`, base64url.
+///
+/// The successor of a token can be computed from its session's counter, so a rotation stores a number, not a token.
+public struct RefreshToken: Sendable, Equatable {
+    /// 16 random bytes.
+    public var sessionID: [UInt8]
+    public var counter: UInt64
+
+    public init(sessionID: [UInt8], counter: UInt64) {
+        precondition(sessionID.count == 16, "a session id has 16 bytes")
+        self.sessionID = sessionID
+        self.counter = counter
+    }
+
+    static let version: UInt8 = 1
+    static let bodyByteCount = 1 + 4 + 16 + 8
+    static let byteCount = bodyByteCount + 32
+}
+
+/// Makes and checks refresh tokens. Any thread.
+///
+/// The key id names the key the HMAC was made with: restoring a backup makes a new key, and every refresh token of
+/// before is then INVALID_REFRESH_TOKEN instead of a session that had been revoked coming back to life.
+public final class RefreshTokenCodec: Sendable {
+    private let key: HMACKey
+    private let keyID: [UInt8]
+    private static let purpose = [UInt8]("postern refresh token v1".utf8)
+
+    /// `keyID` has four bytes.
+    public init(key: HMACKey, keyID: [UInt8]) {
+        precondition(keyID.count == 4, "a refresh key id has 4 bytes")
+        self.key = key
+        self.keyID = keyID
+    }
+
+    public func encode(_ token: RefreshToken) -> Text {
+        var body: [UInt8] = [RefreshToken.version]
+        body.reserveCapacity(RefreshToken.byteCount)
+        body += keyID
+        body += token.sessionID
+        withUnsafeBytes(of: token.counter.bigEndian) { body += $0 }
+        body += key.tag(of: Self.purpose + body)
+        return Text(unchecked: Base64.url.encode(body))
+    }
+
+    /// Nil for anything this codec did not make.
+    public func decode(_ text: Text) -> RefreshToken? {
+        guard text.byteCount == (RefreshToken.byteCount * 8 + 5) / 6, let bytes = Base64.url.decode(text.bytes),
+            bytes.count == RefreshToken.byteCount, bytes[0] == RefreshToken.version, Array(bytes[1..<5]) == keyID
+        else { return nil }
+        let body = Array(bytes[..<RefreshToken.bodyByteCount])
+        let code = key.tag(of: Self.purpose + body)
+        guard constantTimeEqual(code, Array(bytes[RefreshToken.bodyByteCount...])) else { return nil }
+        let counter = body[21..<29].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        return RefreshToken(sessionID: Array(body[5..<21]), counter: counter)
+    }
+}

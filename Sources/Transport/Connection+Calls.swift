@@ -1,0 +1,134 @@
+public import Base
+public import Wire
+
+/// A call that outlives the turn it came in.
+struct ActiveCall {
+    let kind: StreamKind
+    var deadline: Instant
+    var task: Task<Void, Never>?
+    /// Messages of the client that its handler has not taken yet; bounded by the stream's window.
+    var inbox: [[UInt8]] = []
+    var isRemoteClosed: Bool
+    var reader: Promise<Void>?
+    var sender: Promise<Void>?
+
+    mutating func wakeSender() {
+        sender?.succeed(())
+        sender = nil
+    }
+
+    mutating func wakeReader() {
+        reader?.succeed(())
+        reader = nil
+    }
+}
+
+extension Connection {
+    /// Runs the rest of a call as a task on this connection's loop.
+    ///
+    /// The task is cancelled by CANCEL, by the deadline (which is answered with DEADLINE_EXCEEDED) and by the end of
+    /// the connection; the call counts against the connection's limit until it has really ended. `operation` answers
+    /// with `respond` or `fail`, or, on a stream, with `send` and `endStream`.
+    public func run(
+        stream: UInt32, kind: StreamKind, deadline: Instant,
+        _ operation: @escaping @Sendable (isolated Connection) async -> Void
+    ) {
+        calls[stream] = ActiveCall(kind: kind, deadline: deadline, isRemoteClosed: kind != .remoteOpen)
+        // With the preference, what the task waits for resumes it on this loop and not on Swift's pool first.
+        let task = Task.immediate(executorPreference: loop) { [self] in
+            await operation(self)
+            ended(stream: stream)
+        }
+        // It may have come to its end already.
+        if calls[stream] != nil {
+            calls[stream]?.task = task
+            armTimer(now: .now)
+        }
+    }
+
+    private func ended(stream: UInt32) {
+        guard calls.removeValue(forKey: stream) != nil, phase != .closed else { return }
+        perform(state.finished(stream: stream))
+        if phase == .peerClosed { closeIfNothingLeft() }
+    }
+
+    func cancel(stream: UInt32) {
+        guard calls[stream] != nil else { return }
+        calls[stream]?.task?.cancel()
+        calls[stream]?.wakeReader()
+        calls[stream]?.wakeSender()
+    }
+
+    func cancelAllCalls() {
+        for stream in calls.keys { cancel(stream: stream) }
+    }
+
+    /// A passed deadline is answered at once; the work behind it is cancelled and counts until it stops.
+    func expireCalls(now: Instant) {
+        for (stream, call) in calls where call.deadline <= now {
+            calls[stream]?.deadline = .distantFuture
+            if state.wantsAnswer(stream: stream) {
+                queue { $0.appendFailure(stream: stream, Self.deadlinePassed) }
+                state.abandoned(stream: stream)
+            }
+            cancel(stream: stream)
+        }
+    }
+
+    static let deadlinePassed = Failure(
+        .deadlineExceeded, "DEADLINE_EXCEEDED",
+        "The call took longer than its deadline; whether it took effect is not known.")
+
+    // MARK: Streams
+
+    func deliver(_ message: [UInt8]?, last: Bool, to stream: UInt32) {
+        guard calls[stream] != nil else { return }
+        if let message { calls[stream]?.inbox.append(message) }
+        if last { calls[stream]?.isRemoteClosed = true }
+        calls[stream]?.wakeReader()
+    }
+
+    /// The client's next message, or nil when it sends no more. Throws `CancellationError`.
+    public func nextMessage(stream: UInt32) async throws -> [UInt8]? {
+        while true {
+            try Task.checkCancellation()
+            guard let call = calls[stream] else { throw CancellationError() }
+            if !call.inbox.isEmpty {
+                let message = calls[stream]!.inbox.removeFirst()
+                perform(state.consumed(stream: stream, payloadByteCount: message.count))
+                return message
+            }
+            if call.isRemoteClosed { return nil }
+            let waiter = Promise<Void>()
+            calls[stream]?.reader = waiter
+            try await waiter.cancellableValue()
+        }
+    }
+
+    /// Sends one message when the stream's window and the connection's output have room. Throws `CancellationError`.
+    public func send(stream: UInt32, _ message: [UInt8]) async throws {
+        while true {
+            try Task.checkCancellation()
+            guard phase != .closed, state.wantsAnswer(stream: stream) else { throw CancellationError() }
+            if state.maySendData(stream: stream), pendingOutputByteCount <= limits.unreadOutputMax { break }
+            let waiter = Promise<Void>()
+            calls[stream]?.sender = waiter
+            try await waiter.cancellableValue()
+        }
+        let payloadMax = state.peerPayloadMax
+        var isSent = false
+        queue { isSent = $0.appendData(stream: stream, payloadMax: payloadMax) { $0.append(contentsOf: message) } }
+        guard isSent else { throw Self.answerTooLarge }
+        state.sentData(stream: stream, payloadByteCount: message.count)
+    }
+
+    /// Ends a stream with status OK.
+    public func endStream(_ stream: UInt32) {
+        guard phase != .closed, state.wantsAnswer(stream: stream) else { return }
+        queue { $0.appendDataEnd(stream: stream) }
+    }
+
+    func wakeSenders() {
+        for stream in calls.keys { calls[stream]?.wakeSender() }
+    }
+}

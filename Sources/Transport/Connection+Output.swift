@@ -1,0 +1,138 @@
+public import Base
+import Reactor
+public import Wire
+
+extension Connection {
+    /// Memory a connection keeps between bursts.
+    private static let outputByteCountKept = 16 * 1024
+
+    var pendingOutputByteCount: Int { output.readableByteCount + backlog.readableByteCount }
+
+    /// Appends frames to what is sent at the end of the turn.
+    func queue(_ write: (inout ByteBuffer) -> Void) {
+        guard phase != .closed else { return }
+        if isWriteBlocked { write(&backlog) } else { write(&output) }
+        markDirty()
+    }
+
+    /// Appends a frame ahead of everything the peer has kept waiting.
+    func queueAhead(_ write: (inout ByteBuffer) -> Void) {
+        guard phase != .closed else { return }
+        write(&output)
+        markDirty()
+    }
+
+    /// The answer of a unary call; its last frame.
+    public func respond(
+        stream: UInt32, metadata: OutgoingMetadata, _ write: (inout ByteBuffer) -> Void
+    ) {
+        guard phase != .closed else { return }
+        if state.wantsAnswer(stream: stream) {
+            let payloadMax = state.peerPayloadMax
+            var isSent = false
+            queue {
+                isSent = $0.appendResponse(stream: stream, metadata: metadata, payloadMax: payloadMax, write: write)
+            }
+            if !isSent {
+                queue { $0.appendFailure(stream: stream, Self.answerTooLarge, metadata: metadata) }
+            }
+        }
+        finished(stream: stream)
+    }
+
+    /// The failure of a call; its last frame.
+    public func fail(stream: UInt32, _ failure: Failure, metadata: OutgoingMetadata = OutgoingMetadata()) {
+        guard phase != .closed else { return }
+        if state.wantsAnswer(stream: stream) {
+            queue { $0.appendFailure(stream: stream, failure, metadata: metadata) }
+        }
+        finished(stream: stream)
+    }
+
+    /// A call that `run` carries is finished when its task ends, every other one with its answer.
+    private func finished(stream: UInt32) {
+        if calls[stream] == nil { perform(state.finished(stream: stream)) }
+    }
+
+    static let answerTooLarge = Failure(
+        .resourceExhausted, "ANSWER_TOO_LARGE", "The answer is above the frame size you announced; ask for less.")
+
+    // MARK: Writing
+
+    private func markDirty() {
+        guard !isDirty else { return }
+        isDirty = true
+        loop.atEndOfTurn(self)
+    }
+
+    func flushAtEndOfTurn() {
+        isDirty = false
+        if phase != .closed, !isWriteBlocked { flush() }
+    }
+
+    func writable() {
+        guard phase != .closed else { return }
+        flush()
+        if phase != .closed { resumeReadingIfDrained() }
+    }
+
+    private func flush() {
+        while true {
+            if output.isEmpty {
+                if backlog.isEmpty { break }
+                swap(&output, &backlog)
+            }
+            switch socket.write(output.readable) {
+            case .bytes(let count):
+                metrics.bytesSent.add(UInt64(count))
+                output.consume(count)
+                if isWriteBlocked { lastWriteProgressAt = .now }
+            case .wouldBlock:
+                if !isWriteBlocked {
+                    isWriteBlocked = true
+                    lastWriteProgressAt = .now
+                    watch?.setWriting(true)
+                    armTimer(now: lastWriteProgressAt)
+                }
+                return
+            case .failed:
+                closeNow()
+                return
+            }
+        }
+        if isWriteBlocked {
+            isWriteBlocked = false
+            watch?.setWriting(false)
+        }
+        output.releaseIfIdle(above: Self.outputByteCountKept)
+        backlog.releaseIfIdle()
+        wakeSenders()
+        closeIfNothingLeft()
+    }
+
+    // MARK: Closing
+
+    /// Takes nothing in any more and closes when the output is sent.
+    func beginClosing() {
+        guard phase == .open || phase == .peerClosed else { return }
+        phase = .closing
+        cancelAllCalls()
+        closeIfNothingLeft()
+        if phase != .closed { armTimer(now: .now) }
+    }
+
+    func closeIfNothingLeft() {
+        guard pendingOutputByteCount == 0 else { return }
+        switch phase {
+        case .open, .lingering, .closed: break
+        case .peerClosed: if calls.isEmpty { closeNow() }
+        case .closing:
+            // Closing with unread input would make the kernel reset the connection and our last words could be lost.
+            phase = .lingering
+            socket.closeForWriting()
+            watch?.setReading(true)
+            lingersUntil = Instant.now.advanced(by: .seconds(1))
+            armTimer(now: .now)
+        }
+    }
+}

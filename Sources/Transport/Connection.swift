@@ -1,0 +1,135 @@
+public import Base
+public import Reactor
+import Wire
+
+// One client connection: the bytes of its socket, its protocol state, the calls in flight on it.
+//
+// Runs on its event loop: the socket's events enter by `assumeIsolated`, whatever waits for something comes back to
+// the same thread. `ConnectionState` decides; this actor performs: Connection+Input reads and decodes,
+// Connection+Output queues and writes, Connection+Calls runs what takes longer than one turn, Connection+Timers ends
+// what takes too long.
+
+/// A client connection. Closed by either side, by a time limit, or by the server's drain.
+public actor Connection {
+    enum Phase {
+        /// Next: `closing`, `closed`.
+        case open
+        /// The peer sends no more; what is in flight is answered. Next: `closing`, `closed`.
+        case peerClosed
+        /// Nothing is taken in any more, the rest of the output is sent. Next: `lingering`, `closed`.
+        case closing
+        /// All is sent and said; the peer may close first, so that it reads our last words. Next: `closed`.
+        case lingering
+        case closed
+    }
+
+    public nonisolated let loop: EventLoop
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    /// Counts up over all connections of the server; in logs and request ids.
+    public nonisolated let id: UInt64
+    public nonisolated let peerAddress: Text
+    /// What the dispatcher keeps for this connection.
+    public let context: AnyObject
+    /// The key `context` was made for has been presented and is good: larger limits, longer patience.
+    public private(set) var isAuthenticated = false
+
+    nonisolated let dispatcher: any Dispatcher
+    nonisolated let limits: Limits
+    nonisolated let metrics: TransportMetrics
+    nonisolated let closed: @Sendable (Connection) -> Void
+
+    let socket: Socket
+    var phase = Phase.open
+    var state: ConnectionState
+    var decoder: FrameDecoder
+    /// The beginning of a frame whose rest has not come yet; empty otherwise.
+    var input = ByteBuffer()
+    /// What all connections of the loop read into.
+    let scratch: ReadScratch
+    var output = ByteBuffer()
+    /// What came while the socket took nothing: behind `output`, so that a PING's answer can go between the two.
+    var backlog = ByteBuffer()
+    var isWriteBlocked = false
+    var isDirty = false
+    var isReadingPaused = false
+    var calls: [UInt32: ActiveCall] = [:]
+    var watch: FileWatch?
+    var timer: Timer?
+    let acceptedAt: Instant
+    var lastReadAt: Instant
+    var lastWriteProgressAt: Instant
+    var hasSeenFirstByte = false
+    var hasSeenRequest = false
+    var lingersUntil = Instant.distantFuture
+
+    /// Takes over `descriptor`, which is connected and non-blocking. `closed` is called once, on the loop.
+    public init(
+        owning descriptor: Int32, id: UInt64, on loop: EventLoop, dispatcher: any Dispatcher, limits: Limits,
+        metrics: TransportMetrics, scratch: ReadScratch, software: Text,
+        closed: @escaping @Sendable (Connection) -> Void
+    ) {
+        self.loop = loop
+        self.id = id
+        self.peerAddress = Socket.peerAddress(descriptor)
+        self.socket = Socket(owning: descriptor)
+        self.dispatcher = dispatcher
+        self.context = dispatcher.makeConnectionContext()
+        self.limits = limits
+        self.metrics = metrics
+        self.scratch = scratch
+        self.closed = closed
+        self.state = ConnectionState(limits: limits, software: software)
+        self.decoder = FrameDecoder(payloadHardMax: limits.framePayloadHardMax)
+        let now = Instant.now
+        self.acceptedAt = now
+        self.lastReadAt = now
+        self.lastWriteProgressAt = now
+    }
+
+    /// Begins to read. On the loop.
+    public func start() {
+        watch = FileWatch(on: loop, fileDescriptor: socket.descriptor, handler: self)
+        watch?.setReading(true)
+        timer = Timer(on: loop) { [weak self] in
+            self?.assumeIsolated { $0.timerFired() }
+        }
+        armTimer(now: acceptedAt)
+    }
+
+    /// From the dispatcher: the caller presented a valid credential.
+    public func authenticated() {
+        guard !isAuthenticated else { return }
+        isAuthenticated = true
+        state.authenticated()
+    }
+
+    /// First half of a graceful stop: the client is told to go elsewhere.
+    public func beginDrain() { perform(state.beginDrain()) }
+
+    /// Second half: new calls are refused, the connection closes behind the last one in flight.
+    ///
+    /// Streams that only the server ends (watches) are ended now: nobody waits for their end.
+    public func finishDrain() {
+        for (stream, call) in calls where call.kind == .remoteClosed { cancel(stream: stream) }
+        perform(state.finishDrain())
+    }
+
+    /// Ends the connection now, whatever is in flight.
+    public func closeNow() {
+        guard phase != .closed else { return }
+        phase = .closed
+        cancelAllCalls()
+        watch?.cancel()
+        watch = nil
+        timer?.cancel()
+        timer = nil
+        socket.close()
+        closed(self)
+    }
+}
+
+extension Connection: SocketEvents, EndOfTurn {
+    public nonisolated func socketIsReadable() { assumeIsolated { $0.readable() } }
+    public nonisolated func socketIsWritable() { assumeIsolated { $0.writable() } }
+    public nonisolated func turnEnded() { assumeIsolated { $0.flushAtEndOfTurn() } }
+}

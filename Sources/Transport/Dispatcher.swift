@@ -1,0 +1,35 @@
+public import Base
+public import Wire
+
+/// What answers the requests of all connections: the service above. Called on the connection's loop.
+public protocol Dispatcher: AnyObject, Sendable {
+    /// What the dispatcher keeps per connection: who it is, as far as it is known.
+    func makeConnectionContext() -> AnyObject
+
+    /// The client presented a credential in HELLO.
+    func authenticate(_ authorization: Text, on connection: isolated Connection)
+
+    /// Answers a request with exactly one of `respond`, `fail` or `run`. `request` is valid during the call only.
+    func handle(
+        _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection)
+}
+
+/// The buffer that the connections of one loop read into, one after the other. On the loop only.
+public final class ReadScratch: @unchecked Sendable {
+    // Unchecked: only connections of one loop hold it, and they run on that loop's thread.
+    var buffer = ByteBuffer()
+
+    public init() {}
+}
+
+/// Counters of the transport, for /metrics.
+public final class TransportMetrics: Sendable {
+    public let connectionsOpen = Gauge()
+    public let connectionsAccepted = Counter()
+    public let connectionsRefused = Counter()
+    public let bytesReceived = Counter()
+    public let bytesSent = Counter()
+    public let framesRefused = Counter()
+
+    public init() {}
+}

@@ -1,0 +1,119 @@
+public import Base
+import Glibc
+public import Reactor
+
+/// Why a port could not be opened.
+public struct ListenError: Error, CustomStringConvertible {
+    public let address: SocketAddress
+    public let code: Int32
+
+    public var description: String {
+        let hint = code == EADDRINUSE ? "; another program uses it: stop that one, or choose another address" : ""
+        return "cannot listen on \(address): \(String(cString: strerror(code)))\(hint)"
+    }
+}
+
+/// Accepts connections on one loop and hands each to the least loaded loop.
+///
+/// When the process is out of file descriptors, one kept in reserve is given up for a moment to accept and close the
+/// waiting peer, which would otherwise be readiness without end (accept(2), EMFILE).
+public final class Listener: SocketEvents, @unchecked Sendable {
+    // Unchecked: everything mutable is touched on `loop` only; `start` and `close` go there by `loop.run`.
+
+    public let address: SocketAddress
+    private let descriptor: Int32
+    private let loop: EventLoop
+    private let accepted: @Sendable (Int32) -> Void
+    private let log: Log
+    private var watch: FileWatch?
+    private var reserve: Int32
+    private var isClosed = false
+
+    /// Binds and listens; `accepted` gets each connected descriptor, non-blocking, on the loop's thread.
+    public init(
+        _ wanted: SocketAddress, on loop: EventLoop, log: Log, accepted: @escaping @Sendable (Int32) -> Void
+    ) throws(ListenError) {
+        let family = wanted.host.contains(":") ? AF_INET6 : AF_INET
+        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { throw ListenError(address: wanted, code: errno) }
+        Socket.makeNonBlocking(descriptor)
+        Socket.set(descriptor, SOL_SOCKET, SO_REUSEADDR, 1)
+        let code =
+            wanted.withSockaddr { address, length in bind(descriptor, address, length) == 0 ? 0 : errno } ?? EINVAL
+        guard code == 0, listen(descriptor, 1_024) == 0 else {
+            let reason = code == 0 ? errno : code
+            _ = Glibc.close(descriptor)
+            throw ListenError(address: wanted, code: reason)
+        }
+        self.descriptor = descriptor
+        self.address = SocketAddress(host: wanted.host, port: Self.boundPort(descriptor)) ?? wanted
+        self.loop = loop
+        self.log = log
+        self.accepted = accepted
+        self.reserve = open("/dev/null", O_RDONLY | O_CLOEXEC)
+    }
+
+    public func start() {
+        loop.run { [self] in
+            guard !isClosed else { return }
+            watch = FileWatch(on: loop, fileDescriptor: descriptor, handler: self)
+            watch?.setReading(true)
+        }
+    }
+
+    /// Accepts nothing from here on; what was accepted stays.
+    public func close() {
+        loop.run { [self] in
+            guard !isClosed else { return }
+            isClosed = true
+            watch?.cancel()
+            watch = nil
+            _ = Glibc.close(descriptor)
+            if reserve >= 0 { _ = Glibc.close(reserve) }
+        }
+    }
+
+    public func socketIsReadable() {
+        // A bound per turn, so that a flood of connections does not keep the others waiting.
+        for _ in 0..<64 {
+            let connection = accept(descriptor, nil, nil)
+            if connection >= 0 {
+                Socket.configure(connection)
+                accepted(connection)
+                continue
+            }
+            switch errno {
+            case EINTR, ECONNABORTED: continue
+            case EMFILE, ENFILE:
+                shedOne()
+                return
+            default: return
+            }
+        }
+    }
+
+    public func socketIsWritable() {}
+
+    private func shedOne() {
+        log.warning("out of file descriptors, a connection was closed", [:])
+        guard reserve >= 0 else { return }
+        _ = Glibc.close(reserve)
+        let connection = accept(descriptor, nil, nil)
+        if connection >= 0 { _ = Glibc.close(connection) }
+        reserve = open("/dev/null", O_RDONLY | O_CLOEXEC)
+    }
+
+    private static func boundPort(_ descriptor: Int32) -> UInt16 {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                guard getsockname(descriptor, address, &length) == 0 else { return 0 }
+                // sin_port and sin6_port lie at the same place (POSIX leaves it open, Linux does not).
+                return address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+                    UInt16(bigEndian: $0.pointee.sin_port)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Base
+import Glibc
+
+/// A connected stream socket and the system calls on it; its one owner closes it once.
+///
+/// EINTR is retried, EAGAIN is a value, EBADF and EFAULT are our own mistakes and trap.
+struct Socket {
+    enum Result {
+        /// This many bytes; 0 from a read is the peer's end.
+        case bytes(Int)
+        case wouldBlock
+        /// ECONNRESET, EPIPE, ETIMEDOUT, …: the connection is gone.
+        case failed(errno: Int32)
+    }
+
+    let descriptor: Int32
+
+    init(owning descriptor: Int32) { self.descriptor = descriptor }
+
+    func close() { _ = Glibc.close(descriptor) }
+
+    /// Says that nothing more will be sent; what the peer still sends can be read.
+    func closeForWriting() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// The corresponding C function is `recv`.
+    func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> Result {
+        while true {
+            let count = recv(descriptor, buffer, byteCount, 0)
+            if count >= 0 { return .bytes(count) }
+            if errno == EINTR { continue }
+            return Self.failure(errno)
+        }
+    }
+
+    /// The corresponding C function is `send`, without SIGPIPE.
+    func write(_ bytes: UnsafeRawBufferPointer) -> Result {
+        while true {
+            let count = send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+            if count >= 0 { return .bytes(count) }
+            if errno == EINTR { continue }
+            return Self.failure(errno)
+        }
+    }
+
+    private static func failure(_ code: Int32) -> Result {
+        precondition(code != EBADF && code != EFAULT, "socket used after close")
+        return code == EAGAIN ? .wouldBlock : .failed(errno: code)
+    }
+
+    static func makeNonBlocking(_ descriptor: Int32) {
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    }
+
+    /// No Nagle delay (answers are written once per turn anyway), and probes that find a vanished peer in 2 minutes.
+    static func configure(_ descriptor: Int32) {
+        makeNonBlocking(descriptor)
+        set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+        set(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1)
+        set(descriptor, Int32(IPPROTO_TCP), TCP_KEEPIDLE, 60)
+        set(descriptor, Int32(IPPROTO_TCP), TCP_KEEPINTVL, 15)
+        set(descriptor, Int32(IPPROTO_TCP), TCP_KEEPCNT, 4)
+    }
+
+    static func set(_ descriptor: Int32, _ level: Int32, _ option: Int32, _ value: Int32) {
+        var value = value
+        _ = setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    /// The peer's numeric address, without the port; empty for a socket that has none.
+    static func peerAddress(_ descriptor: Int32) -> Text {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                guard getpeername(descriptor, address, &length) == 0 else { return Text.empty }
+                var host = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+                let code = getnameinfo(address, length, &host, socklen_t(host.count), nil, 0, NI_NUMERICHOST)
+                guard code == 0 else { return Text.empty }
+                return Text(unchecked: host.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })
+            }
+        }
+    }
+}

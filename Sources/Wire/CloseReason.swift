@@ -1,0 +1,67 @@
+public import Messages
+
+/// Why a connection ends; what GOAWAY says and the log records.
+public enum CloseReason: Equatable, Sendable, CaseIterable {
+    // The peer broke the protocol.
+    case helloNotFirst
+    case malformedHello
+    case extensionWithoutHello
+    case malformedControlFrame
+    case streamInUse
+    case frameForOtherSide
+    case unknownCriticalFrame
+    case windowOverflow
+
+    // The peer went past a limit.
+    case frameAboveHardCap
+    case controlFrameTooLarge
+    case tooManyCancels
+    case tooManyPings
+    case windowExceeded
+
+    // The peer was too slow: told to the state machine by the connection, which has the timers.
+    case frameTimeout
+    case firstRequestTimeout
+    case writeTimeout
+    case idleTimeout
+
+    // In good order.
+    case shutdown
+    case peerLeft
+
+    public var code: WireCode {
+        switch self {
+        case .helloNotFirst, .malformedHello, .extensionWithoutHello, .malformedControlFrame, .streamInUse,
+            .frameForOtherSide, .unknownCriticalFrame, .windowOverflow:
+            .protocolError
+        case .frameAboveHardCap, .controlFrameTooLarge, .tooManyCancels, .tooManyPings, .windowExceeded:
+            .limitExceeded
+        case .frameTimeout, .firstRequestTimeout, .writeTimeout, .idleTimeout: .timeout
+        case .shutdown, .peerLeft: .shutdown
+        }
+    }
+
+    public var text: String {
+        switch self {
+        case .helloNotFirst: "HELLO must be the first frame, and only that."
+        case .malformedHello: "HELLO is malformed, or asks for frames below 16 KiB or a window above 2^31 - 1."
+        case .extensionWithoutHello: "Frame types from 0x10 on need a HELLO first."
+        case .malformedControlFrame: "The payload, flags or stream id of a control frame is wrong."
+        case .streamInUse: "A stream id that is in flight was used again."
+        case .frameForOtherSide: "This frame type is sent by the other side only."
+        case .unknownCriticalFrame: "Unknown frame type from 0x80 on."
+        case .windowOverflow: "A stream's window went above 2^31 - 1."
+        case .frameAboveHardCap: "A frame above 16 MiB - 1."
+        case .controlFrameTooLarge: "A control frame above the frame limit."
+        case .tooManyCancels: "Too many requests cancelled."
+        case .tooManyPings: "Too many pings."
+        case .windowExceeded: "More DATA than the stream's window allows."
+        case .frameTimeout: "A frame took too long to arrive."
+        case .firstRequestTimeout: "No request arrived in time."
+        case .writeTimeout: "Answers were not read in time."
+        case .idleTimeout: "The connection was idle."
+        case .shutdown: "The server stops."
+        case .peerLeft: "The peer said goodbye."
+        }
+    }
+}

@@ -1,0 +1,241 @@
+// The server's side of the protocol, one per connection. Pure: the connection feeds it what was received and performs
+// the action it returns. No socket, no clock, no task; one owner, not thread-safe.
+
+public import Base
+public import Messages
+
+/// The state machine of a server connection.
+///
+/// Feed it every frame of the `FrameDecoder` (`received`, `receivedOversized`, and `violated` for what lies above the
+/// hard cap), and every stream's end (`finished`). Streams it started count against the limit until their work has
+/// stopped, cancelled or not.
+public struct ConnectionState: Sendable {
+    enum Dialect: Sendable {
+        /// ttrpc 1.2: no control frames, no flow control.
+        case stock
+        /// Opened with HELLO.
+        case extended(WireHello)
+    }
+
+    enum Phase: Sendable {
+        /// Nothing was received. Next: `open`, `closed`.
+        case opening
+        /// Next: `closed`.
+        case open(Dialect)
+        /// Next: none.
+        case closed
+    }
+
+    enum Admission: Sendable {
+        /// Next: `announced`, `refusing`.
+        case admitting
+        /// The client was told that we stop; what it sent before it knew is still taken. Next: `refusing`.
+        case announced
+        /// New streams are refused; the connection closes when nothing is in flight. Next: none.
+        case refusing(CloseReason)
+    }
+
+    struct Stream: StreamRecord {
+        enum Phase: Sendable {
+            /// The client sends no DATA, and gets none. Next: `abandoned`, removed.
+            case unary
+            /// The client may send DATA. Next: `remoteClosed`, `abandoned`, removed.
+            case remoteOpen
+            /// The client sends no more. Next: `abandoned`, removed.
+            case remoteClosed
+            /// Over as far as the client can tell (cancelled, or failed); its work still runs. Next: removed.
+            case abandoned
+        }
+
+        let id: UInt32
+        var phase: Phase
+        var window: StreamWindow
+    }
+
+    public let limits: Limits
+    /// What we answer a HELLO with.
+    public let hello: WireHello
+
+    private(set) var phase = Phase.opening
+    private(set) var admission = Admission.admitting
+    private var isAuthenticated = false
+    var streams = StreamTable<Stream>()
+    /// The highest id used, and the highest whose work was started: what GOAWAY speaks of.
+    var lastStream: UInt32 = 0
+    var lastStarted: UInt32 = 0
+    var cancelRate: EventRate
+    private var pingRate: EventRate
+    private var pingInFlight: UInt64?
+
+    public init(limits: Limits, software: Text) {
+        self.limits = limits
+        self.hello = WireHello(
+            protocolVersion: 1, frameBytesMax: UInt32(clamping: limits.framePayloadMax),
+            streamsMax: UInt32(clamping: limits.streamsMax),
+            initialWindow: UInt32(clamping: StreamWindow.initialReceive(limits)),
+            software: software)
+        self.cancelRate = EventRate(perSecondMax: limits.cancelsPerSecondMax)
+        self.pingRate = EventRate(perSecondMax: limits.pingsPerSecondMax)
+    }
+
+    /// What the client said in HELLO; nil for a stock ttrpc client.
+    public var peer: WireHello? {
+        guard case .open(.extended(let hello)) = phase else { return nil }
+        return hello
+    }
+
+    public var isClosed: Bool {
+        if case .closed = phase { true } else { false }
+    }
+
+    /// The current limit for the `FrameDecoder`.
+    public var payloadMax: Int {
+        isAuthenticated ? limits.framePayloadMax : limits.framePayloadMaxUnauthenticated
+    }
+
+    /// The largest payload the client takes: for a stock client, ttrpc's 4 MiB.
+    public var peerPayloadMax: Int { peer?.payloadMax ?? WireHello.payloadMaxDefault }
+
+    public var streamsMax: Int { isAuthenticated ? limits.streamsMax : limits.streamsMaxUnauthenticated }
+
+    public var streamsInFlight: Int { streams.count }
+
+    /// A valid credential was presented: the larger limits count from the next frame on.
+    public mutating func authenticated() { isAuthenticated = true }
+
+    /// What to do about a frame. `payload` is looked into for control frames only.
+    public mutating func received(
+        _ header: FrameHeader, payload: UnsafeRawBufferPointer, now: Instant
+    ) -> ConnectionAction {
+        switch phase {
+        case .closed: return .none
+        case .opening:
+            if header.type == .hello { return receivedHello(header, payload) }
+            phase = .open(.stock)
+        case .open: break
+        }
+        switch header.type {
+        case .request: return receivedRequest(header)
+        case .data: return receivedData(header, now: now)
+        case .response: return violated(.frameForOtherSide)
+        case .hello: return violated(.helloNotFirst)
+        case .ping, .goAway, .cancel, .window: return receivedControl(header, payload, now: now)
+        default: return header.type.isCritical ? violated(.unknownCriticalFrame) : .none
+        }
+    }
+
+    /// What to do about a frame above `payloadMax`, of which only the header is known.
+    public mutating func receivedOversized(_ header: FrameHeader, now: Instant) -> ConnectionAction {
+        switch phase {
+        case .closed: return .none
+        case .opening where header.type != .hello: phase = .open(.stock)
+        case .opening, .open: break
+        }
+        switch header.type {
+        case .request:
+            if let refusal = admit(header.stream) { return refusal }
+            return .respondFailure(stream: header.stream, .frameTooLarge)
+        case .data:
+            switch dataStream(header.stream) {
+            case .success(let index): return fail(at: index, .frameTooLarge, now: now)
+            case .failure(let outcome): return outcome.action
+            }
+        case .response: return violated(.frameForOtherSide)
+        case .hello, .ping, .goAway, .cancel, .window: return violated(.controlFrameTooLarge)
+        default: return header.type.isCritical ? violated(.unknownCriticalFrame) : .none
+        }
+    }
+
+    /// Ends the connection because of something the connection itself noticed: a frame above the hard cap, a timer.
+    public mutating func violated(_ reason: CloseReason) -> ConnectionAction {
+        let farewell = peer == nil ? nil : ControlFrame.goAway(lastStream: lastStarted, reason)
+        phase = .closed
+        return .close(reason, farewell: farewell)
+    }
+
+    /// First step of a graceful stop: tells the client to go elsewhere. What it sends before it knows is still taken;
+    /// give it a round trip (`ping`), then call `finishDrain`.
+    public mutating func beginDrain() -> ConnectionAction {
+        guard case .admitting = admission, !isClosed else { return .none }
+        admission = .announced
+        return peer == nil ? .none : .reply(.goAway(lastStream: StreamID.max, .shutdown))
+    }
+
+    /// Second step: new streams are refused from here on. Closes at once when nothing is in flight, otherwise the last
+    /// `finished` does.
+    public mutating func finishDrain() -> ConnectionAction {
+        if case .refusing = admission { return .none }
+        guard !isClosed else { return .none }
+        admission = .refusing(.shutdown)
+        let farewell = peer == nil ? nil : ControlFrame.goAway(lastStream: lastStarted, .shutdown)
+        if streams.isEmpty {
+            phase = .closed
+            return .close(.shutdown, farewell: farewell)
+        }
+        return farewell.map { .reply($0) } ?? .none
+    }
+
+    /// A PING to send, whose answer comes back as `pingAcknowledged`; nil for a stock client.
+    public mutating func ping(_ opaque: UInt64) -> ControlFrame? {
+        guard peer != nil else { return nil }
+        pingInFlight = opaque
+        return .ping(opaque, ack: false)
+    }
+}
+
+extension ConnectionState {
+    private mutating func receivedHello(_ header: FrameHeader, _ payload: UnsafeRawBufferPointer) -> ConnectionAction {
+        guard header.stream == 0, header.flags.isEmpty, let hello = WireHello.validated(payload, limits: limits) else {
+            return violated(.malformedHello)
+        }
+        phase = .open(.extended(hello))
+        return .welcome
+    }
+
+    private mutating func receivedControl(
+        _ header: FrameHeader, _ payload: UnsafeRawBufferPointer, now: Instant
+    ) -> ConnectionAction {
+        guard peer != nil else { return violated(.extensionWithoutHello) }
+        switch header.type {
+        case .ping: return receivedPing(header, payload, now: now)
+        case .goAway:
+            guard header.stream == 0, (try? WireGoAway(decoding: payload, limits: limits)) != nil else {
+                return violated(.malformedControlFrame)
+            }
+            admission = .refusing(.peerLeft)
+            return closeIfDone()
+        case .cancel:
+            guard header.stream != 0, let code = cancelCode(payload, limits: limits) else {
+                return violated(.malformedControlFrame)
+            }
+            return receivedCancel(header.stream, code, now: now)
+        default:
+            guard header.stream != 0, let credit = try? WireWindow(decoding: payload, limits: limits).credit, credit > 0
+            else { return violated(.malformedControlFrame) }
+            return receivedWindow(header.stream, Int(credit))
+        }
+    }
+
+    private mutating func receivedPing(
+        _ header: FrameHeader, _ payload: UnsafeRawBufferPointer, now: Instant
+    ) -> ConnectionAction {
+        guard header.stream == 0, let opaque = pingOpaque(payload) else { return violated(.malformedControlFrame) }
+        guard pingRate.note(at: now) else { return violated(.tooManyPings) }
+        guard header.flags.contains(.ack) else { return .pong(opaque) }
+        guard pingInFlight == opaque else { return .none }
+        pingInFlight = nil
+        return .pingAcknowledged(opaque)
+    }
+
+    /// After a stream is gone, or when the client said goodbye.
+    mutating func closeIfDone() -> ConnectionAction {
+        guard case .refusing(let reason) = admission, streams.isEmpty, !isClosed else { return .none }
+        phase = .closed
+        return .close(reason, farewell: nil)
+    }
+
+    /// New streams are not taken any more.
+    var isRefusing: Bool {
+        if case .refusing = admission { true } else { false }
+    }
+}

@@ -1,0 +1,47 @@
+public import Base
+
+/// What is wrong with an envelope. The stream gets the matching failure; the connection stays.
+public enum EnvelopeError: Error, Equatable, Sendable {
+    /// The fields of `Request`, `Response` and `KeyValue`, as the proto file names them.
+    public enum Field: String, Sendable {
+        case service, method, payload
+        case timeout = "timeout_nano"
+        case metadata, key, value, status
+    }
+
+    /// Ends in the middle, over-long varint, length past the end, field number 0, groups, wire types 6 and 7.
+    case malformed
+    case wrongWireType(Field)
+    /// A singular field, or one of the four metadata keys Postern reads, occurs again: layers could see different ones.
+    case duplicate(Field)
+    case missing(Field)
+    /// Not well-formed UTF-8, a NUL in it, or a metadata key that is not [0-9a-z_.-]+.
+    case text(Field)
+    case tooManyUnknownFields
+    /// More entries or bytes than `Limits` allows.
+    case metadataTooLarge
+
+    public var failure: Failure {
+        switch self {
+        case .malformed:
+            Failure(.invalidArgument, "MALFORMED_ENVELOPE", "The frame's payload is no well-formed protobuf message.")
+        case .wrongWireType(let field):
+            .invalid("MALFORMED_ENVELOPE", field: field.rawValue, "has another type in the protocol's definition")
+        case .duplicate(let field):
+            .invalid("MALFORMED_ENVELOPE", field: field.rawValue, "must not occur twice")
+        case .missing(let field):
+            .invalid("MALFORMED_ENVELOPE", field: field.rawValue, "is needed")
+        case .text(let field):
+            .invalid("MALFORMED_ENVELOPE", field: field.rawValue, Self.textRule(field))
+        case .tooManyUnknownFields:
+            Failure(
+                .invalidArgument, "MALFORMED_ENVELOPE", "The envelope has too many fields this version does not know.")
+        case .metadataTooLarge:
+            Failure(.resourceExhausted, "METADATA_TOO_LARGE", "Send fewer or shorter metadata entries.")
+        }
+    }
+
+    private static func textRule(_ field: Field) -> String {
+        field == .key ? "must be one or more of 0-9 a-z _ . -" : "must be UTF-8 without NUL"
+    }
+}

@@ -1,0 +1,20 @@
+import Base
+
+/// Counts events in windows of one second: at most twice `perSecondMax` pass in any second.
+struct EventRate: Sendable {
+    private let perSecondMax: Int
+    private var windowStart = Instant(nanoseconds: 0)
+    private var count = 0
+
+    init(perSecondMax: Int) { self.perSecondMax = perSecondMax }
+
+    /// False: one too many.
+    mutating func note(at now: Instant) -> Bool {
+        if count == 0 || now.nanoseconds(since: windowStart) >= 1_000_000_000 {
+            windowStart = now
+            count = 0
+        }
+        count += 1
+        return count <= perSecondMax
+    }
+}

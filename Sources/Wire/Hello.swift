@@ -1,0 +1,28 @@
+// What HELLO's numbers mean when they are absent, and which ones are refused.
+
+import Base
+import Messages
+
+extension WireHello {
+    /// ttrpc's limit.
+    static let payloadMaxDefault = 4 * 1024 * 1024
+    /// Below this, not even every failure would fit.
+    static let payloadMaxLeast = 16 * 1024
+
+    /// Nil when malformed, or with numbers that cannot be served.
+    static func validated(_ payload: UnsafeRawBufferPointer, limits: Limits) -> WireHello? {
+        guard let hello = try? WireHello(decoding: payload, limits: limits), hello.protocolVersion >= 1,
+            hello.frameBytesMax == 0 || hello.frameBytesMax >= payloadMaxLeast,
+            hello.initialWindow <= StreamWindow.creditMax
+        else { return nil }
+        return hello
+    }
+
+    /// The largest payload this peer takes.
+    var payloadMax: Int {
+        frameBytesMax == 0 ? Self.payloadMaxDefault : min(Int(frameBytesMax), FrameHeader.payloadByteCountMax)
+    }
+
+    /// Credit for DATA that this peer gives each new stream.
+    var window: Int { initialWindow == 0 ? StreamWindow.initialDefault : Int(initialWindow) }
+}

@@ -1,0 +1,104 @@
+// REQUEST, RESPONSE and DATA, written straight into the output buffer. The message comes last in its envelope, so that
+// it is packed once, where it is sent from.
+
+public import Base
+import Messages
+
+extension ByteBuffer {
+    /// A RESPONSE with status OK.
+    ///
+    /// False, and nothing appended, when the frame's payload would be above `payloadMax` (what the peer accepts:
+    /// `ConnectionState.peerPayloadMax`): answer with a failure then.
+    @discardableResult
+    public mutating func appendResponse(
+        stream: UInt32, metadata: OutgoingMetadata = OutgoingMetadata(), payload: UnsafeRawBufferPointer,
+        payloadMax: Int = FrameHeader.payloadByteCountMax
+    ) -> Bool {
+        let metadataByteCount = metadata.byteCount
+        let byteCount = metadataByteCount + (payload.isEmpty ? 0 : RawWriter.fieldByteCount(payload.count))
+        guard byteCount <= min(payloadMax, FrameHeader.payloadByteCountMax) else { return false }
+        var writer = RawWriter(at: reserve(FrameHeader.byteCount + byteCount))
+        writer.header(FrameHeader(payloadByteCount: UInt32(byteCount), stream: stream, type: .response))
+        if metadataByteCount > 0 { metadata.write(tag: 0x1A, to: &writer) }
+        if !payload.isEmpty { writer.lengthDelimited(0x12, payload) }
+        commit(FrameHeader.byteCount + byteCount)
+        return true
+    }
+
+    /// The same, with the message's bytes appended by `write`.
+    @discardableResult
+    public mutating func appendResponse(
+        stream: UInt32, metadata: OutgoingMetadata = OutgoingMetadata(),
+        payloadMax: Int = FrameHeader.payloadByteCountMax, write: (inout ByteBuffer) -> Void
+    ) -> Bool {
+        let start = beginFrame(stream: stream, type: .response, reserving: metadata.byteCount)
+        append(metadata, tag: 0x1A)
+        appendField(2, write)
+        return finishFrame(from: start, payloadMax: payloadMax)
+    }
+
+    /// A REQUEST; `kind` gives the flags, `timeoutNanoseconds` 0 leaves the deadline to the server.
+    ///
+    /// False, and nothing appended, when the payload would be above `payloadMax`.
+    @discardableResult
+    public mutating func appendRequest(
+        stream: UInt32, kind: StreamKind = .unary, service: Text, method: Text, timeoutNanoseconds: Int64 = 0,
+        metadata: OutgoingMetadata = OutgoingMetadata(), payloadMax: Int = FrameHeader.payloadByteCountMax,
+        write: (inout ByteBuffer) -> Void
+    ) -> Bool {
+        let start = beginFrame(stream: stream, type: .request, flags: kind.flags)
+        appendBytesField(1, service)
+        appendBytesField(2, method)
+        appendVarintField(4, UInt64(bitPattern: timeoutNanoseconds))
+        append(metadata, tag: 0x2A)
+        appendField(3, write)
+        return finishFrame(from: start, payloadMax: payloadMax)
+    }
+
+    /// DATA with one message, appended by `write`.
+    ///
+    /// False, and nothing appended, when the message is above `payloadMax`.
+    @discardableResult
+    public mutating func appendData(
+        stream: UInt32, payloadMax: Int = FrameHeader.payloadByteCountMax, write: (inout ByteBuffer) -> Void
+    ) -> Bool {
+        let start = beginFrame(stream: stream, type: .data)
+        write(&self)
+        return finishFrame(from: start, payloadMax: payloadMax)
+    }
+
+    /// DATA without a message that closes the sender's side. From a server it ends the stream with status OK.
+    public mutating func appendDataEnd(stream: UInt32) {
+        FrameHeader(payloadByteCount: 0, stream: stream, type: .data, flags: [.remoteClosed, .noData]).append(to: &self)
+    }
+}
+
+extension ByteBuffer {
+    /// Writes a header whose length `finishFrame` puts in; returns where the frame begins in `readable`.
+    mutating func beginFrame(
+        stream: UInt32, type: FrameType, flags: FrameFlags = [], reserving byteCount: Int = 0
+    ) -> Int {
+        let start = readableByteCount
+        _ = reserve(FrameHeader.byteCount + byteCount)
+        FrameHeader(payloadByteCount: 0, stream: stream, type: type, flags: flags).append(to: &self)
+        return start
+    }
+
+    mutating func finishFrame(from start: Int, payloadMax: Int) -> Bool {
+        let byteCount = readableByteCount - start - FrameHeader.byteCount
+        guard byteCount <= min(payloadMax, FrameHeader.payloadByteCountMax) else {
+            truncate(to: start)
+            return false
+        }
+        overwrite(bigEndian: UInt32(byteCount), at: start)
+        return true
+    }
+
+    private mutating func append(_ metadata: OutgoingMetadata, tag: UInt8) {
+        let byteCount = metadata.byteCount
+        guard byteCount > 0 else { return }
+        var writer = RawWriter(at: reserve(byteCount))
+        metadata.write(tag: tag, to: &writer)
+        commit(byteCount)
+    }
+}

@@ -1,0 +1,142 @@
+// The metadata of an envelope as a view of its bytes: checked once while the envelope is scanned, read again on demand.
+
+import Base
+import Glibc
+import Messages
+
+/// One entry of a `Metadata`; the slices live as long as the envelope's bytes.
+public struct MetadataEntry {
+    public let key: UnsafeRawBufferPointer
+    public let value: UnsafeRawBufferPointer
+}
+
+/// Metadata entries in the order in which they were sent. Keys are [0-9a-z_.-]+, values UTF-8 without NUL.
+///
+/// A view: nothing is copied or allocated, and every slice is valid only as long as the bytes of the frame. The four
+/// keys Postern itself reads are found already, and occur at most once; of others the first one counts.
+public struct Metadata {
+    public private(set) var authorization: UnsafeRawBufferPointer?
+    public private(set) var traceparent: UnsafeRawBufferPointer?
+    public private(set) var requestID: UnsafeRawBufferPointer?
+    public private(set) var idempotencyKey: UnsafeRawBufferPointer?
+    public private(set) var count = 0
+
+    /// Entries are the envelope's fields with this number.
+    private let envelope: UnsafeRawBufferPointer
+    private let fieldNumber: Int
+    /// As in HTTP/2 and gRPC: key and value, and 32 bytes for what an entry costs beyond them.
+    private var byteCount = 0
+
+    init(in envelope: UnsafeRawBufferPointer, field fieldNumber: Int) {
+        self.envelope = envelope
+        self.fieldNumber = fieldNumber
+    }
+
+    /// The value of the first entry with this key.
+    public func first(_ key: StaticString) -> UnsafeRawBufferPointer? {
+        first(UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount))
+    }
+
+    /// The same for a key that is known only at run time.
+    public func first(_ key: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        first(where: { $0.key.hasSameBytes(as: key) })?.value
+    }
+
+    /// Checks an entry the envelope's scan came by, and remembers it if it is one of the four.
+    mutating func note(_ bytes: UnsafeRawBufferPointer, limits: Limits) throws(EnvelopeError) {
+        let entry = try MetadataEntry(reading: bytes, limits: limits)
+        count += 1
+        byteCount += entry.key.count + entry.value.count + 32
+        guard count <= limits.metadataEntriesMax, byteCount <= limits.metadataMax else { throw .metadataTooLarge }
+        switch entry.key.count {
+        case 11: try Self.keep(entry, as: "traceparent", in: &traceparent)
+        case 12: try Self.keep(entry, as: "x-request-id", in: &requestID)
+        case 13: try Self.keep(entry, as: "authorization", in: &authorization)
+        case 15: try Self.keep(entry, as: "idempotency-key", in: &idempotencyKey)
+        default: break
+        }
+    }
+
+    private static func keep(
+        _ entry: MetadataEntry, as key: StaticString, in slot: inout UnsafeRawBufferPointer?
+    ) throws(EnvelopeError) {
+        let name = UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount)
+        guard entry.key.hasSameBytes(as: name) else { return }
+        guard slot == nil else { throw .duplicate(.metadata) }
+        slot = entry.value
+    }
+}
+
+extension Metadata: Sequence {
+    public struct Iterator: IteratorProtocol {
+        fileprivate var reader: FieldReader
+        fileprivate let fieldNumber: Int
+
+        public mutating func next() -> MetadataEntry? {
+            // These bytes passed the envelope's scan: reading them again cannot fail.
+            while let field = try? reader.next() {
+                if field.number == fieldNumber, case .bytes(let content) = field.value {
+                    return MetadataEntry(rereading: content)
+                }
+            }
+            return nil
+        }
+    }
+
+    public func makeIterator() -> Iterator { Iterator(reader: FieldReader(envelope), fieldNumber: fieldNumber) }
+
+    public var underestimatedCount: Int { count }
+}
+
+extension MetadataEntry {
+    /// Reads and checks a KeyValue message.
+    fileprivate init(reading bytes: UnsafeRawBufferPointer, limits: Limits) throws(EnvelopeError) {
+        var reader = FieldReader(bytes)
+        var key: UnsafeRawBufferPointer?
+        var value: UnsafeRawBufferPointer?
+        var unknownFields = 0
+        while let field = try reader.nextField() {
+            switch (field.number, field.value) {
+            case (1, .bytes(let content)):
+                guard key == nil else { throw .duplicate(.key) }
+                key = content
+            case (2, .bytes(let content)):
+                guard value == nil else { throw .duplicate(.value) }
+                value = content
+            case (1, _): throw .wrongWireType(.key)
+            case (2, _): throw .wrongWireType(.value)
+            default:
+                unknownFields += 1
+                guard unknownFields <= limits.unknownFieldsMax else { throw .tooManyUnknownFields }
+            }
+        }
+        guard let key else { throw .missing(.key) }
+        guard Self.isKey(key) else { throw .text(.key) }
+        self.key = key
+        self.value = value ?? UnsafeRawBufferPointer(rebasing: bytes[..<0])
+        guard UTF8Validation.isText(self.value) else { throw .text(.value) }
+    }
+
+    fileprivate init(rereading bytes: UnsafeRawBufferPointer) {
+        let nothing = UnsafeRawBufferPointer(rebasing: bytes[..<0])
+        self.key = firstField(1, in: bytes) ?? nothing
+        self.value = firstField(2, in: bytes) ?? nothing
+    }
+
+    private static func isKey(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        for byte in bytes {
+            // One bit per character of the table's half: - . 0-9 in the lower, _ a-z in the upper.
+            let half: UInt64 = byte < 64 ? 0x03FF_6000_0000_0000 : 0x07FF_FFFE_8000_0000
+            guard byte < 128, half >> (UInt64(byte) & 63) & 1 == 1 else { return false }
+        }
+        return !bytes.isEmpty
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
+        guard count == other.count else { return false }
+        guard let base = baseAddress, let otherBase = other.baseAddress else { return true }
+        return memcmp(base, otherBase, count) == 0
+    }
+}

@@ -1,0 +1,79 @@
+// Metadata on its way out.
+
+public import Base
+
+/// What to write as an envelope's metadata: the four known keys as borrowed slices, others as owned text.
+///
+/// The slices must stay valid until the call that writes them returns. Without `others` nothing is allocated.
+public struct OutgoingMetadata {
+    public struct Entry: Sendable, Equatable {
+        /// [0-9a-z_.-]+
+        public var key: Text
+        public var value: Text
+
+        public init(key: Text, value: Text) {
+            self.key = key
+            self.value = value
+        }
+    }
+
+    public var authorization: UnsafeRawBufferPointer?
+    public var traceparent: UnsafeRawBufferPointer?
+    public var requestID: UnsafeRawBufferPointer?
+    public var idempotencyKey: UnsafeRawBufferPointer?
+    public var others: [Entry]
+
+    public init(
+        authorization: UnsafeRawBufferPointer? = nil, traceparent: UnsafeRawBufferPointer? = nil,
+        requestID: UnsafeRawBufferPointer? = nil, idempotencyKey: UnsafeRawBufferPointer? = nil, others: [Entry] = []
+    ) {
+        self.authorization = authorization
+        self.traceparent = traceparent
+        self.requestID = requestID
+        self.idempotencyKey = idempotencyKey
+        self.others = others
+    }
+
+    /// Bytes of all entries as fields with a one-byte tag.
+    var byteCount: Int {
+        var total = 0
+        if let requestID { total += Self.fieldByteCount(12, requestID.count) }
+        if let authorization { total += Self.fieldByteCount(13, authorization.count) }
+        if let traceparent { total += Self.fieldByteCount(11, traceparent.count) }
+        if let idempotencyKey { total += Self.fieldByteCount(15, idempotencyKey.count) }
+        for entry in others { total += Self.fieldByteCount(entry.key.byteCount, entry.value.byteCount) }
+        return total
+    }
+
+    func write(tag: UInt8, to writer: inout RawWriter) {
+        if let requestID { Self.write(tag, "x-request-id", requestID, to: &writer) }
+        if let authorization { Self.write(tag, "authorization", authorization, to: &writer) }
+        if let traceparent { Self.write(tag, "traceparent", traceparent, to: &writer) }
+        if let idempotencyKey { Self.write(tag, "idempotency-key", idempotencyKey, to: &writer) }
+        for entry in others {
+            entry.key.bytes.withUnsafeBytes { key in
+                entry.value.bytes.withUnsafeBytes { value in Self.write(tag, key, value, to: &writer) }
+            }
+        }
+    }
+
+    private static func write(
+        _ tag: UInt8, _ key: StaticString, _ value: UnsafeRawBufferPointer, to writer: inout RawWriter
+    ) {
+        write(tag, UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount), value, to: &writer)
+    }
+
+    private static func write(
+        _ tag: UInt8, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, to writer: inout RawWriter
+    ) {
+        writer.byte(tag)
+        writer.varint(UInt64(RawWriter.fieldByteCount(key.count) + RawWriter.fieldByteCount(value.count)))
+        writer.lengthDelimited(0x0A, key)
+        writer.lengthDelimited(0x12, value)
+    }
+
+    private static func fieldByteCount(_ keyByteCount: Int, _ valueByteCount: Int) -> Int {
+        RawWriter.fieldByteCount(
+            RawWriter.fieldByteCount(keyByteCount) + RawWriter.fieldByteCount(valueByteCount))
+    }
+}

@@ -1,0 +1,97 @@
+// `postern.wire.v1.WireRequest` read where it lies: one linear scan, slices instead of copies, no allocation. The scan
+// is also the pre-scan: every rule that messages are held to before protobuf-c sees them is enforced here.
+
+public import Base
+import Messages
+
+/// The payload of a REQUEST frame.
+///
+/// A view: every slice is valid only as long as the bytes it was read from (for a frame of the `FrameDecoder`: until
+/// its next step). What a task needs beyond that it copies.
+public struct RequestEnvelope {
+    /// Full name, such as `postern.v1.Tokens`; UTF-8 without NUL, not empty.
+    public let service: UnsafeRawBufferPointer
+    public let method: UnsafeRawBufferPointer
+    /// The request message's bytes; not looked into.
+    public let payload: UnsafeRawBufferPointer
+    /// How long the caller will wait, from now. 0: it did not say. Negative: it has given up already.
+    public let timeoutNanoseconds: Int64
+    public let metadata: Metadata
+
+    /// Throws what is wrong; `Limits` gives `metadataMax`, `metadataEntriesMax` and `unknownFieldsMax`.
+    public init(reading bytes: UnsafeRawBufferPointer, limits: Limits) throws(EnvelopeError) {
+        var reader = FieldReader(bytes)
+        let nothing = UnsafeRawBufferPointer(rebasing: bytes[..<0])
+        var service = nothing
+        var method = nothing
+        var payload = nothing
+        var timeout: UInt64 = 0
+        var metadata = Metadata(in: bytes, field: 5)
+        var seen = SingularFields()
+        var unknownFields = 0
+        while let field = try reader.nextField() {
+            switch (field.number, field.value) {
+            case (1, .bytes(let content)):
+                try seen.insert(1, .service)
+                service = content
+            case (2, .bytes(let content)):
+                try seen.insert(2, .method)
+                method = content
+            case (3, .bytes(let content)):
+                try seen.insert(3, .payload)
+                payload = content
+            case (4, .varint(let value)):
+                try seen.insert(4, .timeout)
+                timeout = value
+            case (5, .bytes(let content)):
+                try metadata.note(content, limits: limits)
+            default:
+                if let known = Self.field(field.number) { throw .wrongWireType(known) }
+                unknownFields += 1
+                guard unknownFields <= limits.unknownFieldsMax else { throw .tooManyUnknownFields }
+            }
+        }
+        guard !service.isEmpty else { throw .missing(.service) }
+        guard !method.isEmpty else { throw .missing(.method) }
+        guard UTF8Validation.isText(service) else { throw .text(.service) }
+        guard UTF8Validation.isText(method) else { throw .text(.method) }
+        self.service = service
+        self.method = method
+        self.payload = payload
+        self.timeoutNanoseconds = Int64(bitPattern: timeout)
+        self.metadata = metadata
+    }
+
+    private static func field(_ number: Int) -> EnvelopeError.Field? {
+        switch number {
+        case 1: .service
+        case 2: .method
+        case 3: .payload
+        case 4: .timeout
+        case 5: .metadata
+        default: nil
+        }
+    }
+}
+
+/// Which of an envelope's singular fields were read.
+struct SingularFields {
+    private var bits: UInt8 = 0
+
+    @inline(__always)
+    mutating func insert(_ number: UInt8, _ field: EnvelopeError.Field) throws(EnvelopeError) {
+        guard bits & (1 << number) == 0 else { throw .duplicate(field) }
+        bits |= 1 << number
+    }
+}
+
+extension FieldReader {
+    @inline(__always)
+    mutating func nextField() throws(EnvelopeError) -> Field? {
+        do throws(DecodeError) {
+            return try next()
+        } catch {
+            throw .malformed
+        }
+    }
+}

@@ -1,0 +1,85 @@
+/// One command: what it is called, what it takes, what it does.
+struct Command: Sendable {
+    /// What stands behind the command's name, in order.
+    enum Operand: Sendable {
+        case required(String)
+        case optional(String)
+
+        var usage: String {
+            switch self {
+            case .required(let name): "<\(name)>"
+            case .optional(let name): "[\(name)]"
+            }
+        }
+    }
+
+    /// `["tenant", "update"]`.
+    let path: [String]
+    let summary: String
+    /// A whole command line that works, without `postern`; the first thing that help shows.
+    let example: String
+    var operands: [Operand] = []
+    var flags: [Flag] = []
+    /// Takes --validate-only.
+    var isValidatable = false
+    let run: @Sendable (Session) async throws -> Void
+
+    var name: String { path.joined(separator: " ") }
+
+    /// Every flag it understands, the global ones too.
+    var allFlags: [Flag] { flags + GlobalFlags.all }
+
+    var requiredOperandCount: Int {
+        operands.count { operand in
+            if case .required = operand { true } else { false }
+        }
+    }
+
+    var usage: String {
+        (["postern", name] + operands.map(\.usage) + (flags.isEmpty ? [] : ["[flags]"])).joined(separator: " ")
+    }
+
+    var help: String {
+        var text = """
+            \(summary)
+
+              postern \(example)
+
+            Usage: \(usage)
+
+            """
+        if !flags.isEmpty { text += "\nFlags:\n" + describe(flags) }
+        let globals = isValidatable ? GlobalFlags.all : GlobalFlags.all.filter { $0.name != "validate-only" }
+        return text + "\nGlobal flags:\n" + describe(globals)
+    }
+}
+
+/// Names on the left, explanations in a column of their own.
+func describe(_ flags: [Flag]) -> String {
+    describe(flags.map { ($0.usage, $0.help) })
+}
+
+func describe(_ rows: [(String, String)]) -> String {
+    let width = rows.map(\.0.count).max() ?? 0
+    return rows.map { name, help in
+        "  " + name + String(repeating: " ", count: width - name.count) + "  " + help + "\n"
+    }.joined()
+}
+
+enum GlobalFlags {
+    static let all = [
+        Flag("context", "NAME", "use this context instead of the current one"),
+        Flag("server", "HOST:PORT", "where posternd listens (POSTERN_SERVER; default 127.0.0.1:7400)"),
+        Flag("tenant", short: "t", "ID", "the tenant to work on (POSTERN_TENANT; default: the default pool)"),
+        Flag("key-file", "FILE", "holds the API key (POSTERN_KEY_FILE; default ./.postern/admin-key)"),
+        Flag("output", short: "o", "FORMAT", "table (default), json or ndjson"),
+        Flag("no-headers", "leave the table's first line out"),
+        Flag("quiet", short: "q", "print ids only, and no messages"),
+        Flag("timeout", "DURATION", "how long to wait for an answer (default 10s)"),
+        Flag("request-id", "ID", "names the call in the server's log"),
+        Flag("validate-only", "check everything, change nothing"),
+        Flag("yes", short: "y", "do not ask"),
+        Flag("confirm", "NAME", "confirms what cannot be undone, by the name of what goes"),
+        Flag("help", short: "h", "explain the command"),
+    ]
+}

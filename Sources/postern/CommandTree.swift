@@ -1,0 +1,132 @@
+/// Every command, and how a command line finds its own.
+enum CommandTree {
+    static let commands =
+        TenantCommands.all + UserCommands.all + KeyCommands.all + APIKeyCommands.all + TokenCommands.all
+        + AccountCommands.all + DenialCommands.all + ServerCommands.all + ContextCommands.all + InformationCommands.all
+
+    private static let groups = [
+        ("tenant", "tenants and their settings, self-service toggles included"),
+        ("user", "what admins do with users; import"),
+        ("account", "what end users do for themselves"),
+        ("token", "verify, refresh and look into tokens"),
+        ("denials", "what the self-service toggles refused"),
+        ("apikey", "credentials of the server's callers"),
+        ("key", "the keys that sign ID tokens"),
+        ("server", "the server itself"),
+        ("rpc", "the methods of the protocol"),
+        ("context", "servers, tenants and keys by name"),
+        ("completion", "completion for a shell"),
+        ("version", "the version of this program"),
+        ("help", "this, and the exit codes"),
+    ]
+
+    enum Match {
+        case command(Command, Arguments)
+        /// Print and be done.
+        case help(String)
+    }
+
+    /// Global flags may stand anywhere, a command's own only behind its name. `--` ends the flags.
+    static func match(_ words: [String]) throws(CommandError) -> Match {
+        var arguments = Arguments()
+        var path: [String] = []
+        var command: Command?
+        var rest = words[...]
+        var flagsEnded = false
+        while let word = rest.popFirst() {
+            if word == "--", !flagsEnded {
+                flagsEnded = true
+            } else if word.hasPrefix("-"), word != "-", !flagsEnded {
+                try takeFlag(word, &rest, command: command, into: &arguments)
+            } else if command != nil {
+                arguments.operands.append(word)
+            } else {
+                path.append(word)
+                command = commands.first { $0.path == path }
+                if command == nil { try checkGroup(path) }
+            }
+        }
+        guard let command else {
+            if path.isEmpty || arguments.isSet("help") || path == ["help"] { return .help(help(below: path)) }
+            throw .usage("postern \(path.joined(separator: " ")) needs a command", hint: help(below: path))
+        }
+        if arguments.isSet("help") { return .help(command.help) }
+        try check(arguments, for: command)
+        return .command(command, arguments)
+    }
+
+    private static func takeFlag(
+        _ word: String, _ rest: inout ArraySlice<String>, command: Command?, into arguments: inout Arguments
+    ) throws(CommandError) {
+        let known = command?.allFlags ?? GlobalFlags.all
+        let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let flag = known.first { flag in
+            parts[0] == "--\(flag.name)" || flag.short.map { parts[0] == "-\($0)" } == true
+        }
+        guard let flag else {
+            let similar = nearest(to: parts[0], in: known.map { "--\($0.name)" })
+            let message = command.map { "postern \($0.name) has no flag" } ?? "there is no global flag"
+            throw .usage("\(message) \(parts[0])", hint: similar.map { "did you mean \($0)?" })
+        }
+        guard flag.placeholder != nil else {
+            guard parts.count == 1 else { throw .usage("--\(flag.name) takes no value") }
+            arguments.switches.insert(flag.name)
+            return
+        }
+        guard let value = parts.count == 2 ? parts[1] : rest.popFirst() else {
+            throw .usage("--\(flag.name) needs a value")
+        }
+        guard arguments.values.updateValue(value, forKey: flag.name) == nil else {
+            throw .usage("--\(flag.name) is given twice")
+        }
+    }
+
+    private static func checkGroup(_ path: [String]) throws(CommandError) {
+        let depth = path.count
+        let below = commands.map { $0.path }.filter { $0.count >= depth && $0.starts(with: path.dropLast()) }
+        let siblings = Set(below.map { $0[depth - 1] })
+        guard !siblings.contains(path[depth - 1]) else { return }
+        let parent = (["postern"] + path.dropLast()).joined(separator: " ")
+        let hint =
+            nearest(to: path[depth - 1], in: siblings.sorted()).map { "did you mean \(parent) \($0)?" }
+            ?? "\(parent) --help lists the commands"
+        throw .usage("\(parent) has no command \(path[depth - 1])", hint: hint)
+    }
+
+    private static func check(_ arguments: Arguments, for command: Command) throws(CommandError) {
+        guard arguments.operands.count >= command.requiredOperandCount else {
+            throw .usage(
+                "\(command.operands[arguments.operands.count].usage) is missing", hint: "postern \(command.example)")
+        }
+        guard arguments.operands.count <= command.operands.count else {
+            throw .usage("\"\(arguments.operands[command.operands.count])\" is one word too many", hint: command.usage)
+        }
+        guard command.isValidatable || !arguments.isSet("validate-only") else {
+            throw .usage("postern \(command.name) cannot --validate-only")
+        }
+    }
+
+    /// The commands of a group, or all groups.
+    static func help(below path: [String]) -> String {
+        guard let group = path.first, group != "help" else {
+            return """
+                postern: administration of a Postern server.
+
+                  postern tenant create acme
+                  postern --tenant acme user create --email ann@example.com
+                  postern help exit-codes
+
+                Commands:
+                \(describe(groups))
+                Global flags:
+                \(describe(GlobalFlags.all))
+                """
+        }
+        let members = commands.filter { $0.path.starts(with: path) }
+        let rows = members.map { member in
+            (([member.name] + member.operands.map(\.usage)).joined(separator: " "), member.summary)
+        }
+        let example = members.first.map { "  postern \($0.example)\n\n" } ?? ""
+        return example + "Commands:\n" + describe(rows)
+    }
+}

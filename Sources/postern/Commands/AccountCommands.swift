@@ -1,0 +1,105 @@
+import Base
+import Messages
+import PosternClient
+
+/// postern account …: acts as an end user, bound by the tenant's self-service toggles.
+enum AccountCommands {
+    static let all = [signUp, signIn, lookup, update, delete]
+
+    private static let endUserIPFlag = Flag(
+        "end-user-ip", "ADDRESS", "for throttling, with a key that is trusted for it")
+
+    static let signUp: Command = Command(
+        path: ["account", "sign-up"], summary: "Creates an account and signs it in.",
+        example: "-t acme account sign-up --email ann@example.com",
+        flags: [
+            Flag("email", "EMAIL", "with a password"), UserCommands.passwordFileFlag,
+            Flag("anonymous", "without email and password"), Flag("display-name", "TEXT", "what people call them"),
+            endUserIPFlag,
+        ]
+    ) { session in
+        let arguments = session.arguments
+        let email = arguments.text("email")
+        guard (email != nil) != arguments.isSet("anonymous") else {
+            throw CommandError.usage("say who: --email EMAIL or --anonymous", hint: "postern \(signUp.example)")
+        }
+        let request = AccountsSignUpRequest(
+            tenantID: try session.tenantID(), email: email ?? .empty,
+            password: email == nil ? .empty : try session.password("Password: "),
+            displayName: arguments.text("display-name") ?? .empty, endUserIP: arguments.text("end-user-ip") ?? .empty)
+        let response = try await client(session).signUp(request, options: session.callOptions())
+        session.output.print(SignedIn(user: response.user, tokens: response.tokens))
+    }
+
+    static let signIn: Command = Command(
+        path: ["account", "sign-in"], summary: "Signs in with email and password.",
+        example: "-t acme account sign-in --email ann@example.com",
+        flags: [Flag("email", "EMAIL", "whose account it is"), UserCommands.passwordFileFlag, endUserIPFlag]
+    ) { session in
+        guard let email = session.arguments.text("email") else {
+            throw CommandError.usage("--email is missing", hint: "postern \(signIn.example)")
+        }
+        let request = AccountsSignInWithPasswordRequest(
+            tenantID: try session.tenantID(), email: email, password: try session.password("Password: "),
+            endUserIP: session.arguments.text("end-user-ip") ?? .empty)
+        let response = try await client(session).signInWithPassword(request, options: session.callOptions())
+        session.output.print(SignedIn(user: response.user, tokens: response.tokens))
+    }
+
+    static let lookup = Command(
+        path: ["account", "lookup"], summary: "Shows the account an ID token belongs to.",
+        example: "account lookup - < token", operands: [.required("id-token|-")]
+    ) { session in
+        let request = AccountsLookupRequest(
+            tenantID: try session.tenantID(), idToken: try session.token(operand: 0))
+        session.output.print(try await client(session).lookup(request, options: session.callOptions()).user ?? User())
+    }
+
+    static let update: Command = Command(
+        path: ["account", "update"],
+        summary: "Changes one's own profile or password; a new password signs every other session out.",
+        example: "account update - --display-name Ann < token", operands: [.required("id-token|-")],
+        flags: [
+            Flag("display-name", "TEXT", "what people call them"), Flag("photo-url", "URL", "http or https"),
+            UserCommands.passwordFileFlag,
+        ], isValidatable: true
+    ) { session in
+        let arguments = session.arguments
+        var request = AccountsUpdateRequest(
+            tenantID: try session.tenantID(), idToken: try session.token(operand: 0),
+            validateOnly: session.isValidatingOnly)
+        var paths: [Text] = []
+        if let name = arguments.text("display-name") {
+            request.displayName = name
+            paths.append("display_name")
+        }
+        if let photo = arguments.text("photo-url") {
+            request.photoURL = photo
+            paths.append("photo_url")
+        }
+        if let password = try session.passwordFromFile() {
+            request.password = password
+            paths.append("password")
+        }
+        guard !paths.isEmpty else { throw CommandError.usage("nothing to change", hint: "postern \(update.example)") }
+        request.updateMask = ProtobufFieldMask(paths: paths)
+        let response = try await client(session).update(request, options: session.callOptions())
+        session.output.print(SignedIn(user: response.user, tokens: response.tokens))
+    }
+
+    static let delete = Command(
+        path: ["account", "delete"], summary: "Deletes one's own account.", example: "account delete - --yes < token",
+        operands: [.required("id-token|-")], isValidatable: true
+    ) { session in
+        let token = try session.token(operand: 0)
+        try session.confirm("Delete the account this token belongs to?")
+        let request = AccountsDeleteRequest(
+            tenantID: try session.tenantID(), idToken: token, validateOnly: session.isValidatingOnly)
+        _ = try await client(session).delete(request, options: session.callOptions())
+        session.say("account deleted")
+    }
+
+    private static func client(_ session: Session) throws -> AccountsClient {
+        AccountsClient(channel: try session.channel())
+    }
+}

@@ -1,0 +1,61 @@
+/// postern context …
+enum ContextCommands {
+    static let all = [list, use, add, rm, show]
+
+    static let list = Command(
+        path: ["context", "list"], summary: "Lists the contexts.", example: "context list"
+    ) { session in
+        session.output.print(session.contexts.contexts)
+        if let current = session.contexts.current { session.say("current: \(current)") }
+    }
+
+    static let use = Command(
+        path: ["context", "use"], summary: "Makes a context the current one.", example: "context use production",
+        operands: [.required("name")]
+    ) { session in
+        var file = session.contexts
+        let context = try file.existing(session.arguments.operands[0])
+        file.use(context.name)
+        try file.save()
+        session.say("now on \(context.name): \(context.server)")
+    }
+
+    static let add = Command(
+        path: ["context", "add"], summary: "Adds a context, or replaces it: --server, --tenant and --key-file by name.",
+        example: "context add production --server auth.internal:7400 --key-file ~/.postern/production.key",
+        operands: [.required("name")]
+    ) { session in
+        let arguments = session.arguments
+        guard let server = arguments.value("server") else { throw CommandError.usage("--server is missing") }
+        var file = session.contexts
+        file.put(
+            ContextFile.Context(
+                name: arguments.operands[0], server: server, tenant: arguments.value("tenant") ?? "",
+                apiKeyFile: arguments.value("key-file").map { File.absolute($0) } ?? ""))
+        if file.contexts.count == 1 { file.use(arguments.operands[0]) }
+        try file.save()
+        session.say("added to \(file.path)")
+    }
+
+    static let rm = Command(
+        path: ["context", "rm"], summary: "Forgets a context; the key's file stays.", example: "context rm staging",
+        operands: [.required("name")]
+    ) { session in
+        var file = session.contexts
+        let context = try file.existing(session.arguments.operands[0])
+        file.remove(context.name)
+        if file.current == context.name { file.use(nil) }
+        try file.save()
+        session.say("\(context.name) forgotten")
+    }
+
+    static let show = Command(
+        path: ["context", "show"], summary: "Shows a context; without a name the current one.",
+        example: "context show", operands: [.optional("name")]
+    ) { session in
+        guard let context = try session.contexts.selected(named: session.arguments.operand(0)) else {
+            throw CommandError("there is no current context", hint: "postern context use NAME", exitCode: .notFound)
+        }
+        session.output.print(context)
+    }
+}

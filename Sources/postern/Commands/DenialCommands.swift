@@ -1,0 +1,63 @@
+import Base
+import Messages
+import PosternClient
+
+/// postern denials …
+enum DenialCommands {
+    static let all = [list, watch]
+
+    static let list = Command(
+        path: ["denials", "list"], summary: "Lists what the self-service toggles refused, newest first.",
+        example: "-t acme denials list --from 24h",
+        flags: [
+            Flag("from", "TIME", "not before: 2026-01-31T12:00:00Z, or how long ago: 24h"),
+            Flag("to", "TIME", "before"), Flag("counts", "how often per hour instead of each"), limitFlag,
+        ]
+    ) { session in
+        let arguments = session.arguments
+        let now = Clock.system.now()
+        var request = TenantsListDenialsRequest(
+            tenantID: try session.tenantID(), fromMicros: try arguments.timestamp("from", now: now)?.microseconds ?? 0,
+            toMicros: try arguments.timestamp("to", now: now)?.microseconds ?? 0)
+        let client = TenantsClient(channel: try session.channel())
+        if arguments.isSet("counts") {
+            request.pageSize = 1
+            return session.output.print(try await client.listDenials(request, options: session.callOptions()).counts)
+        }
+        try await printPages(session) { [request] token, size in
+            var request = request
+            request.pageToken = token
+            request.pageSize = size
+            let page = try await client.listDenials(request, options: session.callOptions())
+            return (page.denials, page.nextPageToken)
+        }
+    }
+
+    static let watch = Command(
+        path: ["denials", "watch"], summary: "Prints refusals as they happen, until Ctrl-C.",
+        example: "-t acme denials watch -o ndjson",
+        flags: [Flag("after", "SEQUENCE", "start behind this one instead of now")]
+    ) { session in
+        let client = TenantsClient(channel: try session.channel())
+        var request = TenantsWatchDenialsRequest(
+            tenantID: try session.tenantID(),
+            afterSequence: try session.arguments.integer("after", in: 0...Int64.max) ?? 0)
+        var options = session.streamOptions
+        var isFirst = true
+        while true {
+            do {
+                for try await message in try await client.watchDenials(request, options: options) {
+                    guard let denial = message.denial else { continue }
+                    session.output.printNext(denial, isFirst: isFirst)
+                    isFirst = false
+                    request.afterSequence = denial.sequence
+                }
+                return
+            } catch let failure as Failure where failure.code == .unavailable && request.afterSequence > 0 {
+                // Nothing is missed: it goes on behind the last one that was seen.
+                session.say("\(failure.message) Connecting again.")
+                options.waitsForConnection = true
+            }
+        }
+    }
+}

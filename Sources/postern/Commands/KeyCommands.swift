@@ -1,0 +1,39 @@
+import Base
+import Messages
+import PosternClient
+
+/// postern key …
+enum KeyCommands {
+    static let all = [list, rotate]
+
+    static let list = Command(
+        path: ["key", "list"], summary: "Lists the keys that sign ID tokens, or did.", example: "key list"
+    ) { session in
+        let client = ProjectClient(channel: try session.channel())
+        session.output.print(try await client.listSigningKeys(.init(), options: session.callOptions()).keys)
+    }
+
+    static let rotate = Command(
+        path: ["key", "rotate"],
+        summary: "Makes a new signing key. It is published now and signs later, when verifiers have fetched it.",
+        example: "key rotate --publish-ahead 1h",
+        flags: [
+            Flag("publish-ahead", "DURATION", "sign from then on (default 1h); 0 signs at once"),
+            Flag("algorithm", "RS256|ES256|EdDSA", "default: the present key's"),
+        ], isValidatable: true
+    ) { session in
+        let client = ProjectClient(channel: try session.channel())
+        let ahead = try session.arguments.duration("publish-ahead") ?? .hours(1)
+        if ahead < .seconds(1) {
+            let project = try await client.serverInfo(.init(), options: session.callOptions()).projectID
+            try session.confirm(
+                "The new key signs at once: verifiers that have not fetched it yet refuse its tokens.",
+                byName: project.string)
+        }
+        let request = ProjectRotateSigningKeyRequest(
+            algorithm: session.arguments.text("algorithm") ?? .empty, publishAheadSeconds: ahead.components.seconds,
+            validateOnly: session.isValidatingOnly)
+        let key = try await client.rotateSigningKey(request, options: session.callOptions()).key
+        session.output.print(key ?? SigningKeyInfo())
+    }
+}

@@ -1,0 +1,172 @@
+import Base
+import Messages
+import PosternClient
+
+/// postern tenant …
+enum TenantCommands {
+    static let all = [create, get, list, update, delete]
+
+    static let create = Command(
+        path: ["tenant", "create"], summary: "Creates a tenant; without an id the server makes one.",
+        example: "tenant create acme --display-name \"Acme Corp\"", operands: [.optional("tenant-id")],
+        flags: TenantSettings.flags + [Flag("synthetic", "true|false", "for load tests: cheap hashes, no throttling")],
+        isValidatable: true
+    ) { session in
+        var settings = try TenantSettings(session.arguments)
+        if let synthetic = try session.arguments.bool("synthetic") {
+            settings.tenant.synthetic = synthetic
+            settings.paths.append("synthetic")
+        }
+        let request = TenantsCreateRequest(
+            tenantID: session.arguments.operand(0).map { Text($0) } ?? .empty, tenant: settings.tenant,
+            updateMask: ProtobufFieldMask(paths: settings.paths), validateOnly: session.isValidatingOnly)
+        let tenant = try await client(session).create(request, options: session.callOptions()).tenant
+        session.output.print(tenant ?? Tenant())
+    }
+
+    static let get = Command(
+        path: ["tenant", "get"], summary: "Shows a tenant; without an id --tenant's, or the default pool.",
+        example: "tenant get acme", operands: [.optional("tenant-id")]
+    ) { session in
+        let request = TenantsGetRequest(tenantID: try tenantID(session))
+        session.output.print(try await client(session).get(request, options: session.callOptions()).tenant ?? Tenant())
+    }
+
+    static let list = Command(
+        path: ["tenant", "list"], summary: "Lists the tenants.", example: "tenant list -o json", flags: [limitFlag]
+    ) { session in
+        let client = try client(session)
+        try await printPages(session) { token, size in
+            let request = TenantsListRequest(pageSize: size, pageToken: token)
+            let page = try await client.list(request, options: session.callOptions())
+            return (page.tenants, page.nextPageToken)
+        }
+    }
+
+    static let update = Command(
+        path: ["tenant", "update"], summary: "Changes the settings that are given; without an id the default pool's.",
+        example: "tenant update acme --disabled-user-signup true", operands: [.optional("tenant-id")],
+        flags: TenantSettings.flags, isValidatable: true
+    ) { session in
+        var settings = try TenantSettings(session.arguments)
+        guard !settings.paths.isEmpty else {
+            throw CommandError.usage(
+                "nothing to change", hint: "postern tenant update acme --disabled-user-signup true")
+        }
+        let tenantID = try tenantID(session)
+        if settings.paths.contains("disable_auth"), settings.tenant.disableAuth {
+            try session.confirm("Refuse everybody of \(title(tenantID)) from now on?")
+        }
+        if settings.isGuidancePartial {
+            let request = TenantsGetRequest(tenantID: tenantID)
+            let present = try await client(session).get(request, options: session.callOptions()).tenant?.guidance
+            settings.complete(guidance: present ?? Guidance())
+        }
+        let request = TenantsUpdateRequest(
+            tenantID: tenantID, tenant: settings.tenant, updateMask: ProtobufFieldMask(paths: settings.paths),
+            validateOnly: session.isValidatingOnly)
+        let tenant = try await client(session).update(request, options: session.callOptions()).tenant
+        session.output.print(tenant ?? Tenant())
+    }
+
+    static let delete = Command(
+        path: ["tenant", "delete"], summary: "Deletes a tenant and all of its users, for good.",
+        example: "tenant delete acme --confirm=acme", operands: [.required("tenant-id")], isValidatable: true
+    ) { session in
+        let name = session.arguments.operands[0]
+        try session.confirm("This deletes the tenant \(name) with all of its users, for good.", byName: name)
+        let request = TenantsDeleteRequest(tenantID: Text(name), validateOnly: session.isValidatingOnly)
+        _ = try await client(session).delete(request, options: session.callOptions())
+        session.say("tenant \(name) deleted")
+    }
+
+    private static func client(_ session: Session) throws -> TenantsClient {
+        TenantsClient(channel: try session.channel())
+    }
+
+    private static func tenantID(_ session: Session) throws -> Text {
+        try session.arguments.operand(0).map { Text($0) } ?? session.tenantID()
+    }
+
+    static func title(_ tenantID: Text) -> String { tenantID.isEmpty ? "the default pool" : "tenant \(tenantID)" }
+}
+
+/// The settings a command line names, and the mask that says which they are.
+struct TenantSettings {
+    var tenant = Tenant()
+    var paths: [Text] = []
+    private var guidanceMessage: Text?
+    private var guidanceURL: Text?
+    private var guidanceLocale: Text?
+
+    static let flags = [
+        Flag("display-name", "TEXT", "what people call it"),
+        Flag("allow-password-signup", "true|false", "email and password: sign-up and sign-in"),
+        Flag("enable-anonymous-user", "true|false", "sign-up without an email"),
+        Flag("disabled-user-signup", "true|false", "nobody signs up by themselves"),
+        Flag("disabled-user-deletion", "true|false", "nobody deletes their own account"),
+        Flag("enable-email-privacy", "true|false", "do not tell which emails exist"),
+        Flag("disable-auth", "true|false", "refuse everything"),
+        Flag("refresh-mode", "rotate|reuse", "whether each refresh hands out a new refresh token"),
+        Flag("session-idle", "DURATION", "a refresh token unused for so long is expired"),
+        Flag("session-absolute", "DURATION", "a session older than this is expired"),
+        Flag("recent-login", "DURATION", "how old a login may be for a sensitive change"),
+        Flag("guidance-message", "TEXT", "what end users are told when a toggle refuses them"),
+        Flag("guidance-url", "URL", "where they read on"),
+        Flag("guidance-locale", "TAG", "the message's language, for example en"),
+    ]
+
+    init(_ arguments: Arguments) throws(CommandError) {
+        func note<Value>(_ path: Text, _ value: Value?, _ set: (inout Tenant, Value) -> Void) {
+            guard let value else { return }
+            set(&tenant, value)
+            paths.append(path)
+        }
+        note("display_name", arguments.text("display-name")) { $0.displayName = $1 }
+        note("allow_password_signup", try arguments.bool("allow-password-signup")) { $0.allowPasswordSignup = $1 }
+        note("enable_anonymous_user", try arguments.bool("enable-anonymous-user")) { $0.enableAnonymousUser = $1 }
+        note("enable_email_privacy", try arguments.bool("enable-email-privacy")) { $0.enableEmailPrivacy = $1 }
+        note("disable_auth", try arguments.bool("disable-auth")) { $0.disableAuth = $1 }
+        note("refresh_mode", try arguments.choice("refresh-mode", of: [("rotate", .rotate), ("reuse", .reuse)])) {
+            $0.refreshMode = $1
+        }
+        note("session_idle_seconds", try Self.seconds("session-idle", arguments)) { $0.sessionIdleSeconds = $1 }
+        note("session_absolute_seconds", try Self.seconds("session-absolute", arguments)) {
+            $0.sessionAbsoluteSeconds = $1
+        }
+        note("recent_login_seconds", try Self.seconds("recent-login", arguments)) { $0.recentLoginSeconds = $1 }
+        var permissions = ClientPermissions()
+        note("client.permissions.disabled_user_signup", try arguments.bool("disabled-user-signup")) {
+            permissions.disabledUserSignup = $1
+            $0.client = ClientConfig(permissions: permissions)
+        }
+        note("client.permissions.disabled_user_deletion", try arguments.bool("disabled-user-deletion")) {
+            permissions.disabledUserDeletion = $1
+            $0.client = ClientConfig(permissions: permissions)
+        }
+        guidanceMessage = arguments.text("guidance-message")
+        guidanceURL = arguments.text("guidance-url")
+        guidanceLocale = arguments.text("guidance-locale")
+        if guidanceMessage != nil || guidanceURL != nil || guidanceLocale != nil {
+            paths.append("guidance")
+            complete(guidance: Guidance())
+        }
+    }
+
+    /// The guidance is replaced as a whole: what the command line does not name is taken from the present one.
+    var isGuidancePartial: Bool {
+        paths.contains("guidance") && (guidanceMessage == nil || guidanceURL == nil || guidanceLocale == nil)
+    }
+
+    mutating func complete(guidance: Guidance) {
+        tenant.guidance = Guidance(
+            locale: guidanceLocale ?? guidance.locale, message: guidanceMessage ?? guidance.message,
+            helpURL: guidanceURL ?? guidance.helpURL)
+    }
+
+    private static func seconds(_ flag: String, _ arguments: Arguments) throws(CommandError) -> Int64? {
+        guard let duration = try arguments.duration(flag) else { return nil }
+        guard duration.components.attoseconds == 0 else { throw .usage("--\(flag) is whole seconds") }
+        return duration.components.seconds
+    }
+}

@@ -1,0 +1,67 @@
+import Base
+import JSON
+import Messages
+import PosternClient
+
+/// postern token …
+enum TokenCommands {
+    static let all = [verify, refresh, decode]
+
+    static let verify = Command(
+        path: ["token", "verify"], summary: "Asks the server whether an ID token counts.",
+        example: "token verify - < token",
+        operands: [.required("id-token|-")], flags: [Flag("any-tenant", "whatever tenant the token is of")]
+    ) { session in
+        let request = TokensVerifyIdTokenRequest(
+            tenantID: try session.tenantID(), idToken: try session.token(operand: 0),
+            anyTenant: session.arguments.isSet("any-tenant"))
+        let client = TokensClient(channel: try session.channel())
+        session.output.print(try await client.verifyIdToken(request, options: session.callOptions()))
+    }
+
+    static let refresh = Command(
+        path: ["token", "refresh"],
+        summary: "Exchanges a refresh token for a new ID token and the refresh token's successor.",
+        example: "token refresh - < refresh-token -o json", operands: [.required("refresh-token|-")]
+    ) { session in
+        var generator = SystemRandomNumberGenerator()
+        let request = TokensRefreshRequest(
+            tenantID: try session.tenantID(), refreshToken: try session.token(operand: 0),
+            attemptID: (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) })
+        let client = TokensClient(channel: try session.channel())
+        session.output.print(try await client.refresh(request, options: session.callOptions()))
+    }
+
+    static let decode = Command(
+        path: ["token", "decode"], summary: "Shows what an ID token says, without asking anybody whether it is true.",
+        example: "token decode - < token", operands: [.required("id-token|-")]
+    ) { session in
+        session.output.print(try DecodedToken(session.token(operand: 0)))
+        session.say("not verified: postern token verify does that")
+    }
+}
+
+/// A JWT's header and payload (RFC 7519), unverified.
+struct DecodedToken: Record, Equatable {
+    static let columns = ["header", "payload"]
+
+    let header: JSONValue
+    let payload: JSONValue
+
+    init(_ token: Text) throws(CommandError) {
+        let parts = token.bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = Self.json(parts[0]), let payload = Self.json(parts[1]) else {
+            throw CommandError("this is no JWT: three parts of base64url with dots between, the first two JSON")
+        }
+        self.header = header
+        self.payload = payload
+    }
+
+    var id: String { payload["sub"]?.string ?? "" }
+
+    var json: JSONValue { ["header": header, "payload": payload] }
+
+    private static func json(_ part: ArraySlice<UInt8>) -> JSONValue? {
+        Base64.url.decode(part).flatMap { try? JSONValue(parsing: $0) }
+    }
+}

@@ -1,0 +1,143 @@
+import Base
+import JSON
+import Messages
+import PosternClient
+
+/// postern user …
+enum UserCommands {
+    static let all = [create, get, list, update, setClaims, revokeTokens, delete, UserImport.command]
+
+    private static let propertyFlags = [
+        Flag("email", "EMAIL", "unique in the tenant"),
+        Flag("email-verified", "true|false", "whether the email is known to be theirs"),
+        Flag("display-name", "TEXT", "what people call them"),
+        Flag("photo-url", "URL", "http or https"),
+        Flag("phone-number", "NUMBER", "E.164, for example +4930123456"),
+        Flag("disabled", "true|false", "cannot sign in"),
+        passwordFileFlag,
+    ]
+
+    static let passwordFileFlag = Flag("password-file", "FILE", "holds the password; - is standard input")
+
+    static let create = Command(
+        path: ["user", "create"], summary: "Creates a user.",
+        example: "user create --email ann@example.com --display-name Ann --password-file pw",
+        flags: [Flag("uid", "UID", "1 to 128 bytes; without it the server makes one")] + propertyFlags,
+        isValidatable: true
+    ) { session in
+        let arguments = session.arguments
+        let request = UsersCreateRequest(
+            tenantID: try session.tenantID(), uid: arguments.text("uid") ?? .empty,
+            email: arguments.text("email") ?? .empty, emailVerified: try arguments.bool("email-verified") ?? false,
+            password: try session.passwordFromFile() ?? .empty, displayName: arguments.text("display-name") ?? .empty,
+            photoURL: arguments.text("photo-url") ?? .empty, phoneNumber: arguments.text("phone-number") ?? .empty,
+            disabled: try arguments.bool("disabled") ?? false, validateOnly: session.isValidatingOnly)
+        try await session.output.print(client(session).create(request, options: session.callOptions()).user ?? User())
+    }
+
+    static let get: Command = Command(
+        path: ["user", "get"], summary: "Shows a user, by uid or by email.",
+        example: "user get --email ann@example.com",
+        operands: [.optional("uid")], flags: [Flag("email", "EMAIL", "find the user by this")]
+    ) { session in
+        let (client, tenantID, options) = (try client(session), try session.tenantID(), try session.callOptions())
+        switch (session.arguments.operand(0), session.arguments.text("email")) {
+        case (let uid?, nil):
+            let request = UsersGetRequest(tenantID: tenantID, uid: Text(uid), includeLastRefresh: true)
+            session.output.print(try await client.get(request, options: options).user ?? User())
+        case (nil, let email?):
+            let request = UsersGetByEmailRequest(tenantID: tenantID, email: email)
+            session.output.print(try await client.getByEmail(request, options: options).user ?? User())
+        default: throw CommandError.usage("name the user by uid or by --email", hint: "postern \(get.example)")
+        }
+    }
+
+    static let list = Command(
+        path: ["user", "list"], summary: "Lists the users of a tenant, by uid.", example: "-t acme user list -o ndjson",
+        flags: [limitFlag]
+    ) { session in
+        let (client, tenantID) = (try client(session), try session.tenantID())
+        try await printPages(session) { token, size in
+            let request = UsersListRequest(tenantID: tenantID, pageSize: size, pageToken: token)
+            let page = try await client.list(request, options: session.callOptions())
+            return (page.users, page.nextPageToken)
+        }
+    }
+
+    static let update: Command = Command(
+        path: ["user", "update"],
+        summary: "Changes what is given; an empty value removes. Email, password and disabled sign the user out.",
+        example: "user update u1 --display-name \"Ann B.\" --disabled true", operands: [.required("uid")],
+        flags: propertyFlags, isValidatable: true
+    ) { session in
+        let arguments = session.arguments
+        var request = UsersUpdateRequest(
+            tenantID: try session.tenantID(), uid: Text(arguments.operands[0]),
+            validateOnly: session.isValidatingOnly)
+        var paths: [Text] = []
+        func note<Value>(_ path: Text, _ value: Value?, _ field: WritableKeyPath<UsersUpdateRequest, Value>) {
+            guard let value else { return }
+            request[keyPath: field] = value
+            paths.append(path)
+        }
+        note("email", arguments.text("email"), \.email)
+        note("email_verified", try arguments.bool("email-verified"), \.emailVerified)
+        note("display_name", arguments.text("display-name"), \.displayName)
+        note("photo_url", arguments.text("photo-url"), \.photoURL)
+        note("phone_number", arguments.text("phone-number"), \.phoneNumber)
+        note("disabled", try arguments.bool("disabled"), \.disabled)
+        note("password", try session.passwordFromFile(), \.password)
+        guard !paths.isEmpty else { throw CommandError.usage("nothing to change", hint: "postern \(update.example)") }
+        request.updateMask = ProtobufFieldMask(paths: paths)
+        try await session.output.print(client(session).update(request, options: session.callOptions()).user ?? User())
+    }
+
+    static let setClaims = Command(
+        path: ["user", "set-claims"], summary: "Replaces the custom claims: a JSON object; {} removes them.",
+        example: "user set-claims u1 '{\"role\":\"editor\"}'",
+        operands: [.required("uid"), .required("json|-")], isValidatable: true
+    ) { session in
+        let operand = session.arguments.operands[1]
+        let text = operand == "-" ? try session.console.readInput() : [UInt8](operand.utf8)
+        let claims: JSONValue
+        do throws(JSONError) {
+            claims = try JSONValue(parsing: text)
+        } catch {
+            throw CommandError.usage("the claims are no JSON: \(error)")
+        }
+        guard let members = claims.object else { throw CommandError.usage("the claims are no JSON object") }
+        let request = UsersSetCustomClaimsRequest(
+            tenantID: try session.tenantID(), uid: Text(session.arguments.operands[0]),
+            customClaimsJSON: members.isEmpty ? [] : claims.serialized(), validateOnly: session.isValidatingOnly)
+        let user = try await client(session).setCustomClaims(request, options: session.callOptions()).user
+        session.output.print(user ?? User())
+    }
+
+    static let revokeTokens = Command(
+        path: ["user", "revoke-tokens"], summary: "Signs a user out everywhere; all tokens until now are refused.",
+        example: "user revoke-tokens u1", operands: [.required("uid")], isValidatable: true
+    ) { session in
+        let request = UsersRevokeTokensRequest(
+            tenantID: try session.tenantID(), uid: Text(session.arguments.operands[0]),
+            validateOnly: session.isValidatingOnly)
+        let user = try await client(session).revokeTokens(request, options: session.callOptions()).user
+        session.output.print(user ?? User())
+    }
+
+    static let delete = Command(
+        path: ["user", "delete"], summary: "Deletes a user.", example: "user delete u1 --yes",
+        operands: [.required("uid")], isValidatable: true
+    ) { session in
+        let uid = session.arguments.operands[0]
+        let tenantID = try session.tenantID()
+        try session.confirm("Delete user \(uid) of \(TenantCommands.title(tenantID))?")
+        let request = UsersDeleteRequest(
+            tenantID: tenantID, uid: Text(uid), validateOnly: session.isValidatingOnly)
+        _ = try await client(session).delete(request, options: session.callOptions())
+        session.say("user \(uid) deleted")
+    }
+
+    private static func client(_ session: Session) throws -> UsersClient {
+        UsersClient(channel: try session.channel())
+    }
+}

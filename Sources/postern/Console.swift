@@ -1,0 +1,88 @@
+import Base
+import Glibc
+
+/// The process's surroundings: streams, terminal, environment. A test makes its own.
+///
+/// Standard output is for data, standard error for everything said to people.
+struct Console: Sendable {
+    var write: @Sendable ([UInt8]) -> Void
+    var writeMessage: @Sendable ([UInt8]) -> Void
+    /// All of standard input.
+    var readInput: @Sendable () throws -> [UInt8]
+    /// One line from the terminal; nil: there is none to ask. `isSecret`: without echo.
+    var ask: @Sendable (_ question: String, _ isSecret: Bool) -> [UInt8]?
+    var environment: [String: String]
+    var messagesAreForTerminal: Bool
+
+    /// Colour says nothing that is not in the words; https://no-color.org.
+    var usesColor: Bool {
+        messagesAreForTerminal && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+    }
+
+    func say(_ message: String) { writeMessage([UInt8]((message + "\n").utf8)) }
+
+    func sayError(_ message: String) {
+        say(usesColor ? "\u{1B}[31merror:\u{1B}[0m \(message)" : "error: \(message)")
+    }
+
+    func print(_ line: String) { write([UInt8]((line + "\n").utf8)) }
+
+    static func process() -> Console {
+        Console(
+            write: { writeAll($0, to: STDOUT_FILENO) },
+            writeMessage: { writeAll($0, to: STDERR_FILENO) },
+            readInput: { try File.readAll(descriptor: STDIN_FILENO, name: "standard input") },
+            ask: askTerminal,
+            environment: processEnvironment(),
+            messagesAreForTerminal: isatty(STDERR_FILENO) == 1)
+    }
+}
+
+private func writeAll(_ bytes: [UInt8], to descriptor: Int32) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+        let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+        if count < 0, errno == EINTR { continue }
+        // A reader that left ends the process by SIGPIPE; what else fails here cannot be told to anybody.
+        guard count > 0 else { return }
+        rest = rest.dropFirst(count)
+    }
+}
+
+/// Asks on the terminal itself, so that redirected streams do not matter.
+private func askTerminal(_ question: String, isSecret: Bool) -> [UInt8]? {
+    let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
+    guard terminal >= 0 else { return nil }
+    defer { close(terminal) }
+    writeAll([UInt8](question.utf8), to: terminal)
+    var saved = termios()
+    guard tcgetattr(terminal, &saved) == 0 else { return nil }
+    if isSecret {
+        var silent = saved
+        silent.c_lflag &= ~tcflag_t(ECHO)
+        tcsetattr(terminal, TCSAFLUSH, &silent)
+    }
+    defer {
+        if isSecret {
+            tcsetattr(terminal, TCSAFLUSH, &saved)
+            writeAll([0x0A], to: terminal)
+        }
+    }
+    var line: [UInt8] = []
+    var byte: UInt8 = 0
+    while read(terminal, &byte, 1) == 1, byte != 0x0A { line.append(byte) }
+    return line
+}
+
+private func processEnvironment() -> [String: String] {
+    var variables: [String: String] = [:]
+    var entry = environ
+    while let pointer = entry.pointee {
+        let text = String(cString: pointer)
+        if let equals = text.firstIndex(of: "=") {
+            variables[String(text[..<equals])] = String(text[text.index(after: equals)...])
+        }
+        entry += 1
+    }
+    return variables
+}

@@ -1,0 +1,82 @@
+import Base
+import JSON
+
+/// Servers, tenants and keys by name: $XDG_CONFIG_HOME/postern/contexts.json, readable by its owner only. It holds no
+/// key, only the path of the file that does.
+struct ContextFile: Sendable {
+    struct Context: Sendable, Equatable {
+        var name: String
+        var server: String
+        var tenant: String
+        var apiKeyFile: String
+    }
+
+    let path: String
+    private(set) var contexts: [Context] = []
+    private(set) var current: String?
+
+    init(environment: [String: String]) throws(CommandError) {
+        let home = environment["HOME"] ?? ""
+        let configured = environment["XDG_CONFIG_HOME"] ?? ""
+        path = (configured.isEmpty ? home + "/.config" : configured) + "/postern/contexts.json"
+        guard File.exists(path) else { return }
+        let bytes = try File.read(path)
+        do throws(JSONError) {
+            try read(JSONValue(parsing: bytes))
+        } catch {
+            throw CommandError("\(path): \(error)")
+        }
+    }
+
+    private mutating func read(_ json: JSONValue) {
+        current = json["current"]?.string
+        contexts = (json["contexts"]?.array ?? []).map { entry in
+            Context(
+                name: entry["name"]?.string ?? "", server: entry["server"]?.string ?? "",
+                tenant: entry["tenant"]?.string ?? "", apiKeyFile: entry["api_key_file"]?.string ?? "")
+        }
+    }
+
+    subscript(name: String) -> Context? { contexts.first { $0.name == name } }
+
+    /// The named one, which must exist, or the current one.
+    func selected(named name: String?) throws(CommandError) -> Context? {
+        guard let name = name ?? current else { return nil }
+        return try existing(name)
+    }
+
+    func existing(_ name: String) throws(CommandError) -> Context {
+        if let context = self[name] { return context }
+        throw CommandError(
+            "there is no context \(name)",
+            hint: nearest(to: name, in: contexts.map(\.name)).map { "did you mean \($0)?" } ?? "postern context list",
+            exitCode: .notFound)
+    }
+
+    mutating func put(_ context: Context) {
+        remove(context.name)
+        contexts.append(context)
+        contexts.sort { $0.name < $1.name }
+    }
+
+    mutating func remove(_ name: String) { contexts.removeAll { $0.name == name } }
+
+    mutating func use(_ name: String?) { current = name }
+
+    func save() throws(CommandError) {
+        let json = JSONValue.object([
+            .init("current", current.map { .string(Text($0)) } ?? .null),
+            .init("contexts", .array(contexts.map(\.json))),
+        ])
+        try File.replace(path, with: json.prettyPrinted() + [0x0A])
+    }
+}
+
+extension ContextFile.Context {
+    var json: JSONValue {
+        [
+            "name": .string(Text(name)), "server": .string(Text(server)), "tenant": .string(Text(tenant)),
+            "api_key_file": .string(Text(apiKeyFile)),
+        ]
+    }
+}

@@ -1,0 +1,59 @@
+import Base
+
+/// What the process ends with; scripts switch on it.
+enum ExitCode: Int32, CaseIterable {
+    case ok = 0
+    case general = 1
+    case usage = 2
+    case notFound = 3
+    case notAllowed = 4
+    case conflict = 5
+    case unavailable = 6
+    case partial = 7
+    case declined = 8
+    case interrupted = 130
+
+    init(_ code: StatusCode) {
+        switch code {
+        case .ok: self = .ok
+        case .notFound: self = .notFound
+        case .unauthenticated, .permissionDenied: self = .notAllowed
+        case .alreadyExists, .failedPrecondition, .aborted: self = .conflict
+        case .unavailable, .deadlineExceeded, .resourceExhausted: self = .unavailable
+        case .cancelled, .unknown, .invalidArgument, .outOfRange, .unimplemented, .internal, .dataLoss: self = .general
+        }
+    }
+
+    var meaning: String {
+        switch self {
+        case .ok: "done"
+        case .general: "any other failure; the server refused the values that were given"
+        case .usage: "the command line is wrong; nothing was sent"
+        case .notFound: "what was named does not exist"
+        case .notAllowed: "no valid credential, or one that may not do this"
+        case .conflict: "exists already, or its state does not allow this"
+        case .unavailable: "the server cannot be reached, is busy or did not answer in time: try again"
+        case .partial: "some rows of an import were rejected"
+        case .declined: "a question was answered with no"
+        case .interrupted: "interrupted (Ctrl-C)"
+        }
+    }
+}
+
+/// Why a command stops, beside what the server refuses.
+struct CommandError: Error, Equatable {
+    var exitCode: ExitCode
+    var message: String
+    /// What to do about it.
+    var hint: String?
+
+    init(_ message: String, hint: String? = nil, exitCode: ExitCode = .general) {
+        self.message = message
+        self.hint = hint
+        self.exitCode = exitCode
+    }
+
+    static func usage(_ message: String, hint: String? = nil) -> CommandError {
+        CommandError(message, hint: hint, exitCode: .usage)
+    }
+}

@@ -1,0 +1,82 @@
+import Base
+import Glibc
+
+/// Whole files, small ones; what goes wrong is a `CommandError` that names the file.
+enum File {
+    static let byteCountMax = 16 * 1024 * 1024
+
+    static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    /// The same file, whatever the working directory is later.
+    static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
+        defer { free(folder) }
+        return String(cString: folder) + "/" + path
+    }
+
+    static func open(_ path: String, _ flags: Int32 = O_RDONLY, mode: mode_t = 0) throws(CommandError) -> Int32 {
+        let descriptor = Glibc.open(path, flags | O_CLOEXEC, mode)
+        guard descriptor >= 0 else { throw CommandError("\(path): \(String(cString: strerror(errno)))") }
+        return descriptor
+    }
+
+    static func read(_ path: String) throws(CommandError) -> [UInt8] {
+        let descriptor = try open(path)
+        defer { close(descriptor) }
+        return try readAll(descriptor: descriptor, name: path)
+    }
+
+    static func readAll(descriptor: Int32, name: String) throws(CommandError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        while let chunk = try readChunk(descriptor: descriptor, name: name) {
+            bytes += chunk
+            guard bytes.count <= byteCountMax else { throw CommandError("\(name): is above \(byteCountMax) bytes") }
+        }
+        return bytes
+    }
+
+    /// Nil at the end.
+    static func readChunk(descriptor: Int32, name: String) throws(CommandError) -> [UInt8]? {
+        while true {
+            var count = 0
+            let chunk = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, initializedCount in
+                count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+                initializedCount = max(count, 0)
+            }
+            if count > 0 { return chunk }
+            if count == 0 { return nil }
+            if errno != EINTR { throw CommandError("\(name): \(String(cString: strerror(errno)))") }
+        }
+    }
+
+    static func write(_ bytes: [UInt8], to descriptor: Int32, name: String) throws(CommandError) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw CommandError("\(name): \(String(cString: strerror(errno)))") }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Replaces the file as a whole, readable by its owner only; makes its folder if need be.
+    static func replace(_ path: String, with bytes: [UInt8]) throws(CommandError) {
+        makeFolder(of: path)
+        let temporary = "\(path).\(getpid())"
+        let descriptor = try open(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+        defer { close(descriptor) }
+        try write(bytes, to: descriptor, name: temporary)
+        guard rename(temporary, path) == 0 else { throw CommandError("\(path): \(String(cString: strerror(errno)))") }
+    }
+
+    private static func makeFolder(of path: String) {
+        var parents: [String] = []
+        var rest = path[...]
+        while let slash = rest.lastIndex(of: "/"), slash > rest.startIndex {
+            rest = rest[..<slash]
+            parents.append(String(rest))
+        }
+        // What cannot be made is noticed when the file is opened.
+        for parent in parents.reversed() { mkdir(parent, 0o700) }
+    }
+}

@@ -1,0 +1,21 @@
+import Base
+
+let limitFlag = Flag("limit", "N", "stop after so many (default: all)")
+
+/// Prints a whole list page by page: as they come where the format allows, at the end where the widths must be known.
+func printPages<Element: Record>(
+    _ session: Session, _ fetch: (_ token: Text, _ size: Int32) async throws -> ([Element], next: Text)
+) async throws {
+    var rest = try session.arguments.integer("limit", in: 1...Int64.max) ?? .max
+    var collected: [Element] = []
+    var token = Text.empty
+    let isStreaming = session.output.format == .ndjson || session.output.isQuiet
+    repeat {
+        let (page, next) = try await fetch(token, Int32(min(rest, 1_000)))
+        let taken = Array(page.prefix(Int(min(rest, Int64(page.count)))))
+        rest -= Int64(taken.count)
+        if isStreaming { session.output.print(taken) } else { collected += taken }
+        token = next
+    } while !token.isEmpty && rest > 0
+    if !isStreaming { session.output.print(collected) }
+}

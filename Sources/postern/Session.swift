@@ -1,0 +1,167 @@
+import Base
+import Glibc
+import Messages
+import PosternClient
+import Synchronization
+
+/// What a command works with: its arguments, the settings they and the context add up to, the server, the output.
+final class Session: Sendable {
+    let arguments: Arguments
+    let console: Console
+    let output: Output
+    let contexts: ContextFile
+    private let openChannel = Mutex<Channel?>(nil)
+
+    init(_ arguments: Arguments, console: Console) throws {
+        self.arguments = arguments
+        self.console = console
+        self.contexts = try ContextFile(environment: console.environment)
+        let formats: [(String, Output.Format)] = [("table", .table), ("json", .json), ("ndjson", .ndjson)]
+        self.output = Output(
+            format: try arguments.choice("output", of: formats) ?? .table, isQuiet: arguments.isSet("quiet"),
+            hasHeaders: !arguments.isSet("no-headers"), console: console)
+    }
+
+    // Settings: flag, environment, context, default.
+
+    func context() throws(CommandError) -> ContextFile.Context? {
+        try contexts.selected(named: arguments.value("context"))
+    }
+
+    private func setting(
+        _ flag: String, _ variable: String, _ key: (ContextFile.Context) -> String
+    ) throws(CommandError) -> String? {
+        let given = arguments.value(flag) ?? console.environment[variable]
+        if let given, !given.isEmpty { return given }
+        guard let value = try context().map(key), !value.isEmpty else { return nil }
+        return value
+    }
+
+    func server() throws(CommandError) -> String {
+        try setting("server", "POSTERN_SERVER") { $0.server } ?? "127.0.0.1:7400"
+    }
+
+    /// Empty: the default pool, or the tenant the key is bound to.
+    func tenantID() throws(CommandError) -> Text {
+        if let given = arguments.value("tenant") { return Text(given) }
+        return Text(try setting("tenant", "POSTERN_TENANT") { $0.tenant } ?? "")
+    }
+
+    private func credentials() throws(CommandError) -> Credentials {
+        var path = try setting("key-file", "POSTERN_KEY_FILE") { $0.apiKeyFile }
+        if path == nil, File.exists("./.postern/admin-key") { path = "./.postern/admin-key" }
+        guard let path else { return .none }
+        let key = try File.read(path).trimmed()
+        guard !key.isEmpty else { throw CommandError("\(path): is empty") }
+        return .apiKey(Secret(Array(key)))
+    }
+
+    // The server
+
+    /// Made at the first use.
+    func channel() throws -> Channel {
+        let (server, credentials) = (try server(), try credentials())
+        return try openChannel.withLock { channel in
+            if let channel { return channel }
+            var options = ChannelOptions()
+            options.software = "postern-cli"
+            let made = try Channel(address: server, credentials: credentials, options: options)
+            channel = made
+            return made
+        }
+    }
+
+    func close() async { await openChannel.withLock { $0.take() }?.shutdown() }
+
+    /// For unary calls.
+    func callOptions() throws(CommandError) -> CallOptions {
+        CallOptions(timeout: try arguments.duration("timeout"), requestID: arguments.text("request-id") ?? .empty)
+    }
+
+    /// Streams run as long as they take.
+    var streamOptions: CallOptions { CallOptions(requestID: arguments.text("request-id") ?? .empty) }
+
+    var isValidatingOnly: Bool { arguments.isSet("validate-only") }
+
+    /// Says what was done, to people.
+    func say(_ message: String) {
+        if !output.isQuiet { console.say(isValidatingOnly ? "valid, nothing changed" : message) }
+    }
+
+    // Questions
+
+    /// For what can be put right again with some effort.
+    func confirm(_ question: String) throws(CommandError) {
+        if arguments.isSet("yes") || isValidatingOnly { return }
+        guard let answer = console.ask("\(question) [y/N] ", false) else {
+            throw .usage("there is no terminal to ask on", hint: "add --yes if you are sure: \(question)")
+        }
+        let words = String(decoding: answer, as: UTF8.self).lowercased()
+        guard words == "y" || words == "yes" else { throw CommandError("nothing was changed", exitCode: .declined) }
+    }
+
+    /// For what is gone afterwards: the name has to be typed, or given with --confirm.
+    func confirm(_ consequence: String, byName name: String) throws(CommandError) {
+        if isValidatingOnly { return }
+        if let given = arguments.value("confirm") {
+            guard given == name else {
+                throw CommandError("--confirm says \"\(given)\", not \"\(name)\"", exitCode: .declined)
+            }
+            return
+        }
+        guard let answer = console.ask("\(consequence)\nType \(name) to go on: ", false) else {
+            throw .usage(
+                "there is no terminal to ask on", hint: "\(consequence) Add --confirm=\(name) if you are sure.")
+        }
+        guard answer == [UInt8](name.utf8) else { throw CommandError("nothing was changed", exitCode: .declined) }
+    }
+
+    // Values that must not stand on the command line
+
+    /// The password in --password-file, or nil; "-" is standard input. One line feed at the end does not count.
+    func passwordFromFile() throws -> Secret? {
+        guard let path = arguments.value("password-file") else { return nil }
+        return Secret(try contents(of: path).withoutFinalLineFeed())
+    }
+
+    /// The same, or asked for on the terminal.
+    func password(_ question: String) throws -> Secret {
+        if let password = try passwordFromFile() { return password }
+        guard let answer = console.ask(question, true) else {
+            throw CommandError.usage(
+                "there is no terminal to ask for the password on", hint: "use --password-file FILE")
+        }
+        return Secret(answer)
+    }
+
+    /// A file's bytes, or with "-" those of standard input.
+    func contents(of path: String) throws -> [UInt8] {
+        path == "-" ? try console.readInput() : try File.read(path)
+    }
+
+    /// A token: the operand itself, or with "-" standard input.
+    func token(operand index: Int) throws -> Text {
+        let operand = arguments.operands[index]
+        guard operand == "-" else { return Text(operand) }
+        guard let text = Text(validating: Array(try console.readInput().trimmed())), !text.isEmpty else {
+            throw CommandError("standard input holds no token")
+        }
+        return text
+    }
+}
+
+extension [UInt8] {
+    /// Without white space at both ends.
+    func trimmed() -> ArraySlice<UInt8> {
+        let isSpace: (UInt8) -> Bool = { $0 == 0x20 || (0x09...0x0D).contains($0) }
+        let start = drop(while: isSpace)
+        return start.prefix((start.lastIndex { !isSpace($0) } ?? start.startIndex - 1) - start.startIndex + 1)
+    }
+
+    func withoutFinalLineFeed() -> [UInt8] {
+        var bytes = self[...]
+        if bytes.last == 0x0A { bytes.removeLast() }
+        if bytes.last == 0x0D, bytes.count < count { bytes.removeLast() }
+        return Array(bytes)
+    }
+}

@@ -1,0 +1,116 @@
+import Base
+import Glibc
+import JSON
+
+/// What the command line asks for.
+struct Invocation {
+    enum Action {
+        case serve
+        case printConfiguration
+        case recoverAdmin
+        case version
+        case help
+    }
+
+    var action = Action.serve
+    var configuration = Configuration()
+
+    static let helpText: String = {
+        var text = """
+            posternd: the Postern authentication server.
+
+              posternd [--config FILE] [flags]   serve until SIGTERM
+              posternd --print-config [flags]    print the effective configuration as JSON and exit
+              posternd --recover-admin [flags]   with the server stopped: make another project-admin API key and exit
+              posternd --version | --help
+
+            Every setting is a flag, an environment variable and a key of the file, in that order of precedence.
+
+
+            """
+        for setting in Setting.all {
+            text += "  \(setting.flag)  (\(setting.variable))\n      \(setting.help)\n"
+        }
+        return text
+    }()
+
+    /// Reads the file (`--config` or POSTERN_CONFIG), then the environment, then the flags over it.
+    init(arguments: [String], environment: [String: String]) throws {
+        var flags: [(setting: Setting, value: String)] = []
+        var file = environment["POSTERN_CONFIG"]
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            func value() throws -> String {
+                if parts.count == 2 { return parts[1] }
+                guard let next = rest.popFirst() else {
+                    throw ConfigurationError(description: "\(parts[0]): needs a value")
+                }
+                return next
+            }
+            switch parts[0] {
+            case "--help", "-h": action = .help
+            case "--version": action = .version
+            case "--print-config": action = .printConfiguration
+            case "--recover-admin": action = .recoverAdmin
+            case "--config": file = try value()
+            default:
+                guard let setting = Setting.all.first(where: { $0.flag == parts[0] }) else {
+                    throw ConfigurationError(description: "\(parts[0]): no such flag; see posternd --help")
+                }
+                if flags.contains(where: { $0.setting.key == setting.key }) {
+                    throw ConfigurationError(description: "\(parts[0]): given twice")
+                }
+                if case .bool = setting.place, parts.count == 1 {
+                    flags.append((setting, "true"))
+                } else {
+                    flags.append((setting, try value()))
+                }
+            }
+        }
+        if action == .help || action == .version { return }
+        if let file { try Self.apply(file: file, to: &configuration) }
+        try Self.apply(environment: environment, to: &configuration)
+        for (setting, value) in flags { try setting.apply(value, to: &configuration, source: setting.flag) }
+        configuration = try configuration.validated()
+    }
+
+    /// What the other programs read, and POSTERN_CONFIG, which is read before.
+    private static let notOurs: Set<String> = [
+        "POSTERN_CONFIG", "POSTERN_KEY_FILE", "POSTERN_SERVER", "POSTERN_TENANT", "POSTERN_CONTEXT",
+        "POSTERN_QUICKSTART_DATA", "POSTERN_QUICKSTART_PORT", "POSTERN_QUICKSTART_HTTP_PORT",
+    ]
+
+    private static func apply(environment: [String: String], to configuration: inout Configuration) throws {
+        for (name, value) in environment where name.hasPrefix("POSTERN_") && !notOurs.contains(name) {
+            guard let setting = Setting.all.first(where: { $0.variable == name }) else {
+                throw ConfigurationError(description: "environment \(name): no such setting")
+            }
+            try setting.apply(value, to: &configuration, source: "environment \(name)")
+        }
+    }
+
+    private static func apply(file path: String, to configuration: inout Configuration) throws {
+        let bytes: [UInt8]
+        do {
+            bytes = try Files.read(path, byteCountMax: 1 << 20)
+        } catch {
+            throw ConfigurationError(description: "config file \(path): \(error)")
+        }
+        let json: JSONValue
+        do {
+            json = try JSONValue(parsing: bytes)
+        } catch {
+            throw ConfigurationError(description: "config file \(path): \(error)")
+        }
+        guard let members = json.object else {
+            throw ConfigurationError(description: "config file \(path): must hold one JSON object")
+        }
+        for member in members {
+            guard let setting = Setting.all.first(where: { $0.key == member.name.string }) else {
+                throw ConfigurationError(description: "config file \(path): \(member.name): no such setting")
+            }
+            try setting.apply(member.value, to: &configuration, source: "config file \(path): \(member.name)")
+        }
+    }
+}

@@ -1,0 +1,165 @@
+import Base
+import Glibc
+import JSON
+
+/// Everything an operator can set, from flags, then environment, then one JSON file, then the defaults.
+///
+/// The key `listen_address` is the flag `--listen-address`, the variable `POSTERN_LISTEN_ADDRESS` and the member
+/// `"listen_address"` of the file. Unknown and duplicate keys are refused everywhere.
+struct Configuration {
+    var dataDirectory = "postern-data"
+    var masterKeyFile = ""
+    var listenAddress = "127.0.0.1:7400"
+    var httpAddress = "127.0.0.1:7401"
+    var allowPlaintext = false
+    var projectID = "postern"
+    var issuer = ""
+    var signingAlgorithm = "RS256"
+    var durability = "synced"
+    var mapBytes: Int64 = 64 << 30
+    var threads: Int64 = 0
+    var passwordWorkers: Int64 = 0
+    var connectionsMax: Int64 = 10_000
+    var idleTimeoutSeconds: Int64 = 3_600
+    var drainTimeoutSeconds: Int64 = 10
+    var logLevel = "info"
+
+    /// The issuer that tokens carry: as set, or made from the project.
+    var effectiveIssuer: String { issuer.isEmpty ? "https://postern.local/\(projectID)" : issuer }
+    var effectiveMasterKeyFile: String { masterKeyFile.isEmpty ? "\(dataDirectory)/master-key" : masterKeyFile }
+    var effectiveThreads: Int { threads > 0 ? Int(threads) : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+    var effectivePasswordWorkers: Int { passwordWorkers > 0 ? Int(passwordWorkers) : effectiveThreads }
+}
+
+struct ConfigurationError: Error, CustomStringConvertible {
+    var description: String
+}
+
+/// One setting: its key, where it lives, what it means.
+struct Setting {
+    enum Place {
+        case text(WritableKeyPath<Configuration, String>)
+        case integer(WritableKeyPath<Configuration, Int64>, ClosedRange<Int64>)
+        case bool(WritableKeyPath<Configuration, Bool>)
+    }
+
+    let key: String
+    let place: Place
+    let help: String
+
+    var flag: String { "--" + key.split(separator: "_").joined(separator: "-") }
+    var variable: String { "POSTERN_" + key.uppercased() }
+
+    static var all: [Setting] {
+        [
+            Setting(key: "data_directory", place: .text(\.dataDirectory), help: "where the database and keys live"),
+            Setting(
+                key: "master_key_file", place: .text(\.masterKeyFile),
+                help: "32 random bytes that seal every key at rest (default <data_directory>/master-key)"),
+            Setting(key: "listen_address", place: .text(\.listenAddress), help: "address:port of the RPC port"),
+            Setting(
+                key: "http_address", place: .text(\.httpAddress),
+                help: "address:port of /healthz, /metrics and the JWKS; \"off\" for none"),
+            Setting(
+                key: "allow_plaintext", place: .bool(\.allowPlaintext),
+                help: "listen beyond loopback without TLS: credentials and tokens cross the network in clear"),
+            Setting(key: "project_id", place: .text(\.projectID), help: "the audience (aud) of ID tokens"),
+            Setting(
+                key: "issuer", place: .text(\.issuer),
+                help: "the issuer (iss) of ID tokens (default https://postern.local/<project_id>)"),
+            Setting(
+                key: "signing_algorithm", place: .text(\.signingAlgorithm),
+                help: "RS256, ES256 or EdDSA: of the first signing key; later ones are made by rotation"),
+            Setting(
+                key: "durability", place: .text(\.durability),
+                help: "synced: acknowledged is on disk; relaxed: a crash of the machine may lose the last moments"),
+            Setting(
+                key: "map_bytes", place: .integer(\.mapBytes, 1 << 20...1 << 42),
+                help: "address space reserved for the database, its greatest size"),
+            Setting(
+                key: "threads", place: .integer(\.threads, 0...256), help: "event loops (0 = one per core)"),
+            Setting(
+                key: "password_workers", place: .integer(\.passwordWorkers, 0...256),
+                help: "threads that hash passwords (0 = one per core)"),
+            Setting(
+                key: "connections_max", place: .integer(\.connectionsMax, 1...1_000_000),
+                help: "connections above this are closed as they come"),
+            Setting(
+                key: "idle_timeout_seconds", place: .integer(\.idleTimeoutSeconds, 1...86_400),
+                help: "a connection without traffic is closed after this"),
+            Setting(
+                key: "drain_timeout_seconds", place: .integer(\.drainTimeoutSeconds, 0...3_600),
+                help: "how long a stop waits for calls in flight"),
+            Setting(
+                key: "log_level", place: .text(\.logLevel), help: "debug, info, notice, warning or error"),
+        ]
+    }
+
+    /// Sets this from text: a flag's or a variable's value.
+    func apply(_ text: String, to configuration: inout Configuration, source: String) throws {
+        switch place {
+        case .text(let path): configuration[keyPath: path] = text
+        case .integer(let path, let range):
+            guard let number = Int64(text), range.contains(number) else {
+                throw ConfigurationError(
+                    description: "\(source): must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+            }
+            configuration[keyPath: path] = number
+        case .bool(let path):
+            guard let value = Bool(text) else {
+                throw ConfigurationError(description: "\(source): must be true or false")
+            }
+            configuration[keyPath: path] = value
+        }
+    }
+
+    /// Sets this from the file's JSON, where the type must be right as well.
+    func apply(_ value: JSONValue, to configuration: inout Configuration, source: String) throws {
+        switch (place, value) {
+        case (.text, .string(let text)): try apply(text.string, to: &configuration, source: source)
+        case (.integer, .integer(let number)): try apply("\(number)", to: &configuration, source: source)
+        case (.bool, .bool(let flag)): try apply("\(flag)", to: &configuration, source: source)
+        case (.text, _): throw ConfigurationError(description: "\(source): must be a string")
+        case (.integer, _): throw ConfigurationError(description: "\(source): must be a whole number")
+        case (.bool, _): throw ConfigurationError(description: "\(source): must be true or false")
+        }
+    }
+
+    func json(in configuration: Configuration) -> JSONValue {
+        switch place {
+        case .text(let path): .string(Text(configuration[keyPath: path]))
+        case .integer(let path, _): .integer(configuration[keyPath: path])
+        case .bool(let path): .bool(configuration[keyPath: path])
+        }
+    }
+}
+
+extension Configuration {
+    /// Checks what single settings cannot: combinations, and values that would start a server nobody wants.
+    func validated() throws -> Configuration {
+        func require(_ condition: Bool, _ message: String) throws {
+            if !condition { throw ConfigurationError(description: message) }
+        }
+        try require(!dataDirectory.isEmpty, "data_directory: must not be empty")
+        try require(
+            ["RS256", "ES256", "EdDSA"].contains(signingAlgorithm), "signing_algorithm: must be RS256, ES256 or EdDSA")
+        try require(["synced", "relaxed"].contains(durability), "durability: must be synced or relaxed")
+        try require(
+            Log.Level.allCases.contains { $0.name == logLevel },
+            "log_level: must be debug, info, notice, warning or error")
+        let isNamed =
+            !projectID.isEmpty && projectID.utf8.count <= 128
+            && projectID.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\"") }
+        try require(isNamed, "project_id: must be 1 to 128 printable characters")
+        try require(
+            effectiveIssuer.hasPrefix("https://") || effectiveIssuer.hasPrefix("http://"),
+            "issuer: must be an http or https URL")
+        return self
+    }
+
+    /// The whole configuration as a file that gives the same result.
+    var printed: String {
+        let members = Setting.all.map { JSONValue.Member(Text($0.key), $0.json(in: self)) }
+        return String(decoding: JSONValue.object(members).prettyPrinted(), as: UTF8.self)
+    }
+}

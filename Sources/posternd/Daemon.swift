@@ -1,0 +1,229 @@
+import Base
+import Crypto
+import Glibc
+import Identity
+import Messages
+import Reactor
+import Service
+import Store
+import Synchronization
+import Transport
+
+/// Runs a server from a configuration: files and process around an `Instance`.
+enum Daemon {
+    /// Serves until SIGTERM or SIGINT; a second one ends at once.
+    static func serve(_ configuration: Configuration) throws {
+        hardenProcess()
+        let level = Log.Level.allCases.first { $0.name == configuration.logLevel } ?? .info
+        let log = Log(level: level)
+        defer { log.close() }
+        let addresses = try Addresses(configuration)
+        let instance = try makeInstance(configuration, log: log)
+        let listener: Listener
+        let firstAdminKey: Secret?
+        let sidePort: SidePort?
+        do {
+            listener = try instance.server.listen(addresses.rpc)
+            sidePort = try addresses.http.map { try SidePort(instance, $0) }
+            firstAdminKey = try waitFor { try await instance.start() }
+            if let firstAdminKey { try writeAdminKey(firstAdminKey, configuration, log: log) }
+        } catch {
+            instance.close()
+            throw error
+        }
+        let stop = StopSignal(loop: instance.loops.loops[0])
+        listener.start()
+        log.notice(
+            "serving",
+            [
+                "version": .text(version), "address": .text("\(listener.address)"),
+                "http_address": .text(sidePort.map { "\($0.address)" } ?? "off"),
+                "project": .text(configuration.projectID),
+            ])
+        stop.wait()
+        log.notice("stopping", [:])
+        listener.close()
+        try? waitFor { await instance.drain() }
+        sidePort?.close()
+        stop.cancel()
+        instance.close()
+        log.notice("stopped", [:])
+    }
+
+    /// Makes another project-admin key and writes it where the first one was, with the server stopped.
+    static func recoverAdmin(_ configuration: Configuration) throws {
+        let log = Log(level: .warning)
+        defer { log.close() }
+        let instance = try makeInstance(configuration, log: log, mustExist: true)
+        defer { instance.close() }
+        let secret = try waitFor {
+            _ = try await instance.project.start()
+            return try await instance.project.callers.create(
+                role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "recovered admin key",
+                trustsEndUserIP: false, validateOnly: false, origin: .server, event: .adminRecovered
+            ).secret
+        }
+        let path = "\(configuration.dataDirectory)/admin-key"
+        if Files.mode(of: path) != nil { _ = rename(path, "\(path).old") }
+        try Files.createPrivate(path, secret.withBytes { [UInt8]($0) } + [UInt8(ascii: "\n")])
+        print("A new project-admin API key is in \(path); revoke the old ones that may be known to others.")
+    }
+
+    private static func makeInstance(
+        _ configuration: Configuration, log: Log, mustExist: Bool = false
+    ) throws -> Instance {
+        let isNew = Files.mode(of: "\(configuration.dataDirectory)/data.mdb") == nil
+        if mustExist && isNew {
+            throw ConfigurationError(description: "\(configuration.dataDirectory): there is no store to recover")
+        }
+        try Files.makeDirectory(configuration.dataDirectory)
+        let masterKey = try MasterKeyFile.load(configuration.effectiveMasterKeyFile, mayCreate: isNew)
+        var project = Project.Configuration(
+            projectID: Text(configuration.projectID), issuer: Text(configuration.effectiveIssuer))
+        project.signingAlgorithm = SigningAlgorithm(rawValue: configuration.signingAlgorithm) ?? .rs256
+        var made = Instance.Configuration(
+            dataDirectory: configuration.dataDirectory, project: project, random: .system)
+        made.store.mapByteCount = Int(configuration.mapBytes)
+        made.store.durability = configuration.durability == "relaxed" ? .relaxed : .synced
+        made.threads = configuration.effectiveThreads
+        made.passwordWorkers = configuration.effectivePasswordWorkers
+        made.limits.connectionsMax = Int(configuration.connectionsMax)
+        made.limits.connectionsPerAddressMax = Int(configuration.connectionsMax)
+        made.limits.idleTimeout = .seconds(configuration.idleTimeoutSeconds)
+        made.limits.drainTimeout = .seconds(configuration.drainTimeoutSeconds)
+        made.version = Text(version)
+        do {
+            return try Instance(made, masterKey: masterKey, log: log) { error in
+                log.error("the store failed, the process ends", ["error": .text("\(error)")])
+                log.close()
+                _exit(70)
+            }
+        } catch {
+            throw explained(error, configuration)
+        }
+    }
+
+    /// What an operator can do about a store that does not open.
+    private static func explained(_ error: StoreError, _ configuration: Configuration) -> any Error {
+        if error == .inUse {
+            return ConfigurationError(
+                description:
+                    "\(configuration.dataDirectory): another posternd uses it; stop that one, or choose another")
+        }
+        if error == .corrupt(table: "meta") {
+            return ConfigurationError(
+                description: "\(configuration.effectiveMasterKeyFile): is not the master key of this store")
+        }
+        return ConfigurationError(description: "\(configuration.dataDirectory): \(error)")
+    }
+
+    /// The log names the path, never the key.
+    private static func writeAdminKey(_ key: Secret, _ configuration: Configuration, log: Log) throws {
+        let path = "\(configuration.dataDirectory)/admin-key"
+        try Files.createPrivate(path, key.withBytes { [UInt8]($0) } + [UInt8(ascii: "\n")])
+        log.notice("made the first project-admin API key", ["path": .text(path)])
+    }
+
+    /// No core files and no reading of our memory by others of the same user: both would show keys.
+    private static func hardenProcess() {
+        var none = rlimit(rlim_cur: 0, rlim_max: 0)
+        setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+        umask(0o077)
+        SignalWatch.ignoreBrokenPipes()
+    }
+}
+
+/// Where to listen, checked: beyond loopback only when the operator said that clear text is fine.
+private struct Addresses {
+    let rpc: SocketAddress
+    let http: SocketAddress?
+
+    init(_ configuration: Configuration) throws {
+        self.rpc = try Self.parse(configuration.listenAddress, "listen_address", configuration)
+        self.http =
+            configuration.httpAddress == "off"
+            ? nil : try Self.parse(configuration.httpAddress, "http_address", configuration)
+    }
+
+    private static func parse(_ text: String, _ key: String, _ configuration: Configuration) throws -> SocketAddress {
+        guard let address = SocketAddress(text) else {
+            throw ConfigurationError(
+                description: "\(key): \"\(text)\" is not address:port, for example 127.0.0.1:7400 or [::1]:7400")
+        }
+        guard address.isLoopback || configuration.allowPlaintext else {
+            throw ConfigurationError(
+                description: "\(key): \(text) is reachable from other machines and there is no TLS; "
+                    + "bind to loopback, or say --allow-plaintext if the network is yours")
+        }
+        return address
+    }
+}
+
+/// Runs async work from the main thread and waits for it.
+private func waitFor<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) throws -> Value {
+    let done = Semaphore()
+    let outcome = Mutex<Result<Value, any Error>?>(nil)
+    Task {
+        let result: Result<Value, any Error>
+        do { result = .success(try await body()) } catch { result = .failure(error) }
+        outcome.withLock { $0 = result }
+        done.signal()
+    }
+    done.wait()
+    guard let result = outcome.withLock({ $0 }) else { preconditionFailure("async work ended without a result") }
+    return try result.get()
+}
+
+/// The HTTP port, on a loop of its own: a scrape must not hold up calls.
+private final class SidePort {
+    let address: SocketAddress
+    private let loop = EventLoop(name: "http")
+    private let server: HTTPServer
+
+    init(_ instance: Instance, _ wanted: SocketAddress) throws {
+        server = try HTTPServer(
+            on: loop, address: wanted.host, port: wanted.port, routes: instance.sidePortRoutes)
+        address = SocketAddress(host: wanted.host, port: server.port) ?? wanted
+        loop.start()
+    }
+
+    func close() {
+        loop.stop()
+        loop.join()
+        server.close()
+    }
+}
+
+/// Waits for SIGTERM or SIGINT; the second one ends the process at once.
+private final class StopSignal: @unchecked Sendable {
+    // Unchecked: `watch` and `count` are touched on the loop only.
+    private let arrived = Semaphore()
+    private let loop: EventLoop
+    private var watch: SignalWatch?
+    private var count = 0
+
+    init(loop: EventLoop) {
+        self.loop = loop
+        loop.run { [self] in
+            watch = SignalWatch(on: loop, signals: [SIGTERM, SIGINT]) { [weak self] _ in self?.received() }
+        }
+    }
+
+    private func received() {
+        count += 1
+        if count > 1 { _exit(1) }
+        arrived.signal()
+    }
+
+    func wait() { arrived.wait() }
+
+    func cancel() {
+        let done = Semaphore()
+        loop.run { [self] in
+            watch?.cancel()
+            watch = nil
+            done.signal()
+        }
+        done.wait()
+    }
+}

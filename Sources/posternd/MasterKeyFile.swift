@@ -1,0 +1,33 @@
+import Base
+import Crypto
+import Glibc
+
+/// The file of the master key: 32 bytes as 64 hex digits, readable by its owner only, made on the first start.
+enum MasterKeyFile {
+    /// Refuses a file that others could read, that is no regular file, or that is missing beside an existing store:
+    /// without its key a store cannot be read, and a new one would only hide that.
+    static func load(_ path: String, mayCreate: Bool) throws -> MasterKey {
+        guard let mode = Files.mode(of: path) else {
+            guard mayCreate else {
+                throw ConfigurationError(
+                    description: "\(path): the master key is missing; put back the one this store was made with")
+            }
+            let key = MasterKey.generate(random: .system)
+            let text = key.export().withBytes { Hex.encode($0) } + "\n"
+            try Files.createPrivate(path, [UInt8](text.utf8))
+            return key
+        }
+        guard mode & S_IFMT == S_IFREG else {
+            throw ConfigurationError(description: "\(path): must be a regular file, not a link or directory")
+        }
+        guard mode & 0o077 == 0 else {
+            throw ConfigurationError(description: "\(path): others can read it; run: chmod 600 \(path)")
+        }
+        var bytes = try Files.read(path, byteCountMax: 256)
+        if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+        guard let raw = Hex.decode(bytes), raw.count == MasterKey.byteCount else {
+            throw ConfigurationError(description: "\(path): must hold 64 hex digits")
+        }
+        return try MasterKey(Secret(raw))
+    }
+}

@@ -1,0 +1,40 @@
+import Base
+import Glibc
+
+// The program: reads the command line, makes the server, runs it until a signal, stops it in good order.
+
+let version = "0.1.0"
+
+func fail(_ message: String) -> Never {
+    let line = [UInt8]("posternd: \(message)\n".utf8)
+    _ = write(STDERR_FILENO, line, line.count)
+    exit(1)
+}
+
+/// The environment as a dictionary; the last of duplicates wins, as in getenv(3) of most systems it is the first.
+func processEnvironment() -> [String: String] {
+    var variables: [String: String] = [:]
+    var entry = environ
+    while let pointer = entry.pointee {
+        let text = String(cString: pointer)
+        if let equals = text.firstIndex(of: "=") {
+            variables[String(text[..<equals])] = String(text[text.index(after: equals)...])
+        }
+        entry += 1
+    }
+    return variables
+}
+
+do {
+    let invocation = try Invocation(
+        arguments: Array(CommandLine.arguments.dropFirst()), environment: processEnvironment())
+    switch invocation.action {
+    case .help: print(Invocation.helpText)
+    case .version: print("posternd \(version)")
+    case .printConfiguration: print(invocation.configuration.printed)
+    case .recoverAdmin: try Daemon.recoverAdmin(invocation.configuration)
+    case .serve: try Daemon.serve(invocation.configuration)
+    }
+} catch {
+    fail("\(error)")
+}

@@ -1,0 +1,81 @@
+import Base
+import Synchronization
+import Testing
+
+@Suite struct LogTests {
+    private final class Lines: Sendable {
+        private let storage = Mutex<[String]>([])
+        var all: [String] { storage.withLock { $0 } }
+        func append(_ line: [UInt8]) { storage.withLock { $0.append(String(decoding: line, as: UTF8.self)) } }
+    }
+
+    private let lines = Lines()
+
+    private func log(_ level: Log.Level = .debug) -> Log {
+        let lines = lines
+        return Log(level: level, clock: ManualClock(startingAt: Timestamp(microseconds: 42)).clock) { lines.append($0) }
+    }
+
+    @Test func anEventIsOneLineOfJSON() {
+        log().info("user created", ["uid": .text("u1"), "count": .integer(-3)])
+        #expect(
+            lines.all == [
+                #"{"time_micros":42,"level":"info","message":"user created","uid":"u1","count":-3}"# + "\n"
+            ])
+    }
+
+    @Test func eachLevelHasItsNameAndHidesTheLowerOnes() {
+        for level in Log.Level.allCases {
+            let lines = Lines()
+            let log = Log(level: level) { lines.append($0) }
+            log.debug("m")
+            log.info("m")
+            log.notice("m")
+            log.warning("m")
+            log.error("m")
+            let expected = Log.Level.allCases.filter { $0 >= level }.map(\.name)
+            #expect(lines.all.count == expected.count)
+            for (line, name) in zip(lines.all, expected) { #expect(line.contains("\"level\":\"\(name)\"")) }
+        }
+        #expect(Log.Level.allCases.map(\.name) == ["debug", "info", "notice", "warning", "error"])
+    }
+
+    @Test func nothingBreaksOutOfAValue() {
+        log().info("m", ["v": .text("a\"b\\c\nd\u{0}\u{7F}é\u{2028}😀\u{1B}[31m")])
+        let value =
+            #"a\"b\\c\u000ad\u0000\u007f\u00e9\u2028\ud83d\ude00\u001b[31m"#
+        #expect(lines.all == [#"{"time_micros":42,"level":"info","message":"m","v":""# + value + "\"}\n"])
+        let line = lines.all[0]
+        #expect(line.utf8.allSatisfy { (0x20...0x7E).contains($0) || $0 == 0x0A })
+        #expect(line.utf8.count { $0 == 0x0A } == 1)
+    }
+
+    @Test func longValuesAreCut() {
+        func value(of text: String) -> Substring? {
+            let lines = Lines()
+            Log(level: .debug) { lines.append($0) }.info("m", ["v": .text(text)])
+            return lines.all.first?.split(separator: "\"v\":\"").last?.dropLast(3)
+        }
+        #expect(value(of: String(repeating: "x", count: 512))?.count == 512)
+        #expect(value(of: String(repeating: "x", count: 513))?.count == 512)
+        #expect(value(of: String(repeating: "x", count: 1_000_000))?.count == 512)
+        // A pair of surrogates is cut before it, never within: half of one is no JSON.
+        let cutAtPair = value(of: String(repeating: "x", count: 511) + "😀")
+        #expect(cutAtPair?.count == 511)
+        #expect(value(of: String(repeating: "x", count: 510) + "😀")?.hasSuffix(#"x\ud83d\ude00"#) == true)
+    }
+
+    @Test func theSilentLogSwallowsEverything() {
+        Log.silent.error("m", ["secret": .text("s")])
+        Log.silent.close()
+    }
+
+    @Test func aClosedLogHasEndedItsWriter() {
+        let log = Log(level: .error)
+        log.info("below the level: not written")
+        log.close()
+        log.close()
+        // Nobody writes it any more, and nobody waits for that.
+        log.error("after the end")
+    }
+}

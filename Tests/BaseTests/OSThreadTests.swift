@@ -1,0 +1,74 @@
+import Base
+import Glibc
+import Synchronization
+import Testing
+
+@Suite struct OSThreadTests {
+    private func runOnThread<Value: Sendable>(
+        name: String = "test", _ body: @escaping @Sendable () -> Value
+    ) -> Value? {
+        let result = Mutex<Value?>(nil)
+        let thread = OSThread(name: name) {
+            let value = body()
+            result.withLock { $0 = value }
+        }
+        thread.join()
+        return result.withLock { $0 }
+    }
+
+    @Test func joiningWaitsForTheBodysEnd() {
+        #expect(runOnThread { 7 } == 7)
+    }
+
+    @Test func joiningAgainDoesNothing() {
+        let thread = OSThread(name: "twice") {}
+        thread.join()
+        thread.join()
+    }
+
+    @Test func theBodyRunsOnAThreadOfItsOwn() {
+        let here = pthread_self()
+        #expect(runOnThread { pthread_equal(pthread_self(), here) } == 0)
+    }
+
+    @Test(arguments: [("loop-0", "loop-0"), ("a-name-of-more-than-15-bytes", "a-name-of-more-")])
+    func theKernelKnowsItsName(given: String, seen: String) {
+        #expect(runOnThread(name: given) { Self.currentThreadName() } == seen)
+    }
+
+    private static func currentThreadName() -> String {
+        let file = open("/proc/thread-self/comm", O_RDONLY | O_CLOEXEC)
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = read(file, &bytes, bytes.count)
+        return String(decoding: bytes[..<max(0, count - 1)], as: UTF8.self)
+    }
+
+    @Test func whatTheBodyHoldsIsReleasedAfterIt() {
+        final class Held: Sendable {}
+        weak var weak: Held?
+        do {
+            let held = Held()
+            weak = held
+            let thread = OSThread(name: "holds") { withExtendedLifetime(held) {} }
+            thread.join()
+        }
+        #expect(weak == nil)
+    }
+}
+
+@Suite struct SemaphoreTests {
+    @Test func everySignalLetsOneWaitThrough() {
+        let semaphore = Semaphore()
+        let passed = Counter()
+        let thread = OSThread(name: "wait") {
+            for _ in 0..<1_000 {
+                semaphore.wait()
+                passed.add()
+            }
+        }
+        for _ in 0..<1_000 { semaphore.signal() }
+        thread.join()
+        #expect(passed.value == 1_000)
+    }
+}

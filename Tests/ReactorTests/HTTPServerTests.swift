@@ -1,0 +1,129 @@
+import Base
+import Glibc
+import Reactor
+import Testing
+
+@Suite struct HTTPServerTests {
+    private static let routes: [String: HTTPServer.Route] = [
+        "/healthz": { HTTPResponse(body: Array("ok\n".utf8)) },
+        "/keys": {
+            HTTPResponse(
+                contentType: "application/json", fields: [("Cache-Control", "max-age=60")], body: Array("{}".utf8))
+        },
+        "/down": { HTTPResponse(status: 503, body: []) },
+    ]
+
+    /// Sends `request` to a server with the routes above and returns all it answers until it closes.
+    private func answer(to request: String, address: String = "127.0.0.1") throws -> String {
+        let loop = EventLoop(name: "http")
+        let server = try HTTPServer(on: loop, address: address, port: 0, routes: Self.routes)
+        loop.start()
+        let answer = exchange(request, port: server.port, isIPv6: address.contains(":"))
+        end(loop)
+        server.close()
+        return answer
+    }
+
+    @Test func aRouteAnswersAndCloses() throws {
+        let answer = try answer(to: "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
+        #expect(answer.contains("Content-Type: text/plain; charset=utf-8\r\n"))
+        #expect(answer.contains("Content-Length: 3\r\n"))
+        #expect(answer.hasSuffix("\r\n\r\nok\n"))
+    }
+
+    @Test func aRouteChoosesItsTypeAndFields() throws {
+        let answer = try answer(to: "GET /keys?v=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(answer.contains("Content-Type: application/json\r\n"))
+        #expect(answer.contains("Cache-Control: max-age=60\r\n"))
+        #expect(answer.hasSuffix("\r\n\r\n{}"))
+    }
+
+    @Test func aRouteChoosesItsStatus() throws {
+        #expect(try answer(to: "GET /down HTTP/1.1\r\nHost: x\r\n\r\n").hasPrefix("HTTP/1.1 503 "))
+    }
+
+    @Test(arguments: ["/", "/healthz/", "/Healthz", "/../healthz", "/%68ealthz"])
+    func anotherPathIsNotFound(path: String) throws {
+        #expect(try answer(to: "GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n").hasPrefix("HTTP/1.1 404 "))
+    }
+
+    @Test(arguments: ["POST", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"])
+    func anotherMethodIsNotAllowed(method: String) throws {
+        let answer = try answer(to: "\(method) /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        #expect(answer.hasPrefix("HTTP/1.1 405 "))
+        #expect(answer.contains("Allow: GET\r\n"))
+    }
+
+    @Test func aHeadAtTheLimitIsServedAndOneAboveRefused() throws {
+        let start = "GET /healthz HTTP/1.1\r\nPad: "
+        let padding = HTTPServer.headByteCountMax - start.utf8.count - 4
+        let atLimit = start + String(repeating: "x", count: padding) + "\r\n\r\n"
+        #expect(atLimit.utf8.count == HTTPServer.headByteCountMax)
+        #expect(try answer(to: atLimit).hasPrefix("HTTP/1.1 200 "))
+        let above = start + String(repeating: "x", count: padding + 16) + "\r\n\r\n"
+        #expect(!(try answer(to: above)).contains(" 200 "))
+    }
+
+    @Test func aBodyAboveTheLimitIsRefused() throws {
+        let count = HTTPServer.bodyByteCountMax + 1
+        let body = String(repeating: "x", count: count)
+        let answer = try answer(to: "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: \(count)\r\n\r\n\(body)")
+        #expect(!answer.contains(" 200 ") && !answer.contains(" 405 "))
+    }
+
+    @Test(arguments: [
+        "\r\n\r\n", "nonsense\r\n\r\n", "GET /healthz\r\n\r\n", "GET http:// HTTP/1.1\r\n\r\n", "\u{0}\u{1}",
+    ])
+    func nonsenseNeverServes(request: String) throws {
+        #expect(!(try answer(to: request)).contains(" 200 "))
+    }
+
+    @Test func itListensOnIPv6() throws {
+        #expect(try answer(to: "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", address: "::1").hasPrefix("HTTP/1.1 200 "))
+    }
+
+    @Test func aTakenPortIsAnErrorThatNamesIt() throws {
+        let loop = EventLoop(name: "http")
+        let first = try HTTPServer(on: loop, address: "127.0.0.1", port: 0, routes: [:])
+        let error = #expect(throws: HTTPServerError.self) {
+            _ = try HTTPServer(on: loop, address: "127.0.0.1", port: first.port, routes: [:])
+        }
+        #expect(error?.errno == EADDRINUSE)
+        #expect(error?.description.contains("127.0.0.1 port \(first.port)") == true)
+        first.close()
+        first.close()
+    }
+}
+
+/// One blocking exchange over a socket of our own; the client's sending side is closed after the request.
+private func exchange(_ request: String, port: UInt16, isIPv6: Bool) -> String {
+    let client = socket(isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(client) }
+    if isIPv6 {
+        var address = sockaddr_in6()
+        address.sin6_family = sa_family_t(AF_INET6)
+        address.sin6_port = port.bigEndian
+        address.sin6_addr = in6addr_loopback
+        connectOrTrap(client, &address, MemoryLayout<sockaddr_in6>.size)
+    } else {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        connectOrTrap(client, &address, MemoryLayout<sockaddr_in>.size)
+    }
+    send(request, to: client)
+    shutdown(client, Int32(SHUT_WR))
+    var answer = ""
+    while true {
+        let part = receive(from: client)
+        if part.isEmpty { return answer }
+        answer += part
+    }
+}
+
+private func connectOrTrap(_ socket: Int32, _ address: UnsafeRawPointer, _ byteCount: Int) {
+    let code = connect(socket, address.assumingMemoryBound(to: sockaddr.self), socklen_t(byteCount))
+    precondition(code == 0, "connect failed: errno \(errno)")
+}

@@ -1,0 +1,109 @@
+import Base
+import Testing
+
+@testable import Reactor
+
+@Suite struct WorkQueueTests {
+    private let start = Instant(nanoseconds: 1_000_000_000)
+
+    private func makeQueue(workers: Int = 1, queueMax: Int = 4, queueMaxPerTenant: Int = 4) -> WorkQueue {
+        let limits = WorkQueue.Limits(workers: workers, queueMax: queueMax, queueMaxPerTenant: queueMaxPerTenant)
+        return WorkQueue(name: "test", limits: limits)
+    }
+
+    private func makeWork(_ tenant: Text = "a", deadline: Instant = .distantFuture) -> Work {
+        Work(tenant: tenant, deadline: deadline, execute: {}, fail: { _ in })
+    }
+
+    /// Submits and returns why it was refused, if it was.
+    private func refusal(_ queue: inout WorkQueue, _ work: Work, at now: Instant) -> Failure? {
+        var expired: [Work] = []
+        do {
+            try queue.submit(work, now: now, expired: &expired)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test func theQueueTakesItsMaximumAndNotOneMore() {
+        var queue = makeQueue(queueMax: 2)
+        #expect(refusal(&queue, makeWork("a"), at: start) == nil)
+        #expect(refusal(&queue, makeWork("b"), at: start) == nil)
+        let failure = refusal(&queue, makeWork("c"), at: start)
+        #expect(failure?.code == .resourceExhausted)
+        #expect(failure?.reason == "SERVER_OVERLOADED")
+        #expect(queue.counts == WorkerPoolCounts(queued: 2, refused: 1))
+    }
+
+    @Test func aTenantTakesItsMaximumAndNotOneMore() {
+        var queue = makeQueue(queueMax: 4, queueMaxPerTenant: 2)
+        #expect(refusal(&queue, makeWork("a"), at: start) == nil)
+        #expect(refusal(&queue, makeWork("a"), at: start) == nil)
+        #expect(refusal(&queue, makeWork("a"), at: start)?.reason == "SERVER_OVERLOADED")
+        #expect(refusal(&queue, makeWork("b"), at: start) == nil)
+    }
+
+    @Test func retryAfterFollowsTheQueueAndTheMovingAverage() {
+        var queue = makeQueue(workers: 2, queueMax: 3)
+        for _ in 0..<3 { #expect(refusal(&queue, makeWork(), at: start) == nil) }
+        // Nothing is known yet, and short work never asks for less than a second.
+        #expect(refusal(&queue, makeWork(), at: start)?.retryAfter == .milliseconds(1_000))
+        #expect(queue.take(now: start).next != nil)
+        queue.finished(afterNanoseconds: 1_600_000_000)
+        #expect(queue.take(now: start).next != nil)
+        queue.finished(afterNanoseconds: 800_000_000)
+        for _ in 0..<2 { #expect(refusal(&queue, makeWork(), at: start) == nil) }
+        // 1600 + (800 - 1600) / 8 = 1500 ms each, three ahead, two workers.
+        #expect(refusal(&queue, makeWork(), at: start)?.retryAfter == .milliseconds(2_251))
+    }
+
+    @Test func workPastItsDeadlineIsSkippedWhenItsTurnComes() {
+        var queue = makeQueue()
+        let late = makeWork(deadline: start.advanced(byNanoseconds: 10))
+        let good = makeWork(deadline: start.advanced(byNanoseconds: 11))
+        #expect(refusal(&queue, late, at: start) == nil)
+        #expect(refusal(&queue, good, at: start) == nil)
+        let batch = queue.take(now: start.advanced(byNanoseconds: 10))
+        #expect(batch.next === good)
+        #expect(batch.expired.map { $0 === late } == [true])
+        #expect(queue.counts == WorkerPoolCounts(running: 1, expired: 1))
+    }
+
+    @Test func workThatComesTooLateIsNotQueued() {
+        var queue = makeQueue()
+        #expect(refusal(&queue, makeWork(deadline: start), at: start)?.code == .deadlineExceeded)
+        #expect(queue.counts == WorkerPoolCounts(expired: 1))
+    }
+
+    @Test func expiredWorkMakesRoomInAFullQueue() throws {
+        var queue = makeQueue(queueMax: 2)
+        let soon = makeWork(deadline: start.advanced(byNanoseconds: 10))
+        #expect(refusal(&queue, soon, at: start) == nil)
+        #expect(refusal(&queue, makeWork(), at: start) == nil)
+        #expect(refusal(&queue, makeWork(), at: start)?.code == .resourceExhausted)
+        var expired: [Work] = []
+        try queue.submit(makeWork(), now: start.advanced(byNanoseconds: 10), expired: &expired)
+        #expect(expired.map { $0 === soon } == [true])
+        #expect(queue.counts == WorkerPoolCounts(queued: 2, refused: 1, expired: 1))
+    }
+
+    @Test func cancelledWorkLeavesTheQueueOnce() {
+        var queue = makeQueue()
+        let work = makeWork()
+        #expect(refusal(&queue, work, at: start) == nil)
+        queue.cancel(work)
+        queue.cancel(work)
+        #expect(queue.counts == WorkerPoolCounts(cancelled: 1))
+        #expect(queue.take(now: start).next == nil)
+    }
+
+    @Test func aClosedQueueReturnsWhatWaitsAndTakesNothing() {
+        var queue = makeQueue()
+        #expect(refusal(&queue, makeWork("a"), at: start) == nil)
+        #expect(refusal(&queue, makeWork("b"), at: start) == nil)
+        #expect(queue.close().count == 2)
+        #expect(refusal(&queue, makeWork(), at: start)?.code == .unavailable)
+        #expect(queue.counts.queued == 0)
+    }
+}

@@ -1,0 +1,197 @@
+import Base
+import Glibc
+import Reactor
+import Synchronization
+import Testing
+
+/// Keeps the pool's only worker busy until it is opened, and tells when the worker is in.
+private final class Gate: Sendable {
+    private let entered = Promise<Void>()
+    private let opened = Semaphore()
+
+    func pass() {
+        entered.succeed(())
+        opened.wait()
+    }
+
+    func whenEntered() async throws { try await entered.value() }
+    func open() { opened.signal() }
+}
+
+private final class Journal: Sendable {
+    private let storage = Mutex<[String]>([])
+    func note(_ entry: String) { storage.withLock { $0.append(entry) } }
+    var entries: [String] { storage.withLock { $0 } }
+}
+
+private func close(_ pool: WorkerPool) { pool.close() }
+
+/// Goes on when `condition` holds: it becomes true by what other tasks do.
+private func until(_ condition: () -> Bool) async {
+    while !condition() { await Task.yield() }
+}
+
+private func failure(of task: Task<Void, any Error>) async -> Failure? {
+    do {
+        try await task.value
+        return nil
+    } catch {
+        return error as? Failure
+    }
+}
+
+@Suite struct WorkerPoolTests {
+    /// A pool with one worker that waits at a gate.
+    private func withBusyPool(
+        queueMax: Int = 16, queueMaxPerTenant: Int = 16, _ body: (WorkerPool, Gate) async throws -> Void
+    ) async throws {
+        let pool = WorkerPool(name: "test", workers: 1, queueMax: queueMax, queueMaxPerTenant: queueMaxPerTenant)
+        let gate = Gate()
+        let blocker = Task { try await pool.run(deadline: .distantFuture) { gate.pass() } }
+        try await gate.whenEntered()
+        try await body(pool, gate)
+        gate.open()
+        try await blocker.value
+        close(pool)
+    }
+
+    /// Queues work that notes its name, and returns when it waits.
+    private func enqueue(
+        _ name: String, tenant: Text, on pool: WorkerPool, _ journal: Journal, deadline: Instant = .distantFuture
+    ) async -> Task<Void, any Error> {
+        let queued = pool.counts.queued
+        let task = Task { try await pool.run(tenant: tenant, deadline: deadline) { journal.note(name) } }
+        await until { pool.counts.queued == queued + 1 }
+        return task
+    }
+
+    @Test func resultsAndErrorsComeBack() async throws {
+        struct Broken: Error {}
+        let pool = WorkerPool(name: "test", workers: 2, queueMax: 4, queueMaxPerTenant: 4)
+        #expect(try await pool.run(deadline: .distantFuture) { 6 * 7 } == 42)
+        await #expect(throws: Broken.self) {
+            try await pool.run(deadline: .distantFuture) { throw Broken() }
+        }
+        close(pool)
+        #expect(pool.counts.done == 2)
+        #expect(pool.counts.running == 0)
+    }
+
+    @Test func theCallersLoopGoesOnWhileWorkRunsAndGetsTheAnswer() async throws {
+        try await withLoop { loop in
+            let pool = WorkerPool(name: "test", workers: 1, queueMax: 4, queueMaxPerTenant: 4)
+            let answer = try await Resident(on: loop).hash(on: pool)
+            #expect(answer == "hashed elsewhere, back on the loop")
+            close(pool)
+        }
+    }
+
+    @Test func tenantsTakeTurns() async throws {
+        let journal = Journal()
+        try await withBusyPool { pool, gate in
+            var tasks: [Task<Void, any Error>] = []
+            for name in ["a1", "a2", "a3", "b1", "b2"] {
+                tasks.append(await enqueue(name, tenant: Text(String(name.prefix(1))), on: pool, journal))
+            }
+            gate.open()
+            for task in tasks { try await task.value }
+            gate.open()
+        }
+        #expect(journal.entries == ["a1", "b1", "a2", "b2", "a3"])
+    }
+
+    @Test func aFullQueueRefusesWithATimeToComeBack() async throws {
+        let journal = Journal()
+        try await withBusyPool(queueMax: 1) { pool, gate in
+            let waiting = await enqueue("waiting", tenant: "a", on: pool, journal)
+            let refused = await failure(of: Task { try await pool.run(deadline: .distantFuture) {} })
+            #expect(refused?.code == .resourceExhausted)
+            #expect(refused?.reason == "SERVER_OVERLOADED")
+            #expect(try #require(refused?.retryAfter) >= .seconds(1))
+            #expect(pool.counts.refused == 1)
+            gate.open()
+            try await waiting.value
+        }
+        #expect(journal.entries == ["waiting"])
+    }
+
+    @Test func workIsNeverRunOnceItsDeadlinePassed() async throws {
+        let journal = Journal()
+        try await withBusyPool { pool, gate in
+            let deadline = Instant.now.advanced(by: .milliseconds(50))
+            let late = await enqueue("late", tenant: "a", on: pool, journal, deadline: deadline)
+            await until { Instant.now >= deadline }
+            gate.open()
+            #expect(await failure(of: late)?.code == .deadlineExceeded)
+            #expect(pool.counts.expired == 1)
+        }
+        #expect(journal.entries.isEmpty)
+    }
+
+    @Test func aCancelledTaskTakesItsWaitingWorkAlong() async throws {
+        let journal = Journal()
+        try await withBusyPool { pool, gate in
+            let cancelled = await enqueue("cancelled", tenant: "a", on: pool, journal)
+            let kept = await enqueue("kept", tenant: "a", on: pool, journal)
+            cancelled.cancel()
+            await #expect(throws: CancellationError.self) { try await cancelled.value }
+            #expect(pool.counts.queued == 1)
+            #expect(pool.counts.cancelled == 1)
+            gate.open()
+            try await kept.value
+        }
+        #expect(journal.entries == ["kept"])
+    }
+
+    @Test func aCancelledTaskDoesNotWaitForRunningWork() async throws {
+        let pool = WorkerPool(name: "test", workers: 1, queueMax: 4, queueMaxPerTenant: 4)
+        let gate = Gate()
+        let task = Task { try await pool.run(deadline: .distantFuture) { gate.pass() } }
+        try await gate.whenEntered()
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(pool.counts.running == 1)
+        gate.open()
+        close(pool)
+        #expect(pool.counts.done == 1)
+    }
+
+    @Test func closeFailsWhatWaitsAndFinishesWhatRuns() async throws {
+        let journal = Journal()
+        let pool = WorkerPool(name: "test", workers: 1, queueMax: 4, queueMaxPerTenant: 4)
+        let gate = Gate()
+        let running = Task { try await pool.run(deadline: .distantFuture) { gate.pass() } }
+        try await gate.whenEntered()
+        let waiting = await enqueue("waiting", tenant: "a", on: pool, journal)
+        let closer = OSThread(name: "closer") { pool.close() }
+        #expect(await failure(of: waiting)?.code == .unavailable)
+        gate.open()
+        try await running.value
+        join(closer)
+        #expect(journal.entries.isEmpty)
+        #expect(await failure(of: Task { try await pool.run(deadline: .distantFuture) {} })?.code == .unavailable)
+        close(pool)
+    }
+
+    @Test func niceWorkersRunAtALowerPriority() async throws {
+        let pool = WorkerPool(name: "nice", workers: 1, queueMax: 4, queueMaxPerTenant: 4, niceness: 19)
+        let niceness = try await pool.run(deadline: .distantFuture) {
+            getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
+        }
+        #expect(niceness == 19)
+        #expect(getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) < 19)
+        close(pool)
+    }
+}
+
+private func join(_ thread: OSThread) { thread.join() }
+
+extension Resident {
+    fileprivate func hash(on pool: WorkerPool) async throws -> String {
+        let loop = loop
+        let answer = try await pool.run(deadline: .distantFuture) {
+            loop.isCurrent ? "hashed here" : "hashed elsewhere"
+        }
+        return answer + (loop.isCurrent ? ", back on the loop" : ", lost")
+    }
+}

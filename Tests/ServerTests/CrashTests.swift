@@ -1,0 +1,162 @@
+import Base
+import Glibc
+import Messages
+import Synchronization
+import TestSupport
+import Testing
+import Wire
+
+/// posternd as a process of its own, killed in the middle of its work, twenty times.
+@Suite struct CrashTests {
+    @Test func nothingAcknowledgedIsLostAndNothingIsHalfThere() async throws {
+        try withTemporaryDirectory { directory in
+            let port = try Self.freePort()
+            var server = try Self.start(directory, port)
+            let key = try Self.adminKey(directory)
+            try Self.prepare(port, key)
+            let acknowledged = Mutex<[Text: Text]>([:])
+            let refusals = Mutex<Int64>(0)
+            for round in 0..<20 {
+                let threads = (0..<4).map { worker in
+                    OSThread(name: "sign-ups") {
+                        Self.signUp(until: acknowledged, refusals, port, key, prefix: "r\(round)w\(worker)")
+                    }
+                }
+                usleep(UInt32.random(in: 20_000...150_000))
+                server.kill()
+                for thread in threads { thread.join() }
+                server = try Self.start(directory, port)
+            }
+            let client = try Self.client(port, key)
+            let accounts = acknowledged.withLock { $0 }
+            #expect(!accounts.isEmpty)
+            for (email, uid) in accounts {
+                let found = try client.call(
+                    "postern.v1.Users/GetByEmail", UsersGetByEmailRequest(tenantID: "fast", email: email),
+                    returning: UsersGetByEmailResponse.self)
+                #expect(found.user?.uid == uid)
+            }
+            try Self.expectWholeAccounts(client)
+            try Self.expectRefusals(client, atLeast: refusals.withLock { $0 })
+            server.kill()
+        }
+    }
+
+    private static func start(_ directory: String, _ port: UInt16) throws -> ChildProcess {
+        let process = try ChildProcess(
+            ChildProcess.built("posternd"),
+            ["--data-directory", directory, "--listen-address", "127.0.0.1:\(port)", "--http-address", "off"],
+            output: "\(directory)/log")
+        for _ in 0..<400 {
+            if let client = try? RawClient(port: port) {
+                client.close()
+                return process
+            }
+            usleep(25_000)
+        }
+        Issue.record("posternd did not start: \(String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self))")
+        return process
+    }
+
+    private static func adminKey(_ directory: String) throws -> Secret {
+        for _ in 0..<200 {
+            if let bytes = readFile("\(directory)/admin-key"), bytes.count > 1 {
+                return Secret(Array(bytes.dropLast()))
+            }
+            usleep(25_000)
+        }
+        throw Failure(.notFound, "NO_KEY", "posternd made no admin key")
+    }
+
+    private static func client(_ port: UInt16, _ key: Secret) throws -> RawClient {
+        let client = try RawClient(port: port)
+        client.apiKey = key
+        return client
+    }
+
+    /// A tenant with cheap hashes to sign up in, and one where nobody may.
+    private static func prepare(_ port: UInt16, _ key: Secret) throws {
+        let client = try client(port, key)
+        var fast = TenantsCreateRequest(tenantID: "fast", tenant: Messages.Tenant(synthetic: true))
+        fast.updateMask = ProtobufFieldMask(paths: ["synthetic"])
+        _ = try client.call("postern.v1.Tenants/Create", fast, returning: TenantsCreateResponse.self)
+        var shut = TenantsCreateRequest(tenantID: "shut", tenant: Messages.Tenant())
+        shut.tenant?.client = ClientConfig(permissions: ClientPermissions(disabledUserSignup: true))
+        shut.updateMask = ProtobufFieldMask(paths: ["client.permissions.disabled_user_signup"])
+        _ = try client.call("postern.v1.Tenants/Create", shut, returning: TenantsCreateResponse.self)
+    }
+
+    /// Signs users up until the server dies; notes each answer that came.
+    private static func signUp(
+        until acknowledged: borrowing Mutex<[Text: Text]>, _ refusals: borrowing Mutex<Int64>, _ port: UInt16,
+        _ key: Secret, prefix: String
+    ) {
+        guard let client = try? client(port, key) else { return }
+        for index in 0..<100_000 {
+            let email = Text("\(prefix)n\(index)@example.com")
+            var request = AccountsSignUpRequest(tenantID: "fast", email: email, password: Secret("secret1"))
+            do {
+                let made = try client.call(
+                    "postern.v1.Accounts/SignUp", request, returning: AccountsSignUpResponse.self)
+                acknowledged.withLock { $0[email] = made.user?.uid ?? .empty }
+                guard index % 10 == 0 else { continue }
+                request.tenantID = "shut"
+                _ = try client.call("postern.v1.Accounts/SignUp", request, returning: AccountsSignUpResponse.self)
+            } catch let failure as Failure {
+                if failure.reason == "ADMIN_RESTRICTED_OPERATION" { refusals.withLock { $0 += 1 } }
+            } catch {
+                return
+            }
+        }
+    }
+
+    /// Every stored user is found by its own email: record and index came together or not at all.
+    private static func expectWholeAccounts(_ client: RawClient) throws {
+        var request = UsersListRequest(tenantID: "fast", pageSize: 1_000)
+        repeat {
+            let page = try client.call("postern.v1.Users/List", request, returning: UsersListResponse.self)
+            for user in page.users {
+                let found = try client.call(
+                    "postern.v1.Users/GetByEmail", UsersGetByEmailRequest(tenantID: "fast", email: user.email),
+                    returning: UsersGetByEmailResponse.self)
+                #expect(found.user?.uid == user.uid)
+            }
+            request.pageToken = page.nextPageToken
+        } while !request.pageToken.isEmpty
+    }
+
+    private static func expectRefusals(_ client: RawClient, atLeast count: Int64) throws {
+        let listed = try client.call(
+            "postern.v1.Tenants/ListDenials", TenantsListDenialsRequest(tenantID: "shut", pageSize: 1),
+            returning: TenantsListDenialsResponse.self)
+        let recorded = listed.denials.first.map { $0.sequence } ?? 0
+        let counted = listed.counts.reduce(0) { $0 + $1.count }
+        // Above 200 a second they are counted, and what was counted within the last second may be lost.
+        #expect(recorded > 0 || count == 0)
+        #expect(counted >= recorded)
+        let failure = #expect(throws: Failure.self) {
+            try client.call(
+                "postern.v1.Accounts/SignUp",
+                AccountsSignUpRequest(tenantID: "shut", email: "last@example.com", password: Secret("secret1")),
+                returning: AccountsSignUpResponse.self)
+        }
+        #expect(failure?.reason == "ADMIN_RESTRICTED_OPERATION")
+    }
+
+    /// A port nobody listens on right now.
+    private static func freePort() throws -> UInt16 {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        return withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                bind(descriptor, generic, length)
+                getsockname(descriptor, generic, &length)
+            }
+            return UInt16(bigEndian: pointer.pointee.sin_port)
+        }
+    }
+}

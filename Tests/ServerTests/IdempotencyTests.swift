@@ -1,0 +1,101 @@
+import Base
+import Messages
+import TestSupport
+import Testing
+import Wire
+
+/// idempotency-key: a change that is asked for twice is made once.
+@Suite struct IdempotencyTests {
+    private func key(_ text: Text) -> [OutgoingMetadata.Entry] {
+        [OutgoingMetadata.Entry(key: "idempotency-key", value: text)]
+    }
+
+    @Test func aRepeatedCreateGivesTheSameUserAgain() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            let request = UsersCreateRequest(email: "ann@example.com")
+            let first = try client.call(
+                "postern.v1.Users/Create", request, returning: UsersCreateResponse.self, metadata: key("k1"))
+            let again = try client.call(
+                "postern.v1.Users/Create", request, returning: UsersCreateResponse.self, metadata: key("k1"))
+            #expect(first == again)
+            let list = try client.call("postern.v1.Users/List", UsersListRequest(), returning: UsersListResponse.self)
+            #expect(list.users.count == 1)
+        }
+    }
+
+    @Test func anotherRequestUnderTheSameKeyIsRefused() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            _ = try client.call(
+                "postern.v1.Users/Create", UsersCreateRequest(email: "ann@example.com"),
+                returning: UsersCreateResponse.self, metadata: key("k1"))
+            let failure = #expect(throws: Failure.self) {
+                try client.call(
+                    "postern.v1.Users/Create", UsersCreateRequest(email: "bob@example.com"),
+                    returning: UsersCreateResponse.self, metadata: key("k1"))
+            }
+            #expect(failure?.reason == "IDEMPOTENCY_KEY_REUSED")
+        }
+    }
+
+    @Test func aFailedRequestLeavesItsKeyFree() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            let request = UsersCreateRequest(uid: "u1", email: "ann@example.com")
+            _ = try client.call(
+                "postern.v1.Users/Create", UsersCreateRequest(uid: "u1"), returning: UsersCreateResponse.self)
+            #expect(throws: Failure.self) {
+                try client.call(
+                    "postern.v1.Users/Create", request, returning: UsersCreateResponse.self, metadata: key("k1"))
+            }
+            _ = try client.call(
+                "postern.v1.Users/Delete", UsersDeleteRequest(uid: "u1"), returning: UsersDeleteResponse.self)
+            let made = try client.call(
+                "postern.v1.Users/Create", request, returning: UsersCreateResponse.self, metadata: key("k1"))
+            #expect(made.user?.uid == "u1")
+        }
+    }
+
+    @Test func aLostSignUpGetsTokensOfTheSameSessionUntilTheyAreUsed() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            let request = AccountsSignUpRequest(email: "ann@example.com", password: Secret("secret1"))
+            let first = try client.call(
+                "postern.v1.Accounts/SignUp", request, returning: AccountsSignUpResponse.self, metadata: key("k1"))
+            let again = try client.call(
+                "postern.v1.Accounts/SignUp", request, returning: AccountsSignUpResponse.self, metadata: key("k1"))
+            #expect(again.user?.uid == first.user?.uid)
+            #expect(again.tokens?.refreshToken == first.tokens?.refreshToken)
+            _ = try client.call(
+                "postern.v1.Tokens/Refresh",
+                TokensRefreshRequest(refreshToken: first.tokens?.refreshToken ?? .empty),
+                returning: TokensRefreshResponse.self)
+            let failure = #expect(throws: Failure.self) {
+                try client.call(
+                    "postern.v1.Accounts/SignUp", request, returning: AccountsSignUpResponse.self, metadata: key("k1"))
+            }
+            #expect(failure?.reason == "ALREADY_DONE")
+        }
+    }
+
+    @Test func anAPIKeyIsToldOnlyOnce() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            let request = ProjectCreateApiKeyRequest(role: .app, scope: Scope(tenants: .all(true)))
+            _ = try client.call(
+                "postern.v1.Project/CreateApiKey", request, returning: ProjectCreateApiKeyResponse.self,
+                metadata: key("k1"))
+            let failure = #expect(throws: Failure.self) {
+                try client.call(
+                    "postern.v1.Project/CreateApiKey", request, returning: ProjectCreateApiKeyResponse.self,
+                    metadata: key("k1"))
+            }
+            #expect(failure?.reason == "ALREADY_DONE")
+            let keys = try client.call(
+                "postern.v1.Project/ListApiKeys", ProjectListApiKeysRequest(),
+                returning: ProjectListApiKeysResponse.self)
+            #expect(keys.apiKeys.count == 2)
+        }
+    }
+}

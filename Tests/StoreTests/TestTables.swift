@@ -1,0 +1,66 @@
+import Base
+import Messages
+import Store
+
+/// A message written by hand: id (8 bytes), then the name.
+struct TestRecord: Message {
+    var id: UInt64 = 0
+    var name: [UInt8] = []
+
+    init() {}
+
+    init(_ id: UInt64, _ name: String = "") {
+        self.id = id
+        self.name = [UInt8](name.utf8)
+    }
+
+    init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        guard bytes.count >= 8 else { throw .malformed }
+        self.id = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
+        self.name = [UInt8](bytes[8...])
+    }
+
+    var encodedByteCount: Int { 8 + name.count }
+
+    func encode(into buffer: inout ByteBuffer) {
+        withUnsafeBytes(of: id.bigEndian) { buffer.append(contentsOf: $0) }
+        buffer.append(contentsOf: name)
+    }
+}
+
+struct UserKey: StoreKey {
+    var tenant: Text
+    var id: UInt64
+
+    func write(into key: inout KeyWriter) {
+        key.append(terminated: tenant)
+        key.append(bigEndian: id)
+    }
+}
+
+let users = Table<UserKey, TestRecord>(id: 16, name: "users")
+let blobs = Table<[UInt8], [UInt8]>(id: 17, name: "blobs")
+let testTables = [users.declaration, blobs.declaration]
+
+/// SplitMix64: the same numbers for the same seed.
+struct SeededGenerator: RandomNumberGenerator {
+    var state: UInt64
+
+    init(seed: UInt64) { self.state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ mixed >> 31
+    }
+
+    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
+
+    mutating func bytes(_ count: Int, below bound: Int = 256) -> [UInt8] {
+        (0..<count).map { _ in UInt8(below(bound)) }
+    }
+}
+
+func bytes(_ text: String) -> [UInt8] { [UInt8](text.utf8) }

@@ -1,0 +1,73 @@
+import Glibc
+
+/// Another program, started by a test and ended by it.
+public final class ChildProcess {
+    public struct SpawnError: Error {
+        public let program: String
+        public let code: Int32
+    }
+
+    private let id: pid_t
+    private var isReaped = false
+
+    /// Starts `program` (a path, or a name on PATH) with its output thrown away, or written to `output`.
+    public init(_ program: String, _ arguments: [String], output: String = "/dev/null") throws {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
+        let words = ([program] + arguments).map { strdup($0) }
+        defer { for word in words { free(word) } }
+        var child = pid_t()
+        let code = posix_spawnp(&child, program, &actions, nil, words + [nil], environ)
+        guard code == 0 else { throw SpawnError(program: program, code: code) }
+        self.id = child
+    }
+
+    deinit {
+        if !isReaped { kill() }
+    }
+
+    /// SIGKILL, then waits until it is gone.
+    public func kill() {
+        _ = Glibc.kill(id, SIGKILL)
+        _ = wait()
+    }
+
+    /// The exit status; -1 if a signal ended it.
+    public func wait() -> Int32 {
+        var status: Int32 = 0
+        while waitpid(id, &status, 0) < 0 && errno == EINTR {}
+        isReaped = true
+        return status & 0x7F == 0 ? status >> 8 & 0xFF : -1
+    }
+
+    /// A program that was built beside these tests.
+    public static func built(_ name: String) -> String {
+        let path = CommandLine.arguments[0]
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        return "\(folder)/\(name)"
+    }
+}
+
+/// The whole of a file, or nil.
+public func readFile(_ path: String) -> [UInt8]? {
+    guard let file = fopen(path, "r") else { return nil }
+    defer { fclose(file) }
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 65_536)
+    while true {
+        let count = fread(&chunk, 1, chunk.count, file)
+        if count == 0 { return bytes }
+        bytes += chunk[..<count]
+    }
+}
+
+/// Writes a file of its owner's.
+public func writeFile(_ path: String, _ bytes: [UInt8]) {
+    guard let file = fopen(path, "w") else { return }
+    _ = bytes.withUnsafeBytes { fwrite($0.baseAddress, 1, $0.count, file) }
+    fclose(file)
+}

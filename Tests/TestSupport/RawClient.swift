@@ -1,0 +1,184 @@
+public import Base
+import Glibc
+public import Messages
+public import Wire
+
+/// A blocking client that sends what a test tells it to, right or wrong, and reads frames one by one.
+///
+/// Speaks stock ttrpc until `hello` is called. Every read fails after `timeoutSeconds`, so that a test cannot hang.
+public final class RawClient {
+    /// Anything that went wrong with the socket; `closed` is the server's end of the connection.
+    public enum RawError: Error, Equatable {
+        case closed
+        case timedOut
+        case system(Int32)
+    }
+
+    public struct Frame {
+        public let header: FrameHeader
+        public let payload: [UInt8]
+    }
+
+    public var apiKey: Secret?
+    private var descriptor: Int32
+    private var lastStream: UInt32 = 0
+    private var received: [UInt8] = []
+
+    public init(port: UInt16, timeoutSeconds: Int = 20) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var timeout = timeval(tv_sec: timeoutSeconds, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        var one: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let code = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        if code != 0 { throw RawError.system(errno) }
+    }
+
+    deinit { close() }
+
+    // MARK: Bytes
+
+    public func close() {
+        if descriptor >= 0 { _ = Glibc.close(descriptor) }
+        descriptor = -1
+    }
+
+    /// Sends no more; what the server still says can be read.
+    public func closeForWriting() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// Closes with a reset instead of a farewell (SO_LINGER 0).
+    public func reset() {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+        close()
+    }
+
+    public func send(_ bytes: [UInt8]) throws {
+        var offset = 0
+        while offset < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress! + offset, bytes.count - offset, Int32(MSG_NOSIGNAL))
+            }
+            if count < 0 { throw errno == EAGAIN ? RawError.timedOut : RawError.system(errno) }
+            offset += count
+        }
+    }
+
+    /// The next frame; throws `closed` when the server closed the connection, in order or by reset.
+    public func readFrame() throws -> Frame {
+        while true {
+            let header = received.withUnsafeBytes { FrameHeader.read($0) }
+            if let header, received.count >= FrameHeader.byteCount + Int(header.payloadByteCount) {
+                let end = FrameHeader.byteCount + Int(header.payloadByteCount)
+                let payload = Array(received[FrameHeader.byteCount..<end])
+                received.removeFirst(end)
+                return Frame(header: header, payload: payload)
+            }
+            var chunk = [UInt8](repeating: 0, count: 65_536)
+            let count = recv(descriptor, &chunk, chunk.count, 0)
+            if count == 0 || (count < 0 && errno == ECONNRESET) { throw RawError.closed }
+            if count < 0 { throw errno == EAGAIN ? RawError.timedOut : RawError.system(errno) }
+            received += chunk[..<count]
+        }
+    }
+
+    /// Reads until the server closes; returns the frames that came before.
+    public func readUntilClosed() throws -> [Frame] {
+        var frames: [Frame] = []
+        while true {
+            do { frames.append(try readFrame()) } catch RawError.closed { return frames }
+        }
+    }
+
+    // MARK: Frames and calls
+
+    public func nextStream() -> UInt32 {
+        lastStream = lastStream == 0 ? 1 : lastStream + 2
+        return lastStream
+    }
+
+    /// A REQUEST frame's bytes, as this client would send them.
+    public func request(
+        _ fullName: String, _ message: some Message, stream: UInt32, kind: StreamKind = .unary,
+        metadata: [OutgoingMetadata.Entry] = [], timeoutNanoseconds: Int64 = 0
+    ) -> [UInt8] {
+        let parts = fullName.split(separator: "/")
+        var entries = metadata
+        if let apiKey, !metadata.contains(where: { $0.key == "authorization" }) {
+            let key = apiKey.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + [UInt8]($0)) }
+            entries.append(OutgoingMetadata.Entry(key: "authorization", value: key))
+        }
+        var buffer = ByteBuffer()
+        let fits = buffer.appendRequest(
+            stream: stream, kind: kind, service: Text(String(parts[0])), method: Text(String(parts[1])),
+            timeoutNanoseconds: timeoutNanoseconds, metadata: OutgoingMetadata(others: entries)
+        ) { message.encode(into: &$0) }
+        precondition(fits, "the request does not fit a frame")
+        return buffer.copyBytes()
+    }
+
+    /// Opens the connection with HELLO and returns the server's.
+    public func hello(_ hello: WireHello = WireHello(protocolVersion: 1, software: "raw")) throws -> WireHello {
+        var buffer = ByteBuffer()
+        buffer.appendHello(hello)
+        try send(buffer.copyBytes())
+        let frame = try readFrame()
+        precondition(frame.header.type == .hello, "no HELLO came back")
+        return try WireHello(decoding: frame.payload)
+    }
+
+    /// One unary call, one answer. `fullName` is for example `postern.v1.Users/Get`. Throws the `Failure` it answers.
+    public func call<Response: Message>(
+        _ fullName: String, _ message: some Message, returning: Response.Type = Response.self,
+        metadata: [OutgoingMetadata.Entry] = []
+    ) throws -> Response {
+        let stream = nextStream()
+        try send(request(fullName, message, stream: stream, metadata: metadata))
+        let frame = try readFrame()
+        precondition(frame.header.stream == stream, "an answer for stream \(frame.header.stream), not \(stream)")
+        return try Self.response(frame)
+    }
+
+    /// The response in a RESPONSE frame, or the failure it carries.
+    public static func response<Response: Message>(
+        _ frame: Frame, returning: Response.Type = Response.self
+    ) throws -> Response {
+        let envelope = try WireResponse(decoding: frame.payload)
+        if let status = envelope.status, status.code != 0 { throw failure(status) }
+        return try Response(decoding: envelope.payload)
+    }
+
+    /// The `Failure` that a google.rpc.Status stands for.
+    public static func failure(_ status: GoogleStatus) -> Failure {
+        var failure = Failure(StatusCode(rawValue: status.code) ?? .unknown, "", status.message.string)
+        for detail in status.details {
+            switch detail.typeURL {
+            case "type.googleapis.com/google.rpc.ErrorInfo":
+                guard let info = try? GoogleErrorInfo(decoding: detail.value) else { continue }
+                failure.reason = info.reason.string
+                failure.metadata = info.metadata.map { Failure.Entry($0.key.string, $0.value.string) }
+            case "type.googleapis.com/google.rpc.RetryInfo":
+                guard let info = try? GoogleRetryInfo(decoding: detail.value), let delay = info.retryDelay else {
+                    continue
+                }
+                failure.retryAfter = .seconds(delay.seconds) + .nanoseconds(Int64(delay.nanos))
+            case "type.googleapis.com/google.rpc.BadRequest":
+                guard let info = try? GoogleBadRequest(decoding: detail.value) else { continue }
+                failure.violations = info.fieldViolations.map {
+                    Failure.FieldViolation(field: $0.field.string, description: $0.description.string)
+                }
+            default: break
+            }
+        }
+        return failure
+    }
+}

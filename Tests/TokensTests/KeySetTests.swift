@@ -1,0 +1,102 @@
+import Base
+import Crypto
+import JSON
+import Testing
+
+@testable import Tokens
+
+@Suite struct KeySetTests {
+    private static let key = SigningKey.generate(.edDSA)
+
+    private func entry(
+        _ id: Text, created: Int64, signsFrom: Int64, retires: Int64? = nil, key: SigningKey = Self.key
+    ) -> KeySet.Entry {
+        KeySet.Entry(
+            id: id, key: key, createdAt: Timestamp(seconds: created), signsFrom: Timestamp(seconds: signsFrom),
+            retiresAt: retires.map { Timestamp(seconds: $0) })
+    }
+
+    private func signer(_ set: KeySet, _ seconds: Int64) -> Text? {
+        set.signingEntry(at: Timestamp(seconds: seconds))?.id
+    }
+
+    @Test func anEmptySetSignsNothing() {
+        let set = KeySet(entries: [])
+        #expect(signer(set, 0) == nil)
+        #expect(set.entry(id: "a", at: .zero) == nil)
+        #expect(set.jwks == utf8(#"{"keys":[]}"#))
+    }
+
+    @Test func theNewestKeyThatMaySignDoes() {
+        let set = KeySet(entries: [
+            entry("a", created: 0, signsFrom: 0, retires: 300), entry("b", created: 100, signsFrom: 200),
+        ])
+        #expect(set.entries.map(\.id) == ["b", "a"])
+        #expect(signer(set, 0) == "a")
+        #expect(signer(set, 199) == "a")
+        #expect(signer(set, 200) == "b")
+        #expect(signer(set, 1_000_000) == "b")
+    }
+
+    @Test func aClockThatWentBackStillFindsAKey() {
+        let set = KeySet(entries: [
+            entry("b", created: 100, signsFrom: 200), entry("a", created: 50, signsFrom: 50, retires: 300),
+        ])
+        #expect(signer(set, 0) == "a")
+    }
+
+    @Test func aKeyVerifiesBeforeItSignsAndUntilItRetires() {
+        let set = KeySet(entries: [
+            entry("a", created: 0, signsFrom: 0, retires: 300), entry("b", created: 100, signsFrom: 200),
+        ])
+        #expect(set.entry(id: "b", at: Timestamp(seconds: 100)) != nil)
+        #expect(set.entry(id: "a", at: Timestamp(microseconds: 299_999_999)) != nil)
+        #expect(set.entry(id: "a", at: Timestamp(seconds: 300)) == nil)
+        #expect(set.entry(id: "c", at: .zero) == nil)
+    }
+
+    /// An urgent rotation while another key waits for its time: the urgent key signs from then on.
+    @Test func aKeyThatWasReplacedBeforeItsTimeNeverSigns() {
+        let set = KeySet(entries: [
+            entry("a", created: 0, signsFrom: 0, retires: 1_000_000),
+            entry("waiting", created: 10, signsFrom: 500, retires: 7_220),
+            entry("urgent", created: 20, signsFrom: 20),
+        ])
+        #expect(signer(set, 19) == "a")
+        for seconds: Int64 in [20, 499, 500, 7_219, 7_220, 1_000_000] { #expect(signer(set, seconds) == "urgent") }
+    }
+
+    @Test func aRetiredKeyNeverSigns() {
+        let set = KeySet(entries: [
+            entry("a", created: 0, signsFrom: 0), entry("b", created: 10, signsFrom: 10, retires: 20),
+        ])
+        #expect(signer(set, 30) == "a")
+    }
+
+    @Test func keysOfOneMomentAreOrderedByWhatReplacedWhat() {
+        let set = KeySet(entries: [
+            entry("a", created: 5, signsFrom: 5, retires: 7_205), entry("b", created: 5, signsFrom: 5),
+        ])
+        #expect(signer(set, 5) == "b")
+        #expect(signer(KeySet(entries: set.entries.reversed()), 5) == "b")
+    }
+
+    @Test(arguments: SigningAlgorithm.allCases) func theJWKSHoldsThePublicPartOnly(algorithm: SigningAlgorithm) throws {
+        let key = TokenForge.key(algorithm)
+        let set = KeySet(entries: [entry("k1", created: 0, signsFrom: 0, key: key)])
+        let keys = try #require(try JSONValue(parsing: set.jwks)["keys"]?.array)
+        #expect(keys.count == 1)
+        #expect(keys[0]["kid"] == "k1" && keys[0]["use"] == "sig")
+        #expect(keys[0]["alg"]?.text == Text(algorithm.rawValue))
+        for member in key.publicKey.jwk.members { #expect(keys[0][Text("\(member.name)")]?.text == member.value) }
+        for secret: Text in ["d", "p", "q", "dp", "dq", "qi", "k", "oth"] { #expect(keys[0][secret] == nil) }
+        // It is the same key that comes back from it.
+        let read = try VerificationKey(jwk: PublicJWK { keys[0][$0]?.text })
+        #expect(read == key.publicKey)
+    }
+
+    @Test func theHeaderOfAKeysTokensIsFixed() {
+        let header = entry("k1", created: 0, signsFrom: 0).encodedHeader
+        #expect(Base64.url.decode(header) == utf8(#"{"alg":"EdDSA","kid":"k1","typ":"JWT"}"#))
+    }
+}

@@ -1,0 +1,210 @@
+import Base
+import Crypto
+import JSON
+import Messages
+import Reactor
+import Store
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Tokens
+
+@Suite struct TokenSignerTests {
+    private final class Events: Sendable {
+        let all = Mutex<[String]>([])
+
+        var record: TokenSigner.KeyEvent {
+            { [self] _, kind, id in all.withLock { $0.append("\(kind) \(id)") } }
+        }
+        var list: [String] { all.withLock { $0 } }
+    }
+
+    private let clock = ManualClock(startingAt: TokenForge.now)
+    private let sealing = SealingKey(Secret([UInt8](repeating: 7, count: 32)))
+    private let events = Events()
+
+    /// Runs `body` with a fresh signer over the store in `directory`.
+    private func withSigner<Result>(
+        at directory: String, sealing: SealingKey? = nil, _ body: (TokenSigner) async throws -> Result
+    ) async throws -> Result {
+        let loop = EventLoop(name: "signer")
+        loop.start()
+        let pool = WorkerPool(name: "sign", workers: 1, queueMax: 64, queueMaxPerTenant: 64)
+        let store = try openTestStore(at: directory, tables: Tables.all)
+        defer { end(loop, pool, store) }
+        let signer = TokenSigner(
+            store: store, sealing: sealing ?? self.sealing, pool: pool, loop: loop, clock: clock.clock,
+            random: .system)
+        return try await body(signer)
+    }
+
+    private func withSigner<Result>(_ body: (TokenSigner) async throws -> Result) async throws -> Result {
+        try await withTemporaryDirectory { try await withSigner(at: $0, body) }
+    }
+
+    private func verifier(_ signer: TokenSigner) -> TokenVerifier {
+        TokenVerifier(
+            keys: signer.published, issuer: TokenForge.issuer, audience: TokenForge.audience, limits: Limits(),
+            random: SeededRandom.source(seed: 2))
+    }
+
+    private func claims() -> IDTokenClaims {
+        var claims = IDTokenClaims()
+        claims.issuer = TokenForge.issuer
+        claims.audience = TokenForge.audience
+        claims.uid = "u1"
+        claims.issuedAt = clock.clock.now()
+        claims.expiresAt = claims.issuedAt + TokenSigner.tokenLifetime
+        claims.sessionID = [UInt8](repeating: 1, count: 16)
+        claims.signInProvider = "password"
+        return claims
+    }
+
+    private func sign(_ signer: TokenSigner) async throws -> Text {
+        try await signer.sign(claims(), deadline: .distantFuture)
+    }
+
+    private func signingID(_ signer: TokenSigner) -> Text? {
+        signer.published.current.signingEntry(at: clock.clock.now())?.id
+    }
+
+    @Test(arguments: SigningAlgorithm.allCases)
+    func theFirstStartMakesAKeyThatSigns(algorithm: SigningAlgorithm) async throws {
+        try await withSigner { signer in
+            try await signer.start(algorithm: algorithm, record: events.record)
+            let keys = signer.list()
+            #expect(keys.count == 1 && keys[0].state == .signing)
+            #expect(keys[0].algorithm == Text(algorithm.rawValue) && keys[0].retiresAtMicros == 0)
+            #expect(events.list == ["signingKeyCreated \(keys[0].keyID)"])
+            let token = try await sign(signer)
+            #expect(try verifier(signer).verify(token.bytes, now: clock.clock.now()).uid == "u1")
+        }
+    }
+
+    @Test func withoutAKeyNothingIsSigned() async throws {
+        try await withSigner { signer in
+            let failure = await #expect(throws: Failure.self) { try await sign(signer) }
+            #expect(failure?.code == .unavailable && failure?.reason == "NO_SIGNING_KEY")
+        }
+    }
+
+    @Test func aRestartFindsTheSameKeys() async throws {
+        try await withTemporaryDirectory { directory in
+            let (token, jwks) = try await withSigner(at: directory) { signer in
+                try await signer.start(algorithm: .es256, record: events.record)
+                _ = try await signer.rotate(algorithm: .edDSA, publishAhead: .hours(24), record: events.record)
+                return (try await sign(signer), signer.published.current.jwks)
+            }
+            try await withSigner(at: directory) { signer in
+                try await signer.start(algorithm: .rs256, record: events.record)
+                #expect(signer.published.current.jwks == jwks)
+                #expect(try verifier(signer).verify(token.bytes, now: clock.clock.now()).uid == "u1")
+            }
+            #expect(events.list.count == 2)
+        }
+    }
+
+    @Test func underAnotherMasterKeyTheKeysStayShut() async throws {
+        try await withTemporaryDirectory { directory in
+            try await withSigner(at: directory) { try await $0.start(algorithm: .es256, record: events.record) }
+            let other = SealingKey(Secret([UInt8](repeating: 8, count: 32)))
+            try await withSigner(at: directory, sealing: other) { signer in
+                await #expect(throws: CryptoError.self) {
+                    try await signer.start(algorithm: .es256, record: events.record)
+                }
+                #expect(signer.published.current.entries.isEmpty)
+            }
+        }
+    }
+
+    @Test func aKeyIsPublishedBeforeItSignsAndVerifiesAfterwards() async throws {
+        try await withSigner { signer in
+            try await signer.start(algorithm: .es256, record: events.record)
+            let first = try #require(signingID(signer))
+            let verifier = verifier(signer)
+            let old = try await sign(signer)
+
+            let next = try await signer.rotate(algorithm: nil, publishAhead: .hours(24), record: events.record)
+            #expect(next.state == .published && next.algorithm == "ES256")
+            #expect(signingID(signer) == first)
+            #expect(signer.published.current.entries.count == 2)
+
+            clock.advance(by: .hours(24) - .microseconds(1))
+            #expect(signingID(signer) == first)
+            let last = try await sign(signer)
+            clock.advance(by: .microseconds(1))
+            #expect(signingID(signer) == next.keyID)
+            #expect(signer.list().map(\.state) == [.signing, .retired])
+            // The last token of the old key lives as long as any.
+            clock.advance(by: .hours(1) - .seconds(2))
+            #expect(try verifier.verify(last.bytes, now: clock.clock.now()).uid == "u1")
+            #expect(throws: TokenError.expired) { try verifier.verify(old.bytes, now: clock.clock.now()) }
+
+            try await signer.retireExpired(record: events.record)
+            #expect(signer.published.current.entries.count == 2)
+            clock.advance(by: .hours(1) + .seconds(2))
+            try await signer.retireExpired(record: events.record)
+            #expect(signer.published.current.entries.map(\.id) == [next.keyID])
+            #expect(events.list.last == "signingKeyRetired \(first)")
+            try await signer.retireExpired(record: events.record)
+            #expect(events.list.count == 3)
+        }
+    }
+
+    @Test func anUrgentRotationSignsAtOnce() async throws {
+        try await withSigner { signer in
+            try await signer.start(algorithm: .es256, record: events.record)
+            let waiting = try await signer.rotate(algorithm: nil, publishAhead: .minutes(30), record: events.record)
+            let urgent = try await signer.rotate(algorithm: .edDSA, publishAhead: .zero, record: events.record)
+            #expect(urgent.state == .signing)
+            #expect(signingID(signer) == urgent.keyID)
+            clock.advance(by: .minutes(30))
+            // The key it overtook would sign tokens that its retirement cuts short.
+            #expect(signingID(signer) == urgent.keyID && signingID(signer) != waiting.keyID)
+        }
+    }
+
+    /// Whatever rotations come in whatever order: a fresh token verifies for all of its life.
+    @Test func everyTokenOutlivesEveryRotation() async throws {
+        var random = SeededRandom.printed()
+        try await withSigner { signer in
+            try await signer.start(algorithm: .edDSA, record: events.record)
+            let verifier = verifier(signer)
+            var alive: [(token: Text, expiresAt: Timestamp)] = []
+            for _ in 0..<80 {
+                switch random.below(4) {
+                case 0:
+                    let ahead = Duration.minutes([0, 0, 10, 90, 1_440][random.below(5)])
+                    _ = try await signer.rotate(algorithm: nil, publishAhead: ahead, record: events.record)
+                case 1: try await signer.retireExpired(record: events.record)
+                case 2: clock.advance(by: .minutes(Int64([0, 1, 29, 59, 240, 1_500][random.below(6)])))
+                default: alive.append((try await sign(signer), claims().expiresAt))
+                }
+                let now = clock.clock.now()
+                alive.removeAll { Timestamp(seconds: $0.expiresAt.seconds) <= now }
+                for (token, _) in alive { #expect(throws: Never.self) { try verifier.verify(token.bytes, now: now) } }
+            }
+        }
+    }
+
+    @Test func aRotationThatCannotBeRecordedChangesNothing() async throws {
+        struct Refused: Error {}
+        try await withSigner { signer in
+            try await signer.start(algorithm: .es256, record: events.record)
+            let before = signer.published.current.jwks
+            await #expect(throws: Refused.self) {
+                try await signer.rotate(algorithm: nil, publishAhead: .zero) { _, _, _ in throw Refused() }
+            }
+            #expect(signer.published.current.jwks == before)
+        }
+    }
+}
+
+/// Closing may block a test's thread for a moment.
+private func end(_ loop: EventLoop, _ pool: WorkerPool, _ store: Store) {
+    loop.stop()
+    loop.join()
+    pool.close()
+    store.close()
+}

@@ -1,0 +1,129 @@
+import Base
+import Messages
+import TestSupport
+import Testing
+
+@testable import postern
+
+@Suite struct CommandLineToolTests {
+    @Test func `A refusal is one line with its reason, and what can be done about it`() {
+        let test = TestConsole()
+        let failure = Failure(
+            .permissionDenied, "ADMIN_RESTRICTED_OPERATION", "Sign-up is off.",
+            metadata: [
+                .init("tenant", "acme"), .init("toggle", "client.permissions.disabled_user_signup"),
+                .init("required_role", "tenant-admin"), .init("decision_id", "d1"), .init("request_id", "r1"),
+            ], guidance: .init(locale: "en", message: "Ask HR.", url: "https://x.org"))
+        CommandLineTool.report(failure, to: test.console)
+        #expect(
+            test.said == """
+                error: Sign-up is off. [ADMIN_RESTRICTED_OPERATION] request-id=r1
+                hint: the tenant's setting client.permissions.disabled_user_signup refuses this; a tenant-admin can \
+                change it: postern tenant update acme --disabled-user-signup false
+                hint: recorded as d1: postern -t acme denials list
+                hint: the tenant tells its users: Ask HR. https://x.org
+
+                """)
+    }
+
+    @Test func `Exit codes follow the status`() {
+        #expect(ExitCode(.notFound) == .notFound)
+        #expect(ExitCode(.permissionDenied) == .notAllowed)
+        #expect(ExitCode(.unauthenticated) == .notAllowed)
+        #expect(ExitCode(.alreadyExists) == .conflict)
+        #expect(ExitCode(.failedPrecondition) == .conflict)
+        #expect(ExitCode(.deadlineExceeded) == .unavailable)
+        #expect(ExitCode(.invalidArgument) == .general)
+    }
+
+    @Test func `Nothing answers at the address: exit 6, and the address is in the message`() async {
+        let test = TestConsole()
+        #expect(await test.run("server", "info", "--server", "127.0.0.1:1") == .unavailable)
+        #expect(test.said.contains("Cannot reach 127.0.0.1:1"))
+        #expect(test.written.isEmpty)
+    }
+
+    @Test func `What cannot be undone is asked first, before anything is sent`() async {
+        let silent = TestConsole()
+        #expect(await silent.run("tenant", "delete", "acme", "--server", "127.0.0.1:1") == .usage)
+        let wrong = TestConsole(answers: ["acmee"])
+        #expect(await wrong.run("tenant", "delete", "acme", "--server", "127.0.0.1:1") == .declined)
+        let right = TestConsole(answers: ["acme"])
+        #expect(await right.run("tenant", "delete", "acme", "--server", "127.0.0.1:1") == .unavailable)
+        let no = TestConsole(answers: ["n"])
+        #expect(await no.run("user", "delete", "u1", "--server", "127.0.0.1:1") == .declined)
+        let yes = TestConsole()
+        #expect(await yes.run("user", "delete", "u1", "-y", "--server", "127.0.0.1:1") == .unavailable)
+        let other = TestConsole()
+        #expect(await other.run("tenant", "delete", "a", "--confirm=b", "--server", "127.0.0.1:1") == .declined)
+    }
+
+    @Test func `A token is shown without a server`() async {
+        let test = TestConsole(input: "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1MSIsImV4cCI6MX0.\n")
+        #expect(await test.run("token", "decode", "-") == .ok)
+        #expect(test.written == "header.alg   none\npayload.sub  u1\npayload.exp  1\n")
+        #expect(test.said.contains("not verified"))
+        let broken = TestConsole()
+        #expect(await broken.run("token", "decode", "a.b") == .general)
+    }
+
+    @Test func `Settings that are named make the mask, the others stay out of it`() throws {
+        let arguments = Arguments(values: [
+            "disabled-user-signup": "true", "disabled-user-deletion": "false", "refresh-mode": "reuse",
+            "session-idle": "1d", "guidance-message": "Ask",
+        ])
+        let settings = try TenantSettings(arguments)
+        #expect(
+            settings.paths == [
+                "refresh_mode", "session_idle_seconds", "client.permissions.disabled_user_signup",
+                "client.permissions.disabled_user_deletion", "guidance",
+            ])
+        #expect(settings.tenant.client?.permissions == ClientPermissions(disabledUserSignup: true))
+        #expect(settings.tenant.refreshMode == .reuse)
+        #expect(settings.tenant.sessionIdleSeconds == 86_400)
+        #expect(settings.isGuidancePartial)
+        #expect(try TenantSettings(Arguments()).paths.isEmpty)
+    }
+
+    @Test func `Contexts are kept in a file of their owner's`() async throws {
+        try await withTemporaryDirectory { path in try await keepContexts(in: path) }
+    }
+
+    private func keepContexts(in path: String) async throws {
+        let environment = ["XDG_CONFIG_HOME": path, "HOME": "/nonexistent"]
+        func run(_ words: String...) async -> (ExitCode, String) {
+            let test = TestConsole(environment: environment)
+            return (await CommandLineTool.run(words, in: test.console), test.written)
+        }
+        #expect(await run("context", "add", "dev", "--server", "127.0.0.1:1", "-t", "acme").0 == .ok)
+        #expect(await run("context", "add", "prod", "--server", "auth:7400", "--key-file", "/k").0 == .ok)
+        #expect(await run("context", "list", "-q").1 == "dev\nprod\n")
+        #expect(await run("context", "show", "-q").1 == "dev\n")
+        #expect(await run("context", "use", "prod").0 == .ok)
+        let file = try ContextFile(environment: environment)
+        #expect(file.current == "prod")
+        #expect(file["prod"] == .init(name: "prod", server: "auth:7400", tenant: "", apiKeyFile: "/k"))
+        #expect(file["dev"]?.tenant == "acme")
+        // The current context says which server; the flag outranks it.
+        let test = TestConsole(environment: environment)
+        #expect(await test.run("server", "info", "--context", "dev") == .unavailable)
+        #expect(test.said.contains("127.0.0.1:1"))
+        #expect(await run("context", "use", "none").0 == .notFound)
+        #expect(await run("context", "rm", "prod").0 == .ok)
+        #expect(await run("context", "show").0 == .notFound)
+    }
+
+    @Test func `The methods, the exit codes and the completion are known without a server`() async {
+        let methods = TestConsole()
+        #expect(await methods.run("rpc", "list", "-q") == .ok)
+        #expect(methods.written.contains("postern.v1.Accounts/SignUp\n"))
+        #expect(methods.written.contains("grpc.health.v1.Health/Check\n"))
+        let codes = TestConsole()
+        #expect(await codes.run("help", "exit-codes") == .ok)
+        #expect(codes.written.contains("  7    some rows of an import were rejected\n"))
+        let completion = TestConsole()
+        #expect(await completion.run("completion", "bash") == .ok)
+        #expect(completion.written.contains("\"tenant\") words=\"create delete get list update\""))
+        #expect(completion.written.contains("--hash-algo"))
+    }
+}

@@ -1,0 +1,95 @@
+import Base
+import Testing
+
+@testable import postern
+
+@Suite struct CommandTreeTests {
+    private func match(_ line: String) throws -> (Command, Arguments) {
+        guard
+            case .command(let command, let arguments) = try CommandTree.match(
+                line.split(separator: " ").map(String.init))
+        else { throw CommandError("this is help") }
+        return (command, arguments)
+    }
+
+    @Test func `A command is found by its words, with operands and flags in any order behind it`() throws {
+        let (command, arguments) = try match("tenant update acme --disabled-user-signup true")
+        #expect(command.path == ["tenant", "update"])
+        #expect(arguments.operands == ["acme"])
+        #expect(arguments.values == ["disabled-user-signup": "true"])
+        let (_, turned) = try match("tenant update --disabled-user-signup=true acme")
+        #expect(turned == arguments)
+    }
+
+    @Test func `Global flags stand anywhere, long or short`() throws {
+        let (_, before) = try match("--tenant acme -o json user list")
+        let (_, behind) = try match("user list -t acme --output=json")
+        #expect(before == behind)
+        #expect(before.values == ["tenant": "acme", "output": "json"])
+    }
+
+    @Test func `A dash alone is an operand, two end the flags`() throws {
+        #expect(try match("token verify -").1.operands == ["-"])
+        #expect(try match("token verify -- -x.y.z").1.operands == ["-x.y.z"])
+    }
+
+    @Test(
+        arguments: [
+            ("tenat list", "postern has no command tenat", "did you mean postern tenant?"),
+            ("tenant lst", "postern tenant has no command lst", "did you mean postern tenant list?"),
+            ("tenant list --limt 3", "postern tenant list has no flag --limt", "did you mean --limit?"),
+            ("--tennant a user list", "there is no global flag --tennant", "did you mean --tenant?"),
+            ("frobnicate", "postern has no command frobnicate", "postern --help lists the commands"),
+            ("tenant delete", "<tenant-id> is missing", "postern tenant delete acme --confirm=acme"),
+            ("tenant get a b", "\"b\" is one word too many", "postern tenant get [tenant-id]"),
+            ("user list --limit", "--limit needs a value", nil),
+            ("user list --limit 1 --limit 2", "--limit is given twice", nil),
+            ("user list --quiet=yes", "--quiet takes no value", nil),
+            ("user list --validate-only", "postern user list cannot --validate-only", nil),
+        ] as [(String, String, String?)])
+    func `A wrong command line says what is wrong and what was meant`(
+        line: String, message: String, hint: String?
+    ) throws {
+        let error = #expect(throws: CommandError.self) { try match(line) }
+        #expect(error?.message == message)
+        #expect(error?.hint == hint)
+        #expect(error?.exitCode == .usage)
+    }
+
+    @Test func `Every command has help with its example first, and the example is one of its own command lines`() throws
+    {
+        for command in CommandTree.commands {
+            guard case .help(let text) = try CommandTree.match(command.path + ["--help"]) else {
+                Issue.record("\(command.name) has no help")
+                continue
+            }
+            #expect(text.hasPrefix(command.summary))
+            #expect(text.contains("postern \(command.example)"))
+            let words = command.example.split(separator: " ").map(String.init)
+            #expect(words.joined(separator: " ").contains(command.name), "\(command.name)")
+        }
+        #expect(Set(CommandTree.commands.map(\.name)).count == CommandTree.commands.count)
+    }
+
+    @Test func `No command hides a global flag`() {
+        let globals = Set(GlobalFlags.all.map(\.name))
+        for command in CommandTree.commands {
+            #expect(globals.isDisjoint(with: command.flags.map(\.name)), "\(command.name)")
+        }
+    }
+
+    @Test(arguments: [[], ["-h"], ["--help"], ["help"]])
+    func `Without a command there is an overview`(words: [String]) async {
+        let test = TestConsole()
+        #expect(await CommandLineTool.run(words, in: test.console) == .ok)
+        #expect(test.written.contains("postern tenant create acme"))
+        #expect(test.said.isEmpty)
+    }
+
+    @Test func `A group alone lists its commands`() async {
+        let test = TestConsole()
+        #expect(await test.run("apikey", "-h") == .ok)
+        #expect(test.written.contains("apikey revoke <api-key-id>"))
+        #expect(await test.run("apikey") == .usage)
+    }
+}

@@ -1,0 +1,93 @@
+import Base
+import JSON
+import Messages
+import Testing
+
+@testable import postern
+
+@Suite struct OutputTests {
+    private let user = User(
+        tenantID: "acme", uid: "u1", email: "ann@example.com", displayName: Text("Ann\u{1B}[2J"),
+        providers: [ProviderInfo(providerID: "password", rawID: "ann@example.com")],
+        customClaimsJSON: [UInt8](#"{"role":"x"}"#.utf8), createdAtMicros: 1_800_000_000_000_000)
+
+    private func printed(
+        _ format: Output.Format, isQuiet: Bool = false, hasHeaders: Bool = true, _ body: (Output) -> Void
+    ) -> String {
+        let test = TestConsole()
+        body(Output(format: format, isQuiet: isQuiet, hasHeaders: hasHeaders, console: test.console))
+        return test.written
+    }
+
+    @Test func `A list is a table with columns as wide as they must be`() {
+        let text = printed(.table) { $0.print([user, User(uid: "a-longer-uid")]) }
+        #expect(
+            text == """
+                UID           EMAIL            DISPLAY_NAME  DISABLED  PROVIDERS  CREATED_AT
+                u1            ann@example.com  Ann\u{FFFD}[2J       false     password   2027-01-15T08:00:00Z
+                a-longer-uid  -                -             false     -          -
+
+                """)
+        #expect(printed(.table, hasHeaders: false) { $0.print([user]) }.hasPrefix("u1  ann"))
+    }
+
+    @Test func `One record is a line per field`() {
+        let text = printed(.table) { $0.print(SigningKeyInfo(keyID: "k", algorithm: "RS256", state: .signing)) }
+        #expect(
+            text == """
+                key_id      k
+                algorithm   RS256
+                state       SIGNING_KEY_STATE_SIGNING
+                created_at  -
+                signs_from  -
+                retires_at  -
+
+                """)
+    }
+
+    @Test func `JSON has the proto's names, whatever the values are`() throws {
+        let text = printed(.json) { $0.print(user) }
+        let json = try JSONValue(parsing: [UInt8](text.utf8))
+        #expect(json["tenant_id"] == "acme")
+        #expect(json["display_name"]?.text == user.displayName)
+        #expect(json["custom_claims_json"] == ["role": "x"])
+        #expect(json["created_at_micros"] == 1_800_000_000_000_000)
+        #expect(json["phone_number"] == "")
+        #expect(json["providers"]?.array?.first?["provider_id"] == "password")
+    }
+
+    @Test func `A list is an array, or a line per record, or the ids alone`() throws {
+        let users = [user, User(uid: "u2")]
+        #expect(try JSONValue(parsing: [UInt8](printed(.json) { $0.print(users) }.utf8)).array?.count == 2)
+        let lines = printed(.ndjson) { $0.print(users) }.split(separator: "\n")
+        #expect(try lines.map { try JSONValue(parsing: [UInt8]($0.utf8))["uid"] } == ["u1", "u2"])
+        #expect(printed(.json, isQuiet: true) { $0.print(users) } == "u1\nu2\n")
+    }
+
+    @Test func `Enums have the proto's names`() {
+        #expect(name("TOGGLE", Toggle.disabledUserSignup) == "TOGGLE_DISABLED_USER_SIGNUP")
+        #expect(name("ROLE", Role.tenantAdmin) == "ROLE_TENANT_ADMIN")
+        #expect(name("REFRESH_OUTCOME", RefreshOutcome.repeatedAfterLoss) == "REFRESH_OUTCOME_REPEATED_AFTER_LOSS")
+    }
+
+    @Test func `Every column is a field of its record`() {
+        func check<Element: Record>(_ record: Element) {
+            for column in Element.columns {
+                let value = column.split(separator: ".").reduce(record.json as JSONValue?) { $0?[Text(String($1))] }
+                #expect(value != nil, "\(Element.self): \(column)")
+            }
+        }
+        check(Tenant())
+        check(User())
+        check(ApiKey())
+        check(SigningKeyInfo())
+        check(Denial())
+        check(DenialCount())
+        check(ProjectServerInfoResponse())
+        check(StatsValue())
+        check(TokensRefreshResponse())
+        check(TokensVerifyIdTokenResponse())
+        check(SignedIn(user: User(), tokens: TokenPair()))
+        check(ContextFile.Context(name: "", server: "", tenant: "", apiKeyFile: ""))
+    }
+}

@@ -1,0 +1,34 @@
+import Base
+import Synchronization
+
+@testable import postern
+
+/// Surroundings that remember what was written and answer questions by a script.
+final class TestConsole: Sendable {
+    private let output = Mutex<[UInt8]>([])
+    private let messages = Mutex<[UInt8]>([])
+    private let answers: Mutex<[String]>
+    private let input: String
+    private let environment: [String: String]
+
+    /// `answers`: what is typed at the terminal, in order; none: there is no terminal.
+    init(answers: [String] = [], input: String = "", environment: [String: String] = ["HOME": "/nonexistent"]) {
+        self.answers = Mutex(answers)
+        self.input = input
+        self.environment = environment
+    }
+
+    var console: Console {
+        Console(
+            write: { bytes in self.output.withLock { $0 += bytes } },
+            writeMessage: { bytes in self.messages.withLock { $0 += bytes } },
+            readInput: { [UInt8](self.input.utf8) },
+            ask: { _, _ in self.answers.withLock { $0.isEmpty ? nil : [UInt8]($0.removeFirst().utf8) } },
+            environment: environment, messagesAreForTerminal: false)
+    }
+
+    var written: String { String(decoding: output.withLock { $0 }, as: UTF8.self) }
+    var said: String { String(decoding: messages.withLock { $0 }, as: UTF8.self) }
+
+    func run(_ words: String...) async -> ExitCode { await CommandLineTool.run(words, in: console) }
+}

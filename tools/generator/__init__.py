@@ -1,0 +1,1 @@
+"""What tools/generate is made of: the schema model and one module per kind of output."""

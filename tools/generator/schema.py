@@ -1,0 +1,309 @@
+"""Reads the .proto files through protoc and holds them as a small model; refuses what Postern does not allow.
+
+Refused: proto3 optional (protoc-c 1.4 cannot), groups, messages that contain themselves (protobuf-c has no recursion
+limit), enums without a zero or with values above 63, field numbers above 255, more than 64 singular fields in a
+message (the pre-scan keeps them in one word), and two types with one Swift name.
+"""
+
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from . import naming
+
+SYSTEM_INCLUDE = "/usr/include"
+FieldProto = descriptor_pb2.FieldDescriptorProto
+
+
+class SchemaError(Exception):
+    pass
+
+
+@dataclass
+class EnumType:
+    full_name: str
+    swift_name: str
+    doc: str
+    # (Swift case, number, doc)
+    cases: list
+    c_type: str
+
+    @property
+    def mask(self):
+        return sum(1 << number for _, number, _ in self.cases)
+
+
+@dataclass
+class Field:
+    name: str
+    swift_name: str
+    number: int
+    # TYPE_STRING … of descriptor.proto
+    type: int
+    repeated: bool
+    secret: bool
+    # Index into Message.oneofs, or None.
+    oneof: int | None
+    doc: str
+    # The message or enum it holds, filled once all types are known.
+    target_name: str
+    target: object = None
+
+
+@dataclass
+class Oneof:
+    name: str
+    swift_name: str
+    type_name: str
+    doc: str
+    fields: list = field(default_factory=list)
+
+
+@dataclass
+class Message:
+    full_name: str
+    swift_name: str
+    doc: str
+    fields: list
+    oneofs: list
+    messages: list
+    enums: list
+    c_type: str
+    c_lower: str
+    is_map_entry: bool
+
+    def nested(self):
+        """This message and the ones inside it, innermost first."""
+        for inner in self.messages:
+            yield from inner.nested()
+        yield self
+
+    @property
+    def holds_secret(self):
+        return any(f.secret or (isinstance(f.target, Message) and f.target.holds_secret) for f in self.fields)
+
+
+@dataclass
+class Method:
+    name: str
+    doc: str
+    request: Message
+    response: Message
+    client_streaming: bool
+    server_streaming: bool
+    # (field of MethodRule, its Swift literal), in the order of the field numbers
+    rule: list
+    idempotent: bool
+
+
+@dataclass
+class Service:
+    full_name: str
+    name: str
+    doc: str
+    methods: list
+
+
+@dataclass
+class File:
+    path: str
+    package: str
+    messages: list
+    enums: list
+    services: list
+
+    def all_messages(self):
+        for message in self.messages:
+            yield from message.nested()
+
+
+class Schema:
+    """All files of `proto_folder` and what they import, dependencies first."""
+
+    def __init__(self, proto_folder):
+        paths = sorted(str(p.relative_to(proto_folder)) for p in Path(proto_folder).rglob("*.proto"))
+        arguments = ["protoc", f"-I{proto_folder}", f"-I{SYSTEM_INCLUDE}", "--include_imports",
+                     "--include_source_info", "--descriptor_set_out=/dev/stdout", *paths]
+        serialized = subprocess.run(arguments, check=True, stdout=subprocess.PIPE).stdout
+        self.descriptors = descriptor_pb2.FileDescriptorSet.FromString(serialized)
+        self._options = _OptionReader(self.descriptors)
+        self._types = {}
+        self.files = [self._read_file(f) for f in self.descriptors.file if not _only_options(f)]
+        self._link()
+        self._check()
+
+    def all_messages(self):
+        for file in self.files:
+            yield from file.all_messages()
+
+    # Reading
+
+    def _read_file(self, proto):
+        if proto.package not in naming.TYPE_PREFIX:
+            raise SchemaError(f"{proto.name}: package {proto.package} has no Swift prefix (naming.py)")
+        docs = {tuple(l.path): l for l in proto.source_code_info.location}
+        short = proto.name.startswith("google/protobuf/")
+
+        def doc(*path):
+            text = docs[path].leading_comments.rstrip() if path in docs else ""
+            lines = [line[1:] if line.startswith(" ") else line for line in text.split("\n")]
+            text = "\n".join(line.rstrip() for line in lines).strip("\n")
+            return text.split("\n\n")[0] if short else text
+
+        enums = [self._read_enum(e, proto.package, [], doc, (5, i)) for i, e in enumerate(proto.enum_type)]
+        messages = [self._read_message(m, proto.package, [], doc, (4, i)) for i, m in enumerate(proto.message_type)]
+        services = [(s, doc, (6, i)) for i, s in enumerate(proto.service)]
+        return File(proto.name, proto.package, messages, enums, services)
+
+    def _read_enum(self, proto, package, outer, doc, path):
+        full_name = ".".join([package, *outer, proto.name])
+        cases = [(naming.enum_case(proto.name, v.name), v.number, doc(*path, 2, i)) for i, v in enumerate(proto.value)]
+        numbers = [number for _, number, _ in cases]
+        if numbers[0] != 0 or min(numbers) < 0 or max(numbers) > 63 or len(set(numbers)) != len(numbers):
+            raise SchemaError(f"{full_name}: values must start at 0, lie in 0..63 and differ")
+        result = EnumType(full_name, naming.swift_type_path(package, [*outer, proto.name]), doc(*path), cases,
+                          naming.c_type(full_name))
+        self._types[full_name] = result
+        return result
+
+    def _read_message(self, proto, package, outer, doc, path):
+        full_name = ".".join([package, *outer, proto.name])
+        inner = [*outer, proto.name]
+        enums = [self._read_enum(e, package, inner, doc, (*path, 4, i)) for i, e in enumerate(proto.enum_type)]
+        messages = [self._read_message(m, package, inner, doc, (*path, 3, i)) for i, m in enumerate(proto.nested_type)]
+        oneofs = [Oneof(o.name, naming.lower_camel(o.name), naming.upper_camel(o.name), doc(*path, 8, i))
+                  for i, o in enumerate(proto.oneof_decl)]
+        fields = []
+        for i, f in enumerate(proto.field):
+            where = f"{full_name}.{f.name}"
+            if f.proto3_optional or f.type == FieldProto.TYPE_GROUP or f.label == FieldProto.LABEL_REQUIRED:
+                raise SchemaError(f"{where}: proto3 optional, groups and required fields are not supported")
+            if f.number > 255:
+                raise SchemaError(f"{where}: field numbers end at 255")
+            secret = self._options.is_secret(full_name, f.name)
+            if secret and f.type not in (FieldProto.TYPE_STRING, FieldProto.TYPE_BYTES):
+                raise SchemaError(f"{where}: only string and bytes fields can be secret")
+            one = Field(f.name, naming.lower_camel(f.name), f.number, f.type, f.label == FieldProto.LABEL_REPEATED,
+                        secret, f.oneof_index if f.HasField("oneof_index") else None, doc(*path, 2, i),
+                        f.type_name.lstrip("."))
+            fields.append(one)
+            if one.oneof is not None:
+                oneofs[one.oneof].fields.append(one)
+        result = Message(full_name, naming.swift_type_path(package, inner), doc(*path),
+                         sorted(fields, key=lambda f: f.number), oneofs, messages, enums, naming.c_type(full_name),
+                         naming.c_lower(full_name), proto.options.map_entry)
+        self._types[full_name] = result
+        return result
+
+    def _link(self):
+        for message in self.all_messages():
+            for f in message.fields:
+                if f.target_name:
+                    if f.target_name not in self._types:
+                        raise SchemaError(f"{message.full_name}.{f.name}: {f.target_name} is not generated")
+                    f.target = self._types[f.target_name]
+        for file in self.files:
+            file.services = [self._read_service(s, file.package, doc, path) for s, doc, path in file.services]
+
+    def _read_service(self, proto, package, doc, path):
+        full_name = f"{package}.{proto.name}"
+        methods = []
+        for i, m in enumerate(proto.method):
+            rule, idempotent = self._options.rule(full_name, m.name)
+            methods.append(Method(m.name, doc(*path, 2, i), self._types[m.input_type[1:]],
+                                  self._types[m.output_type[1:]], m.client_streaming, m.server_streaming, rule,
+                                  idempotent))
+        return Service(full_name, proto.name, doc(*path), methods)
+
+    # Checking
+
+    def _check(self):
+        names = {}
+        for full_name, one in self._types.items():
+            other = names.setdefault(one.swift_name, full_name)
+            if other != full_name:
+                raise SchemaError(f"{full_name} and {other} are both {one.swift_name} in Swift")
+        for message in self.all_messages():
+            self._check_recursion(message, [])
+            if len({f.swift_name for f in message.fields} | {o.swift_name for o in message.oneofs}) != \
+                    len(message.fields) + len(message.oneofs):
+                raise SchemaError(f"{message.full_name}: two fields have one Swift name")
+            for f in message.fields:
+                if f.swift_name in ("schema", "encodedByteCount"):
+                    raise SchemaError(f"{message.full_name}.{f.name}: the generated code needs this name")
+            for oneof in message.oneofs:
+                if oneof.type_name in names or f"{message.swift_name}.{oneof.type_name}" in names:
+                    raise SchemaError(f"{message.full_name}.{oneof.name}: {oneof.type_name} would hide a type")
+            singular = [f for f in message.fields if not f.repeated and f.oneof is None]
+            if len(singular) + len(message.oneofs) > 64:
+                raise SchemaError(f"{message.full_name}: more than 64 singular fields")
+
+    def _check_recursion(self, message, above):
+        if message.full_name in above:
+            raise SchemaError(f"{message.full_name} contains itself: {' > '.join(above)}")
+        for f in message.fields:
+            if isinstance(f.target, Message):
+                self._check_recursion(f.target, [*above, message.full_name])
+
+
+def _only_options(proto):
+    """Files that extend descriptor.proto, and descriptor.proto itself, are for protoc alone."""
+    return proto.name == "google/protobuf/descriptor.proto" or len(proto.extension) > 0
+
+
+class _OptionReader:
+    """Reads (postern.v1.rule) and (postern.v1.secret), for which the pool must know the extensions."""
+
+    def __init__(self, descriptors):
+        pool = descriptor_pool.DescriptorPool()
+        for file in descriptors.file:
+            pool.Add(file)
+        self._methods, self._secrets = {}, set()
+        if not any(f.name == "postern/v1/options.proto" for f in descriptors.file):
+            return
+        factory = message_factory.MessageFactory(pool)
+        known = factory.GetPrototype(pool.FindMessageTypeByName("google.protobuf.FileDescriptorSet"))
+        factory.GetPrototype(pool.FindMessageTypeByName("postern.v1.MethodRule"))
+        reread = known.FromString(descriptors.SerializeToString())
+        self._rule = pool.FindExtensionByName("postern.v1.rule")
+        self._secret = pool.FindExtensionByName("postern.v1.secret")
+        for file in reread.file:
+            for service in file.service:
+                for method in service.method:
+                    self._methods[f"{file.package}.{service.name}", method.name] = method.options
+            for message in file.message_type:
+                self._read_secrets(message, file.package)
+
+    def _read_secrets(self, message, outer):
+        full_name = f"{outer}.{message.name}"
+        for one in message.field:
+            if one.options.Extensions[self._secret]:
+                self._secrets.add((full_name, one.name))
+        for inner in message.nested_type:
+            self._read_secrets(inner, full_name)
+
+    def is_secret(self, message_name, field_name):
+        return (message_name, field_name) in self._secrets
+
+    def rule(self, service_name, method_name):
+        """The fields of the method's rule as Swift literals (those of an empty rule where it has none: health), and
+        whether the method may be sent again."""
+        options = self._methods.get((service_name, method_name))
+        if options is None:
+            return [], False
+        rule = options.Extensions[self._rule]
+        return [(naming.lower_camel(f.name), _literal(f, getattr(rule, f.name))) for f in rule.DESCRIPTOR.fields], \
+            rule.idempotent
+
+
+def _literal(descriptor, value):
+    if descriptor.enum_type is not None:
+        name = descriptor.enum_type.values_by_number[value].name
+        return "." + naming.escaped(naming.enum_case(descriptor.enum_type.name, name))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return f"{value:_}"
+    return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'

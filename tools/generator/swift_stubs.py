@@ -1,0 +1,58 @@
+"""Sources/PosternClient/Generated/Stubs.swift: one struct per service with one function per method."""
+
+from pathlib import Path
+
+from .naming import escaped, lower_first
+from .swift_values import doc_lines, header
+
+
+def write(schema, folder):
+    folder = Path(folder)
+    folder.mkdir(parents=True)
+    lines = header("the services in proto/", ["public import Messages"])
+    for file in schema.files:
+        for service in file.services:
+            lines += _service(service)
+    (folder / "Stubs.swift").write_text("\n".join(lines).rstrip("\n") + "\n")
+
+
+def _service(service):
+    lines = [*doc_lines(service.doc), f"public struct {service.name}Client: Sendable {{", "    let channel: Channel", "",
+             "    public init(channel: Channel) { self.channel = channel }"]
+    for method in service.methods:
+        lines += ["", *doc_lines(method.doc, "    "), *_indented(_method(service, method))]
+    return [*lines, "}", ""]
+
+
+def _indented(lines):
+    return ["    " + line for line in lines]
+
+
+def _method(service, method):
+    name = escaped(lower_first(method.name))
+    request, response = method.request.swift_name, method.response.swift_name
+    target = f'"{service.full_name}", "{method.name}"'
+    if method.client_streaming:
+        return [
+            f"public func {name}(options: CallOptions = .init()) async throws",
+            f"    -> BidirectionalStream<{request}, {response}>",
+            "{",
+            f"    try await channel.bidirectional({target}, options: options)",
+            "}",
+        ]
+    if method.server_streaming:
+        return [
+            f"public func {name}(_ request: {request}, options: CallOptions = .init()) async throws",
+            f"    -> ServerStream<{response}>",
+            "{",
+            f"    try await channel.serverStream({target}, request, options: options)",
+            "}",
+        ]
+    idempotent = str(method.idempotent).lower()
+    return [
+        f"public func {name}(_ request: {request}, options: CallOptions = .init()) async throws",
+        f"    -> {response}",
+        "{",
+        f"    try await channel.unary({target}, request, idempotent: {idempotent}, options: options)",
+        "}",
+    ]
