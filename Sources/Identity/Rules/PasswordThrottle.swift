@@ -33,6 +33,8 @@ public struct PasswordThrottle: Sendable {
     private struct Bucket {
         var failures = 0
         var lastAt: Timestamp
+        /// What `lastAt` was before the newest attempt, should that turn out never to have run.
+        var previousAt: Timestamp
     }
 
     private struct Account {
@@ -58,12 +60,15 @@ public struct PasswordThrottle: Sendable {
     /// Charges an attempt, or says how long to wait.
     public mutating func admit(_ subject: Subject, now: Timestamp) -> Verdict {
         makeRoom(now: now)
-        var bucket = buckets[subject] ?? Bucket(lastAt: now)
-        if now - bucket.lastAt > Self.forgottenAfter { bucket.failures = 0 }
+        var bucket = buckets[subject] ?? Bucket(lastAt: now, previousAt: now)
+        // A clock that went back must not make anybody wait until it is where it was.
+        if now < bucket.lastAt || now - bucket.lastAt > Self.forgottenAfter {
+            bucket = Bucket(lastAt: now, previousAt: now)
+        }
         let readyAt = bucket.lastAt + Self.wait(afterFailures: bucket.failures)
         if readyAt > now { return .refused(retryAfter: readyAt - now) }
         var account = accounts[subject.account] ?? Account(hourStartedAt: now, lastAt: now)
-        if now - account.hourStartedAt >= .seconds(3_600) {
+        if now < account.hourStartedAt || now - account.hourStartedAt >= .seconds(3_600) {
             account.hourStartedAt = now
             account.strangerFailures = 0
         }
@@ -74,6 +79,7 @@ public struct PasswordThrottle: Sendable {
             account.strangerFailures += 1
         }
         bucket.failures += 1
+        bucket.previousAt = bucket.lastAt
         bucket.lastAt = now
         account.lastAt = now
         buckets[subject] = bucket
@@ -92,10 +98,11 @@ public struct PasswordThrottle: Sendable {
         accounts[subject.account] = account
     }
 
-    /// The password was never checked (a full queue, a deadline): gives the charge back.
+    /// The password was never checked (a full queue, a deadline): gives the charge back, and the wait that was over.
     public mutating func notTried(_ subject: Subject) {
         if var bucket = buckets[subject] {
             bucket.failures -= 1
+            bucket.lastAt = bucket.previousAt
             buckets[subject] = bucket.failures > 0 ? bucket : nil
         }
         refundStranger(subject)

@@ -1,0 +1,282 @@
+import Base
+import Testing
+
+@testable import Identity
+
+@Suite struct PasswordThrottleTests {
+    private typealias Subject = PasswordThrottle.Subject
+
+    private let start = Timestamp(seconds: 1_800_000_000)
+    private let owner = Subject(account: 1, address: 10)
+
+    /// Makes attempts that all fail, each as soon as it may; how long each had to wait.
+    private func fail(
+        _ throttle: inout PasswordThrottle, _ subject: Subject, times: Int, at now: inout Timestamp
+    ) -> [Duration] {
+        var waits: [Duration] = []
+        for _ in 0..<times {
+            var waited = Duration.zero
+            while case .refused(let wait) = throttle.admit(subject, now: now) {
+                waited += wait
+                now = now + wait
+            }
+            waits.append(waited)
+        }
+        return waits
+    }
+
+    private func makeKnown(_ throttle: inout PasswordThrottle, _ subject: Subject, now: Timestamp) {
+        #expect(throttle.admit(subject, now: now) == .admitted)
+        throttle.succeeded(subject, now: now)
+    }
+
+    // MARK: One account and address
+
+    @Test func fiveWrongPasswordsAreFreeThenTheWaitDoublesUpToAQuarterOfAnHour() {
+        var throttle = PasswordThrottle()
+        var now = start
+        makeKnown(&throttle, owner, now: now)
+        let waits = fail(&throttle, owner, times: 20, at: &now)
+        #expect(waits.prefix(6).allSatisfy { $0 == .zero })
+        #expect(waits[6...].prefix(10).map(\.components.seconds) == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
+        #expect(waits[16...].allSatisfy { $0 == .seconds(900) })
+    }
+
+    @Test func theWaitIsRetoldAsItShortens() {
+        var throttle = PasswordThrottle()
+        var now = start
+        _ = fail(&throttle, owner, times: 8, at: &now)
+        #expect(throttle.admit(owner, now: now) == .refused(retryAfter: .seconds(4)))
+        #expect(throttle.admit(owner, now: now + .seconds(1)) == .refused(retryAfter: .seconds(3)))
+        #expect(
+            throttle.admit(owner, now: now + .seconds(4) - .microseconds(1)) == .refused(retryAfter: .microseconds(1)))
+        #expect(throttle.admit(owner, now: now + .seconds(4)) == .admitted)
+    }
+
+    @Test func aRefusedAttemptCostsNothing() {
+        var throttle = PasswordThrottle()
+        var now = start
+        _ = fail(&throttle, owner, times: 7, at: &now)
+        for _ in 0..<1_000 { #expect(throttle.admit(owner, now: now) == .refused(retryAfter: .seconds(2))) }
+        #expect(throttle.admit(owner, now: now + .seconds(2)) == .admitted)
+    }
+
+    @Test func successForgetsTheFailures() {
+        var throttle = PasswordThrottle()
+        var now = start
+        _ = fail(&throttle, owner, times: 9, at: &now)
+        now = now + .seconds(60)
+        #expect(throttle.admit(owner, now: now) == .admitted)
+        throttle.succeeded(owner, now: now)
+        #expect(fail(&throttle, owner, times: 6, at: &now) == [Duration](repeating: .zero, count: 6))
+    }
+
+    @Test func anHourOfSilenceForgetsThemToo() {
+        var throttle = PasswordThrottle()
+        var now = start
+        _ = fail(&throttle, owner, times: 10, at: &now)
+        now = now + .seconds(3_600)
+        #expect(fail(&throttle, owner, times: 2, at: &now)[1] > .zero)
+        now = now + .seconds(3_601)
+        #expect(fail(&throttle, owner, times: 6, at: &now) == [Duration](repeating: .zero, count: 6))
+    }
+
+    @Test func guessesSentAtOnceAreNotFree() {
+        var throttle = PasswordThrottle()
+        let admitted = (0..<100).count { _ in throttle.admit(owner, now: start) == .admitted }
+        #expect(admitted == 6)
+    }
+
+    // MARK: Attempts that never ran
+
+    @Test func anAttemptThatNeverRanIsGivenBackWithItsTime() {
+        var throttle = PasswordThrottle()
+        var now = start
+        _ = fail(&throttle, owner, times: 16, at: &now)
+        #expect(throttle.admit(owner, now: now) == .refused(retryAfter: .seconds(900)))
+        now = now + .seconds(900)
+        for _ in 0..<5 {
+            // The queue was full: the same wait must not begin again.
+            #expect(throttle.admit(owner, now: now) == .admitted)
+            throttle.notTried(owner)
+        }
+        #expect(throttle.admit(owner, now: now) == .admitted)
+        #expect(throttle.admit(owner, now: now) == .refused(retryAfter: .seconds(900)))
+    }
+
+    @Test func givingBackMoreThanWasTakenChangesNothing() {
+        var throttle = PasswordThrottle()
+        var now = start
+        for _ in 0..<10 { throttle.notTried(owner) }
+        let waits = fail(&throttle, owner, times: 7, at: &now)
+        #expect(waits == [Duration](repeating: .zero, count: 6) + [.seconds(1)])
+    }
+
+    @Test func strangersAreRefundedToo() {
+        var throttle = PasswordThrottle()
+        for index in 0..<1_000 {
+            let stranger = Subject(account: 1, address: 1_000 + UInt64(index))
+            #expect(throttle.admit(stranger, now: start) == .admitted)
+            if index.isMultiple(of: 2) {
+                throttle.notTried(stranger)
+            } else {
+                throttle.succeeded(stranger, now: start)
+            }
+        }
+    }
+
+    // MARK: One account, many addresses
+
+    @Test func aHundredStrangersAnHourAndNoMore() {
+        var throttle = PasswordThrottle()
+        for index in 0..<100 {
+            #expect(throttle.admit(Subject(account: 1, address: 1_000 + UInt64(index)), now: start) == .admitted)
+        }
+        let next = Subject(account: 1, address: 5_000)
+        #expect(throttle.admit(next, now: start + .minutes(20)) == .refused(retryAfter: .minutes(40)))
+        #expect(throttle.admit(next, now: start + .hours(1) - .microseconds(1)) != .admitted)
+        #expect(throttle.admit(next, now: start + .hours(1)) == .admitted)
+        // Another account is not meant.
+        #expect(throttle.admit(Subject(account: 2, address: 5_000), now: start + .minutes(20)) == .admitted)
+    }
+
+    @Test func anAttackFromElsewhereNeverMakesAKnownAddressWait() {
+        var random = SeededRandom.printed()
+        for _ in 0..<30 {
+            var throttle = PasswordThrottle()
+            var now = start
+            makeKnown(&throttle, owner, now: now)
+            for _ in 0..<400 {
+                now = now + [.zero, .milliseconds(10), .seconds(30), .hours(1)][random.below(4)]
+                switch random.below(20) {
+                case 0:
+                    // The owner mistypes now and then, and gets it right in the end.
+                    for _ in 0..<random.below(5) { #expect(throttle.admit(owner, now: now) == .admitted) }
+                    #expect(throttle.admit(owner, now: now) == .admitted)
+                    throttle.succeeded(owner, now: now)
+                case 1:
+                    #expect(throttle.admit(owner, now: now) == .admitted)
+                    throttle.notTried(owner)
+                default:
+                    // The attacker has every address but the owner's, and none that can be named, too.
+                    let address = random.below(10) == 0 ? 0 : 100 + UInt64(random.below(5_000))
+                    let attacker = Subject(account: 1, address: address)
+                    if throttle.admit(attacker, now: now) == .admitted, random.below(9) == 0 {
+                        throttle.notTried(attacker)
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func noAddressIsNeverAKnownOne() {
+        var throttle = PasswordThrottle()
+        let nameless = Subject(account: 1, address: 0)
+        makeKnown(&throttle, nameless, now: start)
+        for index in 0..<100 {
+            #expect(throttle.admit(Subject(account: 1, address: 1_000 + UInt64(index)), now: start) == .admitted)
+        }
+        #expect(throttle.admit(nameless, now: start) != .admitted)
+    }
+
+    @Test func sixteenAddressesAreRememberedTheLatestLast() {
+        var throttle = PasswordThrottle()
+        for address in 1...17 { makeKnown(&throttle, Subject(account: 1, address: UInt64(address)), now: start) }
+        makeKnown(&throttle, Subject(account: 1, address: 3), now: start)
+        for index in 0..<100 {
+            #expect(throttle.admit(Subject(account: 1, address: 1_000 + UInt64(index)), now: start) == .admitted)
+        }
+        #expect(throttle.admit(Subject(account: 1, address: 1), now: start) != .admitted)
+        for address in 2...17 {
+            #expect(throttle.admit(Subject(account: 1, address: UInt64(address)), now: start) == .admitted)
+        }
+    }
+
+    // MARK: Never for ever
+
+    /// Whatever happened, and whatever the clock did: waiting as told, twice at the most, lets the next attempt in.
+    @Test func noWaitIsLongerThanAnHourAndNoneIsForEver() {
+        var random = SeededRandom.printed()
+        for _ in 0..<100 {
+            var throttle = PasswordThrottle()
+            var now = start
+            for _ in 0..<300 {
+                let subject = Subject(account: UInt64(random.below(2)), address: UInt64(random.below(40)))
+                let steps: [Duration] = [.zero, .zero, .seconds(1), .minutes(15), .hours(2), .days(-3)]
+                now = now + steps[random.below(steps.count)]
+                guard case .refused(let wait) = throttle.admit(subject, now: now) else {
+                    if random.below(10) == 0 { throttle.succeeded(subject, now: now) }
+                    continue
+                }
+                #expect(wait > .zero && wait <= .hours(1))
+                var copy = throttle
+                guard case .refused(let second) = copy.admit(subject, now: now + wait) else { continue }
+                #expect(second <= .hours(1))
+                #expect(copy.admit(subject, now: now + wait + second) == .admitted)
+            }
+        }
+    }
+
+    @Test func aClockThatWentBackMakesNobodyWait() {
+        var throttle = PasswordThrottle()
+        var now = start
+        _ = fail(&throttle, owner, times: 12, at: &now)
+        #expect(throttle.admit(owner, now: now) != .admitted)
+        #expect(throttle.admit(owner, now: now - .days(1)) == .admitted)
+        for index in 0..<100 { _ = throttle.admit(Subject(account: 2, address: 1_000 + UInt64(index)), now: now) }
+        let stranger = Subject(account: 2, address: 9)
+        #expect(throttle.admit(stranger, now: now) != .admitted)
+        #expect(throttle.admit(stranger, now: now - .days(1)) == .admitted)
+    }
+
+    @Test func timesAtTheEndsOfTheNumbersDoNotTrap() {
+        for first in [Int64.min, -1, 0, .max] {
+            for second in [Int64.min, -1, 0, .max] {
+                var throttle = PasswordThrottle()
+                for time in [first, second, first] {
+                    for _ in 0..<7 { _ = throttle.admit(owner, now: Timestamp(microseconds: time)) }
+                    throttle.notTried(owner)
+                    throttle.succeeded(owner, now: Timestamp(microseconds: time))
+                }
+            }
+        }
+    }
+
+    // MARK: Memory
+
+    /// How many entries of each kind there are.
+    private func counts(_ throttle: PasswordThrottle) -> [Int] {
+        Mirror(reflecting: throttle).children.filter { $0.label == "buckets" || $0.label == "accounts" }
+            .map { Mirror(reflecting: $0.value).children.count }
+    }
+
+    @Test func memoryIsBoundedWhateverIsTried() {
+        for isSameMoment in [true, false] {
+            var throttle = PasswordThrottle(bucketsMax: 64)
+            for index in 0..<2_000 {
+                let now = isSameMoment ? start : start + .microseconds(index)
+                _ = throttle.admit(Subject(account: UInt64(index), address: UInt64(index)), now: now)
+                let counts = counts(throttle)
+                if counts.count != 2 || counts.contains(where: { $0 > 64 }) {
+                    Issue.record("\(counts) entries")
+                    return
+                }
+            }
+        }
+    }
+
+    @Test func theQuietestGoFirst() {
+        var throttle = PasswordThrottle(bucketsMax: 100)
+        var now = start
+        _ = fail(&throttle, owner, times: 6, at: &now)
+        for index in 0..<1_000 {
+            now = now + .microseconds(1)
+            _ = throttle.admit(Subject(account: 100 + UInt64(index), address: 1), now: now)
+            // The owner's bucket is younger than the others for as long as it is in use.
+            if case .admitted = throttle.admit(owner, now: now) { Issue.record("the bucket was forgotten") }
+            guard index.isMultiple(of: 20) else { continue }
+            now = now + .seconds(900)
+            #expect(throttle.admit(owner, now: now) == .admitted)
+        }
+    }
+}

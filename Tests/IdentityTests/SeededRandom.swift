@@ -1,0 +1,38 @@
+import Base
+import Synchronization
+
+/// SplitMix64: the same numbers for the same seed.
+struct SeededRandom: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    /// Prints its seed, so that a failure can be repeated.
+    static func printed(_ test: String = #function) -> SeededRandom {
+        let seed = UInt64.random(in: 0 ... .max)
+        print("\(test): seed \(seed)")
+        return SeededRandom(seed: seed)
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var word = state
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word >> 31)
+    }
+
+    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+
+    mutating func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8(truncatingIfNeeded: next()) } }
+
+    /// As the source of random bytes that code under test asks for.
+    static func source(seed: UInt64) -> RandomSource {
+        let state = Mutex(SeededRandom(seed: seed))
+        return RandomSource { buffer in
+            state.withLock { state in
+                for index in buffer.indices { buffer[index] = UInt8(truncatingIfNeeded: state.next()) }
+            }
+        }
+    }
+}
