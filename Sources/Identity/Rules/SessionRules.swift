@@ -38,23 +38,24 @@ extension StoredSession {
         presentedCounter: UInt64, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
     ) -> RefreshDecision {
         if let cause = refusedCause(settings: settings, now: now) { return .refused(cause) }
-        if settings.refreshMode == .reuse {
-            guard presentedCounter == counter else { return .revokedByReuse(ended(.reuse, at: now)) }
-            var session = self
-            session.lastUsedAtMicros = now.microseconds
-            return .reused(session)
-        }
         if presentedCounter == counter {
             var session = self
-            session.counter = counter &+ 1
             session.lastUsedAtMicros = now.microseconds
+            if settings.refreshMode == .reuse {
+                // What is presented was received: nobody needs to repeat the attempt that made it.
+                session.attemptHash = []
+                return .reused(session)
+            }
+            session.counter = counter &+ 1
             session.attemptHash = attemptHash
             return .rotated(session)
         }
         if presentedCounter &+ 1 == counter {
-            // The successor carries `counter`; had it been presented, the counter would have moved on.
+            // The successor carries `counter`; had it been presented, the counter would have moved on, or the hash be
+            // gone. A tenant that stopped rotating has sessions whose last answer got lost, too.
             if !attemptHash.isEmpty, constantTimeEqual(attemptHash, self.attemptHash) { return .repeatedAfterLoss }
-            if now - Timestamp(microseconds: lastUsedAtMicros) <= Self.graceWindow { return .repeatedWithinGrace }
+            let sinceUse = now - Timestamp(microseconds: lastUsedAtMicros)
+            if settings.refreshMode != .reuse, sinceUse <= Self.graceWindow { return .repeatedWithinGrace }
         }
         return .revokedByReuse(ended(.reuse, at: now))
     }
