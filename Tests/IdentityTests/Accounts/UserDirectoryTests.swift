@@ -1,0 +1,83 @@
+import Base
+import Crypto
+import Reactor
+import Synchronization
+import Testing
+import Tokens
+
+@testable import Identity
+
+@Suite struct UserDirectoryTests {
+    private func withDirectory(_ body: (UserDirectory, Fixture) async throws -> Void) async throws {
+        try await withFixture { fixture in
+            let pool = WorkerPool(name: "sign", workers: 1, queueMax: 1, queueMaxPerTenant: 1)
+            defer { close(pool) }
+            let masterKey = MasterKey.generate(random: .system)
+            let signer = TokenSigner(
+                store: fixture.store, sealing: masterKey.sealing, pool: pool, loop: fixture.loops.loops[0],
+                clock: fixture.clock.clock, random: .system)
+            let codec = RefreshTokenCodec(key: masterKey.hmac("refresh"), keyID: [1, 2, 3, 4])
+            let issuer = TokenIssuer(signer: signer, refreshTokens: codec, issuer: "i", audience: "a")
+            try await body(UserDirectory(resources: fixture.resources, issuer: issuer, loops: fixture.loops), fixture)
+        }
+    }
+
+    @Test func aUserHasOneOwnerAtATime() async throws {
+        try await withDirectory { directory, _ in
+            let owner = directory.session(tenantID: "acme", uid: "u1")
+            #expect(directory.session(tenantID: "acme", uid: "u1") === owner)
+            #expect(owner.tenantID == "acme" && owner.uid == "u1")
+            #expect(directory.session(tenantID: "acme", uid: "u2") !== owner)
+            #expect(directory.session(tenantID: "acmeu", uid: "1") !== owner)
+            // Bytes, not canonical equivalence.
+            let composed = directory.session(tenantID: "acme", uid: "\u{E9}")
+            #expect(directory.session(tenantID: "acme", uid: "e\u{301}") !== composed)
+        }
+    }
+
+    @Test func anOwnerNobodyUsesIsDropped() async throws {
+        try await withDirectory { directory, _ in
+            weak var dropped: UserSession?
+            do {
+                let owner = directory.session(tenantID: "acme", uid: "u1")
+                dropped = owner
+                #expect(dropped != nil)
+            }
+            #expect(dropped == nil)
+            #expect(directory.session(tenantID: "acme", uid: "u1").uid == "u1")
+        }
+    }
+
+    @Test func manyThreadsGetTheSameOwner() async throws {
+        try await withDirectory { directory, _ in
+            let found = Mutex<[Text: [UserSession]]>([:])
+            let threads = (0..<4).map { _ in
+                OSThread(name: "find") {
+                    for number in 0..<200 {
+                        let uid = Text("u\(number)")
+                        let owner = directory.session(tenantID: "acme", uid: uid)
+                        found.withLock { $0[uid, default: []].append(owner) }
+                    }
+                }
+            }
+            for thread in threads { join(thread) }
+            let owners = found.withLock { $0 }
+            #expect(owners.count == 200)
+            #expect(owners.values.allSatisfy { $0.count == 4 && Set($0.map(ObjectIdentifier.init)).count == 1 })
+        }
+    }
+
+    @Test func ownersInUseOutlastAnyNumberOfOthers() async throws {
+        try await withDirectory { directory, _ in
+            let held = (0..<100).map { directory.session(tenantID: "acme", uid: Text("held\($0)")) }
+            for number in 0..<5_000 { _ = directory.session(tenantID: "acme", uid: Text("u\(number)")) }
+            for (number, owner) in held.enumerated() {
+                #expect(directory.session(tenantID: "acme", uid: Text("held\(number)")) === owner)
+            }
+        }
+    }
+}
+
+/// A test may block its thread for the moment in which these end.
+private func close(_ pool: WorkerPool) { pool.close() }
+private func join(_ thread: OSThread) { thread.join() }

@@ -1,0 +1,178 @@
+import Base
+import Crypto
+import Messages
+import Store
+import Testing
+
+@testable import Identity
+
+@Suite struct CallerDirectoryTests {
+    private let allTenants = Scope(tenants: .all(true))
+
+    private func caller(_ authorization: [UInt8], _ directory: CallerDirectory, _ fixture: Fixture) throws -> Caller? {
+        try fixture.store.read { transaction in
+            try authorization.withUnsafeBytes { try directory.caller(authorization: $0, in: transaction) }
+        }
+    }
+
+    private func bearer(_ secret: Secret) -> [UInt8] { utf8("Bearer ") + secret.withBytes { [UInt8]($0) } }
+
+    private func create(
+        _ directory: CallerDirectory, _ role: Role = .app, scope: Scope? = Scope(tenants: .all(true)),
+        displayName: Text = "", validateOnly: Bool = false
+    ) async throws -> (key: ApiKey, secret: Secret) {
+        try await directory.create(
+            role: role, scope: scope, displayName: displayName, trustsEndUserIP: role == .app,
+            validateOnly: validateOnly, origin: .server)
+    }
+
+    @Test func aKeyIsRecognisedAsWhatItWasMadeFor() async throws {
+        try await withFixture { fixture in
+            try await fixture.makeTenant()
+            let directory = CallerDirectory(resources: fixture.resources)
+            let version = directory.version
+            let made = try await create(directory, .app, scope: Scope(tenants: .tenantID("acme")), displayName: "web")
+            #expect(directory.version > version)
+            let caller = try #require(try caller(bearer(made.secret), directory, fixture))
+            #expect(caller.id == made.key.apiKeyID && caller.role == .app && caller.tenantID == "acme")
+            #expect(caller.trustsEndUserIP && made.key.displayName == "web")
+            #expect(try fixture.events(of: "") == ["apiKeyCreated \(made.key.apiKeyID)"])
+        }
+    }
+
+    @Test func aKeyReadsAsDocumentedAndOnlyItsHashIsStored() async throws {
+        try await withFixture { fixture in
+            let directory = CallerDirectory(resources: fixture.resources)
+            let made = try await create(directory)
+            let text = made.secret.withBytes { String(decoding: $0, as: UTF8.self) }
+            let parts = text.split(separator: "_", maxSplits: 2)
+            #expect(parts.count == 3 && parts[0] == "pk" && parts[1] == "\(made.key.apiKeyID)"[...])
+            #expect(parts[1].count == 12 && parts[2].count == 43)
+            let stored = try fixture.rows(Tables.apiKeys).values.flatMap { $0 }
+            #expect(!String(decoding: stored, as: UTF8.self).contains(parts[2]))
+            #expect(!"\(made.secret)".contains(parts[2]))
+        }
+    }
+
+    @Test func noOtherBytesAreAKey() async throws {
+        try await withFixture { fixture in
+            let directory = CallerDirectory(resources: fixture.resources)
+            let right = bearer(try await create(directory).secret)
+            let other = bearer(try await create(directory).secret)
+            #expect(try caller(right, directory, fixture) != nil)
+            for index in right.indices {
+                for change: UInt8 in [1, 0x20, 0x80] {
+                    var wrong = right
+                    wrong[index] ^= change
+                    #expect(try caller(wrong, directory, fixture) == nil, "byte \(index)")
+                }
+                #expect(try caller(Array(right[..<index]), directory, fixture) == nil, "\(index) bytes")
+            }
+            // The id of one and the secret of the other.
+            #expect(try caller(Array(right[..<23]) + Array(other[23...]), directory, fixture) == nil)
+            let key = Array(right[7...])
+            let wrongs: [[UInt8]] = [
+                [], utf8("Bearer "), utf8("Bearer pk_"), key, utf8("bearer ") + key, utf8("Basic ") + key,
+                utf8("Bearer  ") + key, right + [0], right + utf8(" "), right + utf8("\n"), right + right,
+                utf8("Bearer pk_") + [UInt8](repeating: 0, count: 100), utf8("Bearer pk_") + [0xFF, 0xFE],
+                right + [UInt8](repeating: UInt8(ascii: "A"), count: 1_000_000),
+            ]
+            for wrong in wrongs {
+                #expect(try caller(wrong, directory, fixture) == nil)
+            }
+        }
+    }
+
+    @Test func rolesAndScopesAreChecked() async throws {
+        try await withFixture { fixture in
+            try await fixture.makeTenant()
+            let directory = CallerDirectory(resources: fixture.resources)
+            let acme = Scope(tenants: .tenantID("acme"))
+            let cases: [(Role, Scope?, String?)] = [
+                (.unspecified, allTenants, "INVALID_ROLE"), (.any, allTenants, "INVALID_ROLE"),
+                (.app, nil, "INVALID_SCOPE"), (.app, Scope(), "INVALID_SCOPE"),
+                (.app, Scope(tenants: .all(false)), "INVALID_SCOPE"), (.projectAdmin, acme, "INVALID_SCOPE"),
+                (.app, Scope(tenants: .tenantID("nobody")), "TENANT_NOT_FOUND"), (.verifier, acme, nil),
+                (.app, allTenants, nil), (.tenantAdmin, acme, nil), (.projectAdmin, allTenants, nil),
+            ]
+            for (role, scope, expected) in cases {
+                #expect(await refusal { _ = try await create(directory, role, scope: scope) } == expected)
+            }
+            #expect(
+                await refusal { _ = try await create(directory, displayName: "\u{202E}") } == "INVALID_DISPLAY_NAME")
+            #expect(try fixture.rows(Tables.apiKeys).count == 4)
+        }
+    }
+
+    @Test func validatingOnlyMakesNoKey() async throws {
+        try await withFixture { fixture in
+            let directory = CallerDirectory(resources: fixture.resources)
+            let made = try await create(directory, validateOnly: true)
+            #expect(try caller(bearer(made.secret), directory, fixture) == nil)
+            #expect(try fixture.rows(Tables.apiKeys).isEmpty && fixture.events(of: "").isEmpty)
+        }
+    }
+
+    @Test func aRevokedKeyIsRefusedAndStaysOnTheList() async throws {
+        try await withFixture { fixture in
+            let directory = CallerDirectory(resources: fixture.resources)
+            let made = try await create(directory)
+            let id = made.key.apiKeyID
+            _ = try await directory.revoke(id: id, validateOnly: true, origin: .server)
+            #expect(try caller(bearer(made.secret), directory, fixture) != nil)
+            let version = directory.version
+            let revoked = try await directory.revoke(id: id, validateOnly: false, origin: .server)
+            #expect(revoked.revokedAtMicros == fixture.now.microseconds && directory.version > version)
+            #expect(try caller(bearer(made.secret), directory, fixture) == nil)
+            // Again: nothing new.
+            fixture.clock.advance(by: .seconds(9))
+            #expect(try await directory.revoke(id: id, validateOnly: false, origin: .server) == revoked)
+            #expect(try fixture.events(of: "") == ["apiKeyCreated \(id)", "apiKeyRevoked \(id)"])
+            #expect(try fixture.store.read { try $0.apiKeys(after: nil, limit: 9) } == [revoked])
+            let unknown = await refusal {
+                _ = try await directory.revoke(id: "x", validateOnly: false, origin: .server)
+            }
+            #expect(unknown == "API_KEY_NOT_FOUND")
+        }
+    }
+
+    @Test func theLastAdminKeyCannotBeRevoked() async throws {
+        try await withFixture { fixture in
+            let directory = CallerDirectory(resources: fixture.resources)
+            let first = try await create(directory, .projectAdmin)
+            _ = try await create(directory, .tenantAdmin)
+            func revoke(_ id: Text) async -> String? {
+                await refusal { _ = try await directory.revoke(id: id, validateOnly: false, origin: .server) }
+            }
+            #expect(await revoke(first.key.apiKeyID) == "LAST_ADMIN_KEY")
+            #expect(try caller(bearer(first.secret), directory, fixture) != nil)
+            let second = try await create(directory, .projectAdmin)
+            #expect(await revoke(first.key.apiKeyID) == nil)
+            #expect(await revoke(second.key.apiKeyID) == "LAST_ADMIN_KEY")
+        }
+    }
+
+    @Test func anEmptyStoreGetsOneAdminKeyOnce() async throws {
+        try await withFixture { fixture in
+            let directory = CallerDirectory(resources: fixture.resources)
+            let secret = try #require(try await directory.createFirstAdmin())
+            let admin = try caller(bearer(secret), directory, fixture)
+            #expect(admin?.role == .projectAdmin && admin?.tenantID == nil && admin?.trustsEndUserIP == false)
+            #expect(try await directory.createFirstAdmin() == nil)
+        }
+    }
+
+    @Test func listsComeInPagesOrderedByID() async throws {
+        try await withFixture { fixture in
+            let directory = CallerDirectory(resources: fixture.resources)
+            for _ in 0..<5 { _ = try await create(directory) }
+            try fixture.store.read { transaction in
+                let all = try transaction.apiKeys(after: nil, limit: .max)
+                #expect(all.count == 5 && all.map(\.apiKeyID) == all.map(\.apiKeyID).sorted())
+                #expect(try transaction.apiKeys(after: nil, limit: 2) == Array(all[..<2]))
+                #expect(try transaction.apiKeys(after: all[1].apiKeyID, limit: 2) == Array(all[2..<4]))
+                #expect(try transaction.apiKeys(after: all[4].apiKeyID, limit: 2).isEmpty)
+            }
+        }
+    }
+}

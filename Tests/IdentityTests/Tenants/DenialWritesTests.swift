@@ -1,0 +1,133 @@
+import Base
+import Messages
+import Store
+import Testing
+
+@testable import Identity
+
+@Suite struct DenialWritesTests {
+    private let start = Timestamp(seconds: 1_800_000_000)
+    private let everything = (from: Timestamp.zero, to: Timestamp(microseconds: .max))
+
+    private func denial(
+        at time: Timestamp, _ operation: Text = "SignUp", _ toggle: Toggle = .disabledUserSignup, count: Int64 = 0
+    ) -> Denial {
+        Denial(timeMicros: time.microseconds, toggle: toggle, operation: operation, suppressedCount: count)
+    }
+
+    private func append(
+        _ denials: [Denial], to tenantID: Text = "acme", kept: Int64 = 10_000, in fixture: Fixture
+    ) async throws {
+        try await fixture.store.write { try $0.appendDenials(denials, tenantID: tenantID, kept: kept) }
+    }
+
+    private func sequences(_ tenantID: Text = "acme", in fixture: Fixture) throws -> [Int64] {
+        try fixture.store.read { try $0.denials(tenantID: tenantID, after: 0, limit: .max).map(\.sequence) }
+    }
+
+    @Test func refusalsAreNumberedFromOnePerTenant() async throws {
+        try await withFixture { fixture in
+            #expect(try fixture.store.read { try $0.lastDenialSequence(tenantID: "acme") } == 0)
+            try await append([denial(at: start), denial(at: start)], in: fixture)
+            try await append([denial(at: start)], to: "acm", in: fixture)
+            try await append([denial(at: start)], in: fixture)
+            #expect(try sequences(in: fixture) == [1, 2, 3])
+            #expect(try sequences("acm", in: fixture) == [1])
+            #expect(try fixture.store.read { try $0.lastDenialSequence(tenantID: "acme") } == 3)
+        }
+    }
+
+    @Test func theNewestAreKeptUpToTheLimit() async throws {
+        try await withFixture { fixture in
+            for _ in 0..<5 { try await append([denial(at: start)], kept: 5, in: fixture) }
+            #expect(try sequences(in: fixture) == [1, 2, 3, 4, 5])
+            try await append([denial(at: start)], kept: 5, in: fixture)
+            #expect(try sequences(in: fixture) == [2, 3, 4, 5, 6])
+            // More at once than may stay.
+            try await append((0..<12).map { _ in denial(at: start) }, kept: 5, in: fixture)
+            #expect(try sequences(in: fixture) == [14, 15, 16, 17, 18])
+            // A lower limit takes effect with the next refusal.
+            try await append([denial(at: start)], kept: 2, in: fixture)
+            #expect(try sequences(in: fixture) == [18, 19])
+            #expect(try fixture.rows(Tables.denials).count == 2)
+        }
+    }
+
+    @Test func whatWasTrimmedIsStillCounted() async throws {
+        try await withFixture { fixture in
+            for _ in 0..<10 { try await append([denial(at: start)], kept: 3, in: fixture) }
+            let counts = try fixture.store.read {
+                try $0.denialCounts(tenantID: "acme", from: everything.from, to: everything.to, limit: 10)
+            }
+            #expect(counts.map(\.count) == [10])
+        }
+    }
+
+    @Test func followersReadOnFromWhereTheyAre() async throws {
+        try await withFixture { fixture in
+            try await append((0..<10).map { denial(at: start + .seconds($0)) }, in: fixture)
+            func after(_ sequence: Int64, _ limit: Int, tenantID: Text = "acme") throws -> [Int64] {
+                try fixture.store.read {
+                    try $0.denials(tenantID: tenantID, after: sequence, limit: limit).map(\.sequence)
+                }
+            }
+            #expect(try after(0, 3) == [1, 2, 3])
+            #expect(try after(3, 3) == [4, 5, 6])
+            #expect(try after(8, 100) == [9, 10])
+            #expect(try after(10, 100).isEmpty)
+            #expect(try after(0, 100, tenantID: "acm").isEmpty)
+        }
+    }
+
+    @Test func listsGoBackFromTheNewestWithinATimeRange() async throws {
+        try await withFixture { fixture in
+            try await append((0..<10).map { denial(at: start + .seconds($0)) }, in: fixture)
+            try await append((0..<3).map { denial(at: start + .seconds($0)) }, to: "acmf", in: fixture)
+            func before(_ sequence: Int64?, _ from: Int64, _ to: Int64, _ limit: Int = 100) throws -> [Int64] {
+                let (from, to) = (start + .seconds(from), start + .seconds(to))
+                return try fixture.store.read { transaction in
+                    try transaction.denials(tenantID: "acme", before: sequence, from: from, to: to, limit: limit)
+                        .map(\.sequence)
+                }
+            }
+            #expect(try before(nil, 0, 10) == [10, 9, 8, 7, 6, 5, 4, 3, 2, 1])
+            #expect(try before(nil, 0, 10, 3) == [10, 9, 8])
+            #expect(try before(8, 0, 10, 3) == [7, 6, 5])
+            #expect(try before(1, 0, 10).isEmpty)
+            // From is within, to is not.
+            #expect(try before(nil, 3, 6) == [6, 5, 4])
+            #expect(try before(6, 3, 6) == [5, 4])
+            #expect(try before(nil, 20, 30).isEmpty)
+            #expect(try before(nil, -9, 0).isEmpty)
+        }
+    }
+
+    @Test func countsArePerHourToggleAndOperation() async throws {
+        let hour = Timestamp(seconds: 1_800_000_000 - 1_800_000_000 % 3_600)
+        try await withFixture { fixture in
+            try await append(
+                [
+                    denial(at: hour), denial(at: hour + .hours(1) - .microseconds(1)), denial(at: hour + .hours(1)),
+                    denial(at: hour, "Delete", .disabledUserDeletion), denial(at: hour, "SignIn"),
+                    denial(at: hour, count: 40),
+                ], in: fixture)
+            try await append([denial(at: hour)], to: "acm", in: fixture)
+            func counts(_ from: Timestamp, _ to: Timestamp, _ limit: Int = 100) throws -> [String] {
+                try fixture.store.read { transaction in
+                    try transaction.denialCounts(tenantID: "acme", from: from, to: to, limit: limit).map { count in
+                        let hours = (Timestamp(microseconds: count.hourStartMicros) - hour) / Duration.hours(1)
+                        return "\(Int(hours)) \(count.operation) \(count.toggle.rawValue) \(count.count)"
+                    }
+                }
+            }
+            let first = ["0 SignIn 1 1", "0 SignUp 1 42", "0 Delete 2 1"]
+            #expect(try counts(hour, hour + .hours(2)) == first + ["1 SignUp 1 1"])
+            #expect(try counts(hour + .minutes(59), hour + .hours(1)) == first)
+            #expect(try counts(hour + .hours(1), hour + .hours(9)) == ["1 SignUp 1 1"])
+            #expect(try counts(hour, hour + .hours(2), 2) == Array(first.prefix(2)))
+            #expect(try counts(everything.from, everything.to).count == 4)
+            #expect(try counts(Timestamp(microseconds: .min), Timestamp(microseconds: .min)).isEmpty)
+            #expect(try counts(hour + .hours(2), hour + .hours(9)).isEmpty)
+        }
+    }
+}
