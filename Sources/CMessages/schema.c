@@ -519,9 +519,10 @@ static const PosternField postern__store__v1__stored_user__fields[] = {
     [1] = {"user", 0, 0, 8, 2, 0, 0},
     [2] = {"password_hash", 0, 0, 9, 2, 0, 1},
     [3] = {"password_updated_at_micros", 0, 0, 1, 0, 0, 2},
+    [4] = {"email_link_sign_in", 0, 0, 4, 0, 0, 3},
 };
 const PosternSchema postern__store__v1__stored_user__table = {
-    &postern__store__v1__stored_user__descriptor, postern__store__v1__stored_user__fields, 4, 0,
+    &postern__store__v1__stored_user__descriptor, postern__store__v1__stored_user__fields, 5, 0,
 };
 
 static const PosternField postern__store__v1__stored_session__fields[] = {
@@ -535,9 +536,10 @@ static const PosternField postern__store__v1__stored_session__fields[] = {
     [8] = {"attempt_hash", 0, 0, 8, 2, 0, 7},
     [9] = {"end", 0, 0x1f, 5, 0, 0, 8},
     [10] = {"ended_at_micros", 0, 0, 1, 0, 0, 9},
+    [11] = {"claims_json", 0, 0, 8, 2, 0, 10},
 };
 const PosternSchema postern__store__v1__stored_session__table = {
-    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 11, 0,
+    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 12, 0,
 };
 
 static const PosternField postern__store__v1__stored_tenant__fields[] = {
@@ -604,7 +606,7 @@ const PosternSchema postern__store__v1__stored_idempotency__table = {
 
 static const PosternField postern__store__v1__event_record__fields[] = {
     [1] = {"time_micros", 0, 0, 1, 0, 0, 0},
-    [2] = {"kind", 0, 0x1ffff, 5, 0, 0, 1},
+    [2] = {"kind", 0, 0x7801ffff, 5, 0, 0, 1},
     [3] = {"tenant_id", 0, 0, 9, 2, 0, 2},
     [4] = {"uid", 0, 0, 9, 2, 0, 3},
     [5] = {"actor", 0, 0, 9, 2, 0, 4},

@@ -38,6 +38,8 @@ public struct IDTokenClaims: Sendable, Equatable {
     public var identities: [Identity] = []
     /// A JSON object checked by `Values.checkCustomClaims`; its members become claims, the reserved ones win.
     public var customClaims: [UInt8] = []
+    /// The same of the session (a custom token's claims): they win over the user's.
+    public var sessionClaims: [UInt8] = []
     /// Of a tenant for load tests: the token must not be taken for a real one.
     public var isSynthetic = false
 
@@ -82,10 +84,18 @@ public struct IDTokenClaims: Sendable, Equatable {
     /// A custom `name` or `picture` overrides the profile's, as in Firebase. Reserved names were refused when they were
     /// set; should one be there all the same, the token must not say it twice, or at all.
     private func customMembers() -> [JSONValue.Member] {
-        guard !customClaims.isEmpty, let value = try? JSONValue(parsing: customClaims),
-            case .object(let members) = value
-        else { return [] }
-        return members.filter { !Self.ownNames.contains($0.name) }
+        let ofSession = Self.members(of: sessionClaims)
+        let ofUser = Self.members(of: customClaims).filter { member in
+            !ofSession.contains { $0.name == member.name }
+        }
+        return (ofUser + ofSession).filter { !Self.ownNames.contains($0.name) }
+    }
+
+    private static func members(of object: [UInt8]) -> [JSONValue.Member] {
+        guard !object.isEmpty, let value = try? JSONValue(parsing: object), case .object(let members) = value else {
+            return []
+        }
+        return members
     }
 
     /// Every name that only the server gives a value, whether or not this token has it.

@@ -7,6 +7,8 @@ public struct Account: Sendable, Equatable {
     /// As `PasswordCredential` writes it; empty = no password.
     public var passwordHash: Text
     public var passwordUpdatedAt: Timestamp
+    /// Whether the user signs in with links sent to the email.
+    public var signsInByEmailLink = false
 
     public init(user: User, passwordHash: Text = .empty, passwordUpdatedAt: Timestamp = .zero) {
         self.user = user
@@ -18,11 +20,13 @@ public struct Account: Sendable, Equatable {
         self.user = try User(decoding: record.user)
         self.passwordHash = record.passwordHash
         self.passwordUpdatedAt = Timestamp(microseconds: record.passwordUpdatedAtMicros)
+        self.signsInByEmailLink = record.emailLinkSignIn
     }
 
     public var record: StoredUser {
         StoredUser(
-            user: user.encoded(), passwordHash: passwordHash, passwordUpdatedAtMicros: passwordUpdatedAt.microseconds)
+            user: user.encoded(), passwordHash: passwordHash, passwordUpdatedAtMicros: passwordUpdatedAt.microseconds,
+            emailLinkSignIn: signsInByEmailLink)
     }
 
     /// The public user inside a stored record's bytes.
@@ -34,10 +38,11 @@ public struct Account: Sendable, Equatable {
 
     /// The "password" and "phone" entries follow from the account; they are never set by hand.
     ///
-    /// "password" is there while there are an email and a password, "phone" while there is a phone number.
+    /// "password" is there while there are an email and a password or a sign-in by link, as in Firebase; "phone" while
+    /// there is a phone number.
     public mutating func deriveProviders() {
         user.providers.removeAll { $0.providerID == "password" || $0.providerID == "phone" }
-        if !user.email.isEmpty && hasPassword {
+        if !user.email.isEmpty && (hasPassword || signsInByEmailLink) {
             user.providers.append(
                 ProviderInfo(
                     providerID: "password", rawID: user.email, email: user.email, displayName: user.displayName,

@@ -38,6 +38,7 @@ public final class TokenIssuer: Sendable {
         claims.signInProvider = session.signInProvider
         claims.identities = Self.identities(of: user)
         claims.customClaims = user.customClaimsJSON
+        claims.sessionClaims = session.claimsJSON
         claims.isSynthetic = settings.isSynthetic
         let idToken = try await signer.sign(claims, deadline: deadline)
         let refreshToken = refreshTokens.encode(RefreshToken(sessionID: sessionID, counter: session.counter))

@@ -9,6 +9,8 @@ public import Tokens
 public struct SignedIn: Sendable {
     public let user: User
     public let tokens: TokenPair
+    /// Whether this sign-in created the account.
+    public var isNewUser = false
 }
 
 /// The owner of one active user: every change of its account and of its sessions goes through here, in order.
@@ -43,7 +45,7 @@ public actor UserSession {
     ) async throws -> SignedIn {
         let now = resources.clock.now()
         let sessionID = resources.random.bytes(16)
-        let session = newSession(signInProvider: signInProvider, now: now)
+        let session = newSession(SessionStart(signInProvider), now: now)
         let tokens = try await issuer.tokens(
             for: account.user, session: session, sessionID: sessionID, settings: settings, now: now, deadline: deadline)
         let limits = resources.limits
@@ -68,33 +70,20 @@ public actor UserSession {
     public func signInWithPassword(
         verified: Account, newHash: Text?, settings: TenantSettings, origin: Origin, deadline: Instant
     ) async throws -> SignedIn {
-        let now = resources.clock.now()
-        let sessionID = resources.random.bytes(16)
-        let session = newSession(signInProvider: "password", now: now)
-        let key = key
-        let limits = resources.limits
-        let account: Account
-        do {
-            account = try await resources.store.write { transaction in
-                try transaction.onceStarting(session: sessionID, origin, now: now) {
-                    let changed = try transaction.signIn(
-                        key, verified: verified, newHash: newHash, origin: origin, now: now)
-                    try transaction.insertSession(
-                        session, id: sessionID, sessionsMax: limits.sessionsPerUserMax, settings: settings, now: now)
-                    return changed
-                }
+        try await signIn(SessionStart("password"), settings: settings, origin: origin, deadline: deadline) {
+            _, current in
+            guard let current, current.passwordHash == verified.passwordHash else {
+                throw Failure.invalidLoginCredentials
             }
-        } catch let repeated as RepeatedSession {
-            return try await signedInAgain(repeated.sessionID, settings: settings, deadline: deadline)
+            var changed = current
+            if let newHash { changed.passwordHash = newHash }
+            return AccountEffect(changed)
         }
-        let tokens = try await issuer.tokens(
-            for: account.user, session: session, sessionID: sessionID, settings: settings, now: now, deadline: deadline)
-        return SignedIn(user: account.user, tokens: tokens)
     }
 
     /// The tokens of a session that an earlier request with the same idempotency key started: issued again only while
     /// it lives and its refresh token was never used, because then nobody has them but who lost them.
-    private func signedInAgain(
+    func signedInAgain(
         _ sessionID: [UInt8], settings: TenantSettings, deadline: Instant
     ) async throws -> SignedIn {
         let now = resources.clock.now()
@@ -111,10 +100,10 @@ public actor UserSession {
         return SignedIn(user: user, tokens: tokens)
     }
 
-    private func newSession(signInProvider: Text, now: Timestamp) -> StoredSession {
+    func newSession(_ start: SessionStart, now: Timestamp) -> StoredSession {
         StoredSession(
             tenantID: tenantID, uid: uid, createdAtMicros: now.microseconds, authTimeMicros: now.microseconds,
-            signInProvider: signInProvider, counter: 1, lastUsedAtMicros: now.microseconds)
+            signInProvider: start.provider, counter: 1, lastUsedAtMicros: now.microseconds, claimsJSON: start.claims)
     }
 
     // MARK: Refreshing
@@ -244,21 +233,6 @@ extension WriteTransaction {
         var changed = current
         let effect = try change.apply(to: &changed, now: now)
         return (current, changed, effect)
-    }
-
-    /// Notes a sign-in on the account, if its password is still the one that was checked.
-    fileprivate func signIn(
-        _ key: UserKey, verified: Account, newHash: Text?, origin: Origin, now: Timestamp
-    ) throws -> Account {
-        guard let current = try reading.account(key), current.passwordHash == verified.passwordHash else {
-            throw Failure.invalidLoginCredentials
-        }
-        if current.user.disabled { throw Failure.userDisabled }
-        var changed = current
-        changed.user.lastSignInAtMicros = now.microseconds
-        if let newHash { changed.passwordHash = newHash }
-        try replace(current, by: changed, origin: origin, kind: .signedIn, now: now)
-        return changed
     }
 }
 

@@ -31,6 +31,11 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case signingKeyCreated = 14
     case signingKeyRetired = 15
     case adminRecovered = 16
+    case providerLinked = 27
+    case providerUnlinked = 28
+    /// Whoever proved the account's unverified email took it over: what was unproved is gone.
+    case credentialsRemoved = 29
+    case reauthenticated = 30
 }
 
 public struct StoredUser: Message {
@@ -39,13 +44,21 @@ public struct StoredUser: Message {
     /// The hash as Crypto writes it; empty = no password.
     public var passwordHash: Text = .empty
     public var passwordUpdatedAtMicros: Int64 = 0
+    /// The user proved the email with a sign-in link and may do so again: a way in like a password.
+    public var emailLinkSignIn: Bool = false
 
     public init() {}
 
-    public init(user: [UInt8] = [], passwordHash: Text = .empty, passwordUpdatedAtMicros: Int64 = 0) {
+    public init(
+        user: [UInt8] = [],
+        passwordHash: Text = .empty,
+        passwordUpdatedAtMicros: Int64 = 0,
+        emailLinkSignIn: Bool = false
+    ) {
         self.user = user
         self.passwordHash = passwordHash
         self.passwordUpdatedAtMicros = passwordUpdatedAtMicros
+        self.emailLinkSignIn = emailLinkSignIn
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -63,12 +76,14 @@ extension StoredUser: ConvertibleToC {
         self.user = [UInt8](copying: source.pointee.user)
         self.passwordHash = Text(copying: source.pointee.password_hash)
         self.passwordUpdatedAtMicros = source.pointee.password_updated_at_micros
+        self.emailLinkSignIn = source.pointee.email_link_sign_in != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredUser>, arena: Arena) {
         target.pointee.user = arena.copy(self.user)
         target.pointee.password_hash = arena.copy(self.passwordHash)
         target.pointee.password_updated_at_micros = self.passwordUpdatedAtMicros
+        target.pointee.email_link_sign_in = self.emailLinkSignIn ? 1 : 0
     }
 }
 
@@ -87,6 +102,8 @@ public struct StoredSession: Message {
     public var attemptHash: [UInt8] = []
     public var end: SessionEnd = .unspecified
     public var endedAtMicros: Int64 = 0
+    /// A JSON object: claims of the custom token that began the session; every ID token of the session has them.
+    public var claimsJSON: [UInt8] = []
 
     public init() {}
 
@@ -100,7 +117,8 @@ public struct StoredSession: Message {
         lastUsedAtMicros: Int64 = 0,
         attemptHash: [UInt8] = [],
         end: SessionEnd = .unspecified,
-        endedAtMicros: Int64 = 0
+        endedAtMicros: Int64 = 0,
+        claimsJSON: [UInt8] = []
     ) {
         self.tenantID = tenantID
         self.uid = uid
@@ -112,6 +130,7 @@ public struct StoredSession: Message {
         self.attemptHash = attemptHash
         self.end = end
         self.endedAtMicros = endedAtMicros
+        self.claimsJSON = claimsJSON
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -136,6 +155,7 @@ extension StoredSession: ConvertibleToC {
         self.attemptHash = [UInt8](copying: source.pointee.attempt_hash)
         self.end = enumeration(source.pointee.end.rawValue)
         self.endedAtMicros = source.pointee.ended_at_micros
+        self.claimsJSON = [UInt8](copying: source.pointee.claims_json)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredSession>, arena: Arena) {
@@ -149,6 +169,7 @@ extension StoredSession: ConvertibleToC {
         target.pointee.attempt_hash = arena.copy(self.attemptHash)
         target.pointee.end = Postern__Store__V1__SessionEnd(rawValue: UInt32(self.end.rawValue))
         target.pointee.ended_at_micros = self.endedAtMicros
+        target.pointee.claims_json = arena.copy(self.claimsJSON)
     }
 }
 

@@ -67,7 +67,7 @@ void   postern__store__v1__event_record__init
   static const Postern__Store__V1__EventRecord init_value = POSTERN__STORE__V1__EVENT_RECORD__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_descriptors[3] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_descriptors[4] =
 {
   {
     "user",
@@ -105,8 +105,21 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_des
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "email_link_sign_in",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredUser, email_link_sign_in),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_user__field_indices_by_name[] = {
+  3,   /* field[3] = email_link_sign_in */
   1,   /* field[1] = password_hash */
   2,   /* field[2] = password_updated_at_micros */
   0,   /* field[0] = user */
@@ -114,7 +127,7 @@ static const unsigned postern__store__v1__stored_user__field_indices_by_name[] =
 static const ProtobufCIntRange postern__store__v1__stored_user__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
 {
@@ -124,14 +137,14 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
   "Postern__Store__V1__StoredUser",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredUser),
-  3,
+  4,
   postern__store__v1__stored_user__field_descriptors,
   postern__store__v1__stored_user__field_indices_by_name,
   1,  postern__store__v1__stored_user__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_user__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[10] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[11] =
 {
   {
     "tenant_id",
@@ -253,10 +266,23 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "claims_json",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSession, claims_json),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_session__field_indices_by_name[] = {
   7,   /* field[7] = attempt_hash */
   3,   /* field[3] = auth_time_micros */
+  10,   /* field[10] = claims_json */
   5,   /* field[5] = counter */
   2,   /* field[2] = created_at_micros */
   8,   /* field[8] = end */
@@ -269,7 +295,7 @@ static const unsigned postern__store__v1__stored_session__field_indices_by_name[
 static const ProtobufCIntRange postern__store__v1__stored_session__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 10 }
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor =
 {
@@ -279,7 +305,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor 
   "Postern__Store__V1__StoredSession",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredSession),
-  10,
+  11,
   postern__store__v1__stored_session__field_descriptors,
   postern__store__v1__stored_session__field_indices_by_name,
   1,  postern__store__v1__stored_session__number_ranges,
@@ -871,7 +897,7 @@ const ProtobufCEnumDescriptor postern__store__v1__session_end__descriptor =
   postern__store__v1__session_end__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[17] =
+static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[21] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -890,16 +916,24 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_SIGNING_KEY_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_CREATED", 14 },
   { "EVENT_KIND_SIGNING_KEY_RETIRED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_RETIRED", 15 },
   { "EVENT_KIND_ADMIN_RECOVERED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_ADMIN_RECOVERED", 16 },
+  { "EVENT_KIND_PROVIDER_LINKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_LINKED", 27 },
+  { "EVENT_KIND_PROVIDER_UNLINKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_UNLINKED", 28 },
+  { "EVENT_KIND_CREDENTIALS_REMOVED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CREDENTIALS_REMOVED", 29 },
+  { "EVENT_KIND_REAUTHENTICATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_REAUTHENTICATED", 30 },
 };
 static const ProtobufCIntRange postern__store__v1__event_kind__value_ranges[] = {
-{0, 0},{0, 17}
+{0, 0},{27, 17},{0, 21}
 };
-static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[17] =
+static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[21] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
   { "EVENT_KIND_API_KEY_REVOKED", 13 },
+  { "EVENT_KIND_CREDENTIALS_REMOVED", 19 },
   { "EVENT_KIND_PASSWORD_CHANGED", 8 },
+  { "EVENT_KIND_PROVIDER_LINKED", 17 },
+  { "EVENT_KIND_PROVIDER_UNLINKED", 18 },
+  { "EVENT_KIND_REAUTHENTICATED", 20 },
   { "EVENT_KIND_SESSION_REVOKED", 6 },
   { "EVENT_KIND_SIGNED_IN", 5 },
   { "EVENT_KIND_SIGNING_KEY_CREATED", 14 },
@@ -921,11 +955,11 @@ const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
   "EventKind",
   "Postern__Store__V1__EventKind",
   "postern.store.v1",
-  17,
+  21,
   postern__store__v1__event_kind__enum_values_by_number,
-  17,
+  21,
   postern__store__v1__event_kind__enum_values_by_name,
-  1,
+  2,
   postern__store__v1__event_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

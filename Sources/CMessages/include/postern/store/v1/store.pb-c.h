@@ -56,7 +56,11 @@ typedef enum _Postern__Store__V1__EventKind {
   POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_API_KEY_REVOKED = 13,
   POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_CREATED = 14,
   POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_RETIRED = 15,
-  POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_ADMIN_RECOVERED = 16
+  POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_ADMIN_RECOVERED = 16,
+  POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_LINKED = 27,
+  POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_UNLINKED = 28,
+  POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CREDENTIALS_REMOVED = 29,
+  POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_REAUTHENTICATED = 30
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__STORE__V1__EVENT_KIND)
 } Postern__Store__V1__EventKind;
 
@@ -68,10 +72,11 @@ struct  Postern__Store__V1__StoredUser
   ProtobufCBinaryData user;
   ProtobufCBinaryData password_hash;
   int64_t password_updated_at_micros;
+  protobuf_c_boolean email_link_sign_in;
 };
 #define POSTERN__STORE__V1__STORED_USER__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_user__descriptor) \
-    , {0,NULL}, {0,NULL}, 0 }
+    , {0,NULL}, {0,NULL}, 0, 0 }
 
 
 struct  Postern__Store__V1__StoredSession
@@ -87,10 +92,11 @@ struct  Postern__Store__V1__StoredSession
   ProtobufCBinaryData attempt_hash;
   Postern__Store__V1__SessionEnd end;
   int64_t ended_at_micros;
+  ProtobufCBinaryData claims_json;
 };
 #define POSTERN__STORE__V1__STORED_SESSION__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_session__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0, 0, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0 }
+    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0, 0, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0, {0,NULL} }
 
 
 struct  Postern__Store__V1__StoredTenant

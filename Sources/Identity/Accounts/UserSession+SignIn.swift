@@ -1,0 +1,151 @@
+public import Base
+import Crypto
+public import Messages
+public import Store
+
+/// What a proved credential makes of an account; decided inside the write transaction, over what is committed then.
+public struct AccountEffect: Sendable {
+    public var account: Account
+    public var kind: EventKind
+    public var detail: Text
+    /// Ends the account's sessions for this reason, and refuses every older token.
+    public var endsSessions: SessionEnd?
+
+    public init(
+        _ account: Account, kind: EventKind = .signedIn, detail: Text = .empty, endsSessions: SessionEnd? = nil
+    ) {
+        self.account = account
+        self.kind = kind
+        self.detail = detail
+        self.endsSessions = endsSessions
+    }
+}
+
+/// A self-service toggle refuses the sign-up a sign-in would be. Whoever called records it and answers the refusal.
+public struct SelfServiceRefusal: Error {
+    public let toggle: Toggle
+}
+
+/// How a session begins, and what its tokens say of that.
+public struct SessionStart: Sendable {
+    /// The claim `firebase.sign_in_provider`.
+    public var provider: Text
+    /// A JSON object that every ID token of the session carries.
+    public var claims: [UInt8]
+
+    public init(_ provider: Text, claims: [UInt8] = []) {
+        self.provider = provider
+        self.claims = claims
+    }
+}
+
+extension UserSession {
+    /// Signs this user in after a credential was proved; creates the account where `decide` is given none.
+    ///
+    /// The checks that hold for every way in stand here: a disabled account is not entered or changed (USER_DISABLED),
+    /// and nobody comes into being where end users may not sign up (`SelfServiceRefusal`). `decide` runs inside the
+    /// transaction and may write what belongs to the credential (a used code); when anything throws nothing is written.
+    public func signIn(
+        _ start: SessionStart, settings: TenantSettings, origin: Origin, deadline: Instant,
+        _ decide: @escaping @Sendable (borrowing WriteTransaction, Account?) throws -> AccountEffect
+    ) async throws -> SignedIn {
+        let now = resources.clock.now()
+        let sessionID = resources.random.bytes(16)
+        let session = newSession(start, now: now)
+        let key = key
+        let limits = resources.limits
+        let entered: (account: Account, isNew: Bool)
+        do {
+            entered = try await resources.store.write { transaction in
+                try transaction.onceStarting(session: sessionID, origin, now: now) {
+                    let entered = try transaction.enter(key, settings: settings, origin: origin, now: now, decide)
+                    try transaction.insertSession(
+                        session, id: sessionID, sessionsMax: limits.sessionsPerUserMax, settings: settings, now: now)
+                    return entered
+                }
+            }
+        } catch let repeated as RepeatedSession {
+            return try await signedInAgain(repeated.sessionID, settings: settings, deadline: deadline)
+        }
+        let tokens = try await issuer.tokens(
+            for: entered.account.user, session: session, sessionID: sessionID, settings: settings, now: now,
+            deadline: deadline)
+        return SignedIn(user: entered.account.user, tokens: tokens, isNewUser: entered.isNew)
+    }
+
+    /// Changes the account within one of its live sessions, which goes on with new tokens; the older ones of the
+    /// session stay good until they expire, unless the change ends all sessions: then this one alone goes on.
+    ///
+    /// With `start` the user has just proved a credential: the session's login is as recent as now.
+    public func change(
+        inSession sessionID: [UInt8], provingAs start: SessionStart? = nil, settings: TenantSettings, origin: Origin,
+        deadline: Instant,
+        _ decide: @escaping @Sendable (borrowing WriteTransaction, Account) throws -> AccountEffect
+    ) async throws -> SignedIn {
+        let now = resources.clock.now()
+        let key = key
+        let changed = try await resources.store.write { transaction -> (User, StoredSession) in
+            guard let current = try transaction.reading.account(key) else { throw Failure.userNotFound }
+            if current.user.disabled { throw Failure.userDisabled }
+            guard var session = try transaction.get(Tables.sessions, SessionKey(sessionID)), session.uid == key.uid,
+                session.tenantID == key.tenant
+            else { throw Failure.invalidIDToken }
+            if let cause = session.refusedCause(settings: settings, now: now) {
+                throw Failure.tokenExpired(cause: cause.rawValue)
+            }
+            let effect = try decide(transaction, current)
+            session.goOn(after: start, now: now)
+            let account = try transaction.apply(effect, to: current, keeping: sessionID, origin: origin, now: now)
+            try transaction.put(Tables.sessions, SessionKey(sessionID), session)
+            return (account.user, session)
+        }
+        let tokens = try await issuer.tokens(
+            for: changed.0, session: changed.1, sessionID: sessionID, settings: settings, now: now, deadline: deadline)
+        return SignedIn(user: changed.0, tokens: tokens)
+    }
+}
+
+extension StoredSession {
+    /// The refresh token is a new one, and the login too when a credential was proved.
+    fileprivate mutating func goOn(after start: SessionStart?, now: Timestamp) {
+        counter += 1
+        attemptHash = []
+        lastUsedAtMicros = now.microseconds
+        guard let start else { return }
+        authTimeMicros = now.microseconds
+        signInProvider = start.provider
+        claimsJSON = start.claims
+    }
+}
+
+extension WriteTransaction {
+    fileprivate func enter(
+        _ key: UserKey, settings: TenantSettings, origin: Origin, now: Timestamp,
+        _ decide: (borrowing WriteTransaction, Account?) throws -> AccountEffect
+    ) throws -> (account: Account, isNew: Bool) {
+        let current = try reading.account(key)
+        if let current {
+            if current.user.disabled { throw Failure.userDisabled }
+            var effect = try decide(self, current)
+            effect.account.user.lastSignInAtMicros = now.microseconds
+            return (try apply(effect, to: current, keeping: nil, origin: origin, now: now), false)
+        }
+        let effect = try decide(self, nil)
+        if let toggle = SelfService.refusalOfSignUp(settings) { throw SelfServiceRefusal(toggle: toggle) }
+        try insert(effect.account, origin: origin, now: now)
+        return (effect.account, true)
+    }
+
+    fileprivate func apply(
+        _ effect: AccountEffect, to current: Account, keeping sessionID: [UInt8]?, origin: Origin, now: Timestamp
+    ) throws -> Account {
+        var changed = effect.account
+        if effect.endsSessions != nil { changed.revokeTokens(now: now) }
+        try replace(
+            current, by: changed, origin: origin, kind: effect.kind, detail: effect.detail, now: now)
+        if let end = effect.endsSessions {
+            try endSessions(of: UserKey(changed.user.tenantID, changed.user.uid), except: sessionID, end, now: now)
+        }
+        return changed
+    }
+}

@@ -1,0 +1,30 @@
+public import Base
+
+/// Who a provider says somebody is, after its word was verified.
+public struct FederatedIdentity: Sendable, Equatable {
+    /// "google.com", "oidc.<name>", …
+    public var providerID: Text
+    /// The user's identifier at the provider; never used for anybody else there.
+    public var rawID: Text
+    /// Empty = the provider told none.
+    public var email: Text
+    /// What the provider claims; by itself it proves nothing to us.
+    public var isEmailVerifiedByProvider: Bool
+    /// Whether this provider is trusted to know that the email is this user's.
+    public var isEmailTrusted: Bool
+    public var displayName: Text
+    public var photoURL: Text
+
+    public init(
+        providerID: Text, rawID: Text, email: Text = .empty, isEmailVerifiedByProvider: Bool = false,
+        isEmailTrusted: Bool = false, displayName: Text = .empty, photoURL: Text = .empty
+    ) {
+        self.providerID = providerID
+        self.rawID = rawID
+        self.email = email
+        self.isEmailVerifiedByProvider = isEmailVerifiedByProvider
+        self.isEmailTrusted = isEmailTrusted
+        self.displayName = displayName
+        self.photoURL = photoURL
+    }
+}
