@@ -179,6 +179,21 @@ const PosternSchema grpc__reflection__v1__server_reflection_response__table = {
     &grpc__reflection__v1__server_reflection_response__descriptor, grpc__reflection__v1__server_reflection_response__fields, 8, 0,
 };
 
+static const PosternField postern__store__v1__sealed_pending_credential__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
+    [3] = {"raw_id", 0, 0, 9, 2, 0, 2},
+    [4] = {"email", 0, 0, 9, 2, 0, 3},
+    [5] = {"email_verified_by_provider", 0, 0, 4, 0, 0, 4},
+    [6] = {"email_trusted", 0, 0, 4, 0, 0, 5},
+    [7] = {"display_name", 0, 0, 9, 2, 0, 6},
+    [8] = {"photo_url", 0, 0, 9, 2, 0, 7},
+    [9] = {"expires_at_micros", 0, 0, 1, 0, 0, 8},
+};
+const PosternSchema postern__store__v1__sealed_pending_credential__table = {
+    &postern__store__v1__sealed_pending_credential__descriptor, postern__store__v1__sealed_pending_credential__fields, 10, 0,
+};
+
 static const PosternField postern__v1__scope__fields[] = {
     [1] = {"all", 0, 0, 4, 0, 0, 0},
     [2] = {"tenant_id", 0, 0, 9, 2, 0, 0},
@@ -617,6 +632,36 @@ const PosternSchema postern__store__v1__event_record__table = {
     &postern__store__v1__event_record__descriptor, postern__store__v1__event_record__fields, 8, 0,
 };
 
+static const PosternField postern__v1__email_password_credential__fields[] = {
+    [1] = {"email", 0, 0, 9, 2, 0, 0},
+    [2] = {"password", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__email_password_credential__table = {
+    &postern__v1__email_password_credential__descriptor, postern__v1__email_password_credential__fields, 3, 1,
+};
+
+static const PosternField postern__v1__idp_credential__fields[] = {
+    [1] = {"provider_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"provider_id_token", 0, 0, 9, 2, 0, 1},
+    [3] = {"provider_access_token", 0, 0, 9, 2, 0, 1},
+    [4] = {"authorization_code", 0, 0, 9, 2, 0, 1},
+    [5] = {"pending_token", 0, 0, 9, 2, 0, 1},
+    [6] = {"nonce", 0, 0, 9, 2, 0, 2},
+    [7] = {"redirect_uri", 0, 0, 9, 2, 0, 3},
+    [8] = {"code_verifier", 0, 0, 9, 2, 0, 4},
+};
+const PosternSchema postern__v1__idp_credential__table = {
+    &postern__v1__idp_credential__descriptor, postern__v1__idp_credential__fields, 9, 1,
+};
+
+static const PosternField postern__v1__email_link_credential__fields[] = {
+    [1] = {"email", 0, 0, 9, 2, 0, 0},
+    [2] = {"oob_code", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__email_link_credential__table = {
+    &postern__v1__email_link_credential__descriptor, postern__v1__email_link_credential__fields, 3, 1,
+};
+
 static const PosternField postern__v1__provider_info__fields[] = {
     [1] = {"provider_id", 0, 0, 9, 2, 0, 0},
     [2] = {"raw_id", 0, 0, 9, 2, 0, 1},
@@ -664,9 +709,10 @@ static const PosternField postern__v1__accounts_sign_up_request__fields[] = {
     [3] = {"password", 0, 0, 9, 2, 0, 2},
     [4] = {"display_name", 0, 0, 9, 2, 0, 3},
     [5] = {"end_user_ip", 0, 0, 9, 2, 0, 4},
+    [6] = {"id_token", 0, 0, 9, 2, 0, 5},
 };
 const PosternSchema postern__v1__accounts_sign_up_request__table = {
-    &postern__v1__accounts_sign_up_request__descriptor, postern__v1__accounts_sign_up_request__fields, 6, 1,
+    &postern__v1__accounts_sign_up_request__descriptor, postern__v1__accounts_sign_up_request__fields, 7, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_up_response__fields[] = {
@@ -693,6 +739,63 @@ static const PosternField postern__v1__accounts_sign_in_with_password_response__
 };
 const PosternSchema postern__v1__accounts_sign_in_with_password_response__table = {
     &postern__v1__accounts_sign_in_with_password_response__descriptor, postern__v1__accounts_sign_in_with_password_response__fields, 3, 0,
+};
+
+static const PosternField postern__v1__accounts_sign_in_with_idp_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"credential", &postern__v1__idp_credential__table, 0, 10, 2, 0, 1},
+    [3] = {"id_token", 0, 0, 9, 2, 0, 2},
+    [4] = {"end_user_ip", 0, 0, 9, 2, 0, 3},
+};
+const PosternSchema postern__v1__accounts_sign_in_with_idp_request__table = {
+    &postern__v1__accounts_sign_in_with_idp_request__descriptor, postern__v1__accounts_sign_in_with_idp_request__fields, 5, 1,
+};
+
+static const PosternField postern__v1__accounts_sign_in_with_idp_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
+    [3] = {"is_new_user", 0, 0, 4, 0, 0, 2},
+    [4] = {"provider", &postern__v1__provider_info__table, 0, 10, 2, 0, 3},
+};
+const PosternSchema postern__v1__accounts_sign_in_with_idp_response__table = {
+    &postern__v1__accounts_sign_in_with_idp_response__descriptor, postern__v1__accounts_sign_in_with_idp_response__fields, 5, 0,
+};
+
+static const PosternField postern__v1__accounts_unlink_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
+    [3] = {"provider_id", 0, 0, 9, 2, 0, 2},
+    [4] = {"force", 0, 0, 4, 0, 0, 3},
+};
+const PosternSchema postern__v1__accounts_unlink_request__table = {
+    &postern__v1__accounts_unlink_request__descriptor, postern__v1__accounts_unlink_request__fields, 5, 0,
+};
+
+static const PosternField postern__v1__accounts_unlink_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
+};
+const PosternSchema postern__v1__accounts_unlink_response__table = {
+    &postern__v1__accounts_unlink_response__descriptor, postern__v1__accounts_unlink_response__fields, 3, 0,
+};
+
+static const PosternField postern__v1__accounts_reauthenticate_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
+    [3] = {"password", &postern__v1__email_password_credential__table, 0, 10, 2, 0, 2},
+    [4] = {"idp", &postern__v1__idp_credential__table, 0, 10, 2, 0, 2},
+    [5] = {"end_user_ip", 0, 0, 9, 2, 0, 3},
+};
+const PosternSchema postern__v1__accounts_reauthenticate_request__table = {
+    &postern__v1__accounts_reauthenticate_request__descriptor, postern__v1__accounts_reauthenticate_request__fields, 6, 1,
+};
+
+static const PosternField postern__v1__accounts_reauthenticate_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
+};
+const PosternSchema postern__v1__accounts_reauthenticate_response__table = {
+    &postern__v1__accounts_reauthenticate_response__descriptor, postern__v1__accounts_reauthenticate_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__accounts_lookup_request__fields[] = {
@@ -1010,6 +1113,40 @@ static const PosternField postern__v1__users_import_response__fields[] = {
 };
 const PosternSchema postern__v1__users_import_response__table = {
     &postern__v1__users_import_response__descriptor, postern__v1__users_import_response__fields, 6, 0,
+};
+
+static const PosternField postern__v1__users_link_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1},
+    [3] = {"provider", &postern__v1__provider_info__table, 0, 10, 2, 0, 2},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+};
+const PosternSchema postern__v1__users_link_request__table = {
+    &postern__v1__users_link_request__descriptor, postern__v1__users_link_request__fields, 5, 0,
+};
+
+static const PosternField postern__v1__users_link_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__users_link_response__table = {
+    &postern__v1__users_link_response__descriptor, postern__v1__users_link_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__users_unlink_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1},
+    [3] = {"provider_id", 0, 0, 9, 2, 0, 2},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+};
+const PosternSchema postern__v1__users_unlink_request__table = {
+    &postern__v1__users_unlink_request__descriptor, postern__v1__users_unlink_request__fields, 5, 0,
+};
+
+static const PosternField postern__v1__users_unlink_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__users_unlink_response__table = {
+    &postern__v1__users_unlink_response__descriptor, postern__v1__users_unlink_response__fields, 2, 0,
 };
 
 static const PosternField postern__wire__v1__wire_key_value__fields[] = {

@@ -1,4 +1,5 @@
 public import Base
+public import Messages
 
 /// Who a provider says somebody is, after its word was verified.
 public struct FederatedIdentity: Sendable, Equatable {
@@ -26,5 +27,11 @@ public struct FederatedIdentity: Sendable, Equatable {
         self.isEmailTrusted = isEmailTrusted
         self.displayName = displayName
         self.photoURL = photoURL
+    }
+
+    /// The identity as an account lists it.
+    public var entry: ProviderInfo {
+        ProviderInfo(
+            providerID: providerID, rawID: rawID, email: email, displayName: displayName, photoURL: photoURL)
     }
 }

@@ -30,6 +30,8 @@ public final class Project: Sendable {
     public let signer: TokenSigner
     public let tokenCheck: TokenCheck
     public let refreshTokens: RefreshTokenCodec
+    public let providers = IdentityProviders()
+    public let pendingCredentials: PendingCredentials
     public let startedAt: Timestamp
     /// Keys the hashes of requests that carry an idempotency key.
     public let idempotencyHashKey: HMACKey
@@ -64,6 +66,7 @@ public final class Project: Sendable {
         self.passwords = PasswordService(
             pool: passwordPool, store: store, sealing: masterKey.sealing, random: resources.random,
             profile: configuration.passwordProfile)
+        self.pendingCredentials = PendingCredentials(sealing: masterKey.sealing, random: resources.random)
         self.idempotencyHashKey = masterKey.hmac("idempotency")
         self.startedAt = resources.clock.now()
     }

@@ -47,6 +47,17 @@ extension Call {
         return try project.store.read { try project.tokenCheck.check(token, settings: settings, in: $0) }
     }
 
+    /// Runs a sign-in or a change; where a self-service toggle refuses it, records that and answers the refusal.
+    func recordingRefusals<Result>(
+        email: Email? = nil, uid: Text = .empty, _ body: () async throws -> Result
+    ) async throws -> Result {
+        do {
+            return try await body()
+        } catch let refused as SelfServiceRefusal {
+            throw await refusal(by: refused.toggle, email: email, uid: uid)
+        }
+    }
+
     /// Records the refusal of a self-service toggle and makes the failure that answers it.
     func refusal(by toggle: Toggle, email: Email? = nil, uid: Text = .empty) async -> Failure {
         let decisionID = project.resources.random.alphanumeric(20)

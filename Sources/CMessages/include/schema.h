@@ -72,6 +72,8 @@ extern const PosternSchema grpc__reflection__v1__error_response__table;
 static inline const PosternSchema *grpc__reflection__v1__error_response__schema(void) { return &grpc__reflection__v1__error_response__table; }
 extern const PosternSchema grpc__reflection__v1__server_reflection_response__table;
 static inline const PosternSchema *grpc__reflection__v1__server_reflection_response__schema(void) { return &grpc__reflection__v1__server_reflection_response__table; }
+extern const PosternSchema postern__store__v1__sealed_pending_credential__table;
+static inline const PosternSchema *postern__store__v1__sealed_pending_credential__schema(void) { return &postern__store__v1__sealed_pending_credential__table; }
 extern const PosternSchema postern__v1__scope__table;
 static inline const PosternSchema *postern__v1__scope__schema(void) { return &postern__v1__scope__table; }
 extern const PosternSchema postern__v1__api_key__table;
@@ -170,6 +172,12 @@ extern const PosternSchema postern__store__v1__stored_idempotency__table;
 static inline const PosternSchema *postern__store__v1__stored_idempotency__schema(void) { return &postern__store__v1__stored_idempotency__table; }
 extern const PosternSchema postern__store__v1__event_record__table;
 static inline const PosternSchema *postern__store__v1__event_record__schema(void) { return &postern__store__v1__event_record__table; }
+extern const PosternSchema postern__v1__email_password_credential__table;
+static inline const PosternSchema *postern__v1__email_password_credential__schema(void) { return &postern__v1__email_password_credential__table; }
+extern const PosternSchema postern__v1__idp_credential__table;
+static inline const PosternSchema *postern__v1__idp_credential__schema(void) { return &postern__v1__idp_credential__table; }
+extern const PosternSchema postern__v1__email_link_credential__table;
+static inline const PosternSchema *postern__v1__email_link_credential__schema(void) { return &postern__v1__email_link_credential__table; }
 extern const PosternSchema postern__v1__provider_info__table;
 static inline const PosternSchema *postern__v1__provider_info__schema(void) { return &postern__v1__provider_info__table; }
 extern const PosternSchema postern__v1__user__table;
@@ -184,6 +192,18 @@ extern const PosternSchema postern__v1__accounts_sign_in_with_password_request__
 static inline const PosternSchema *postern__v1__accounts_sign_in_with_password_request__schema(void) { return &postern__v1__accounts_sign_in_with_password_request__table; }
 extern const PosternSchema postern__v1__accounts_sign_in_with_password_response__table;
 static inline const PosternSchema *postern__v1__accounts_sign_in_with_password_response__schema(void) { return &postern__v1__accounts_sign_in_with_password_response__table; }
+extern const PosternSchema postern__v1__accounts_sign_in_with_idp_request__table;
+static inline const PosternSchema *postern__v1__accounts_sign_in_with_idp_request__schema(void) { return &postern__v1__accounts_sign_in_with_idp_request__table; }
+extern const PosternSchema postern__v1__accounts_sign_in_with_idp_response__table;
+static inline const PosternSchema *postern__v1__accounts_sign_in_with_idp_response__schema(void) { return &postern__v1__accounts_sign_in_with_idp_response__table; }
+extern const PosternSchema postern__v1__accounts_unlink_request__table;
+static inline const PosternSchema *postern__v1__accounts_unlink_request__schema(void) { return &postern__v1__accounts_unlink_request__table; }
+extern const PosternSchema postern__v1__accounts_unlink_response__table;
+static inline const PosternSchema *postern__v1__accounts_unlink_response__schema(void) { return &postern__v1__accounts_unlink_response__table; }
+extern const PosternSchema postern__v1__accounts_reauthenticate_request__table;
+static inline const PosternSchema *postern__v1__accounts_reauthenticate_request__schema(void) { return &postern__v1__accounts_reauthenticate_request__table; }
+extern const PosternSchema postern__v1__accounts_reauthenticate_response__table;
+static inline const PosternSchema *postern__v1__accounts_reauthenticate_response__schema(void) { return &postern__v1__accounts_reauthenticate_response__table; }
 extern const PosternSchema postern__v1__accounts_lookup_request__table;
 static inline const PosternSchema *postern__v1__accounts_lookup_request__schema(void) { return &postern__v1__accounts_lookup_request__table; }
 extern const PosternSchema postern__v1__accounts_lookup_response__table;
@@ -256,6 +276,14 @@ extern const PosternSchema postern__v1__import_rejection__table;
 static inline const PosternSchema *postern__v1__import_rejection__schema(void) { return &postern__v1__import_rejection__table; }
 extern const PosternSchema postern__v1__users_import_response__table;
 static inline const PosternSchema *postern__v1__users_import_response__schema(void) { return &postern__v1__users_import_response__table; }
+extern const PosternSchema postern__v1__users_link_request__table;
+static inline const PosternSchema *postern__v1__users_link_request__schema(void) { return &postern__v1__users_link_request__table; }
+extern const PosternSchema postern__v1__users_link_response__table;
+static inline const PosternSchema *postern__v1__users_link_response__schema(void) { return &postern__v1__users_link_response__table; }
+extern const PosternSchema postern__v1__users_unlink_request__table;
+static inline const PosternSchema *postern__v1__users_unlink_request__schema(void) { return &postern__v1__users_unlink_request__table; }
+extern const PosternSchema postern__v1__users_unlink_response__table;
+static inline const PosternSchema *postern__v1__users_unlink_response__schema(void) { return &postern__v1__users_unlink_response__table; }
 extern const PosternSchema postern__wire__v1__wire_key_value__table;
 static inline const PosternSchema *postern__wire__v1__wire_key_value__schema(void) { return &postern__wire__v1__wire_key_value__table; }
 extern const PosternSchema postern__wire__v1__wire_request__table;

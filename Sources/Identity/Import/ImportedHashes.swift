@@ -104,16 +104,14 @@ struct ImportedHashes: Sendable {
     /// "password" and "phone" follow from the account itself and are left out, whatever the row says of them.
     private static func checkedProviders(_ providers: [ProviderInfo]) throws(Failure) -> [ProviderInfo] {
         let federated = providers.filter(\.isFederated)
-        guard federated.count <= 20 else {
-            throw .invalid("INVALID_PROVIDER", field: "providers", "must be at most 20")
+        guard federated.count <= Values.providersPerUserMax else {
+            throw .invalid("INVALID_PROVIDER", field: "providers", "must be at most \(Values.providersPerUserMax)")
         }
         var seen: Set<Text> = []
         for provider in federated {
-            guard (1...128).contains(provider.providerID.byteCount), (1...256).contains(provider.rawID.byteCount),
-                seen.insert(provider.providerID).inserted
-            else {
-                throw .invalid(
-                    "INVALID_PROVIDER", field: "providers", "needs provider_id and raw_id, each provider once")
+            try Values.checkProvider(provider, field: "providers")
+            guard seen.insert(provider.providerID).inserted else {
+                throw .invalid("INVALID_PROVIDER", field: "providers", "names \(provider.providerID) twice")
             }
         }
         return federated

@@ -1,5 +1,5 @@
 public import Base
-import Messages
+public import Messages
 
 /// What a user changes of its own account. Checked when made; applying is pure.
 public struct ProfileChange: Sendable {
@@ -41,6 +41,8 @@ public struct AdminChange: Sendable {
     public var phoneNumber: Text?
     public var disabled: Bool?
     public var customClaims: [UInt8]?
+    public var linkedProvider: ProviderInfo?
+    public var unlinkedProviderID: Text?
     public var revokesTokens = false
 
     public init() {}
@@ -69,7 +71,9 @@ public struct AdminChange: Sendable {
             account.passwordHash = passwordHash
             account.passwordUpdatedAt = now
         }
+        if let linkedProvider { try account.link(linkedProvider) }
         account.deriveProviders()
+        if let unlinkedProviderID { try account.unlink(unlinkedProviderID) }
         return effect(old: old, new: account)
     }
 
@@ -80,6 +84,8 @@ public struct AdminChange: Sendable {
             ("phone_number", phoneNumber != nil), ("disabled", disabled != nil), ("custom_claims", customClaims != nil),
         ]
         let detail = Text(names.filter(\.1).map(\.0).joined(separator: ","))
+        if let linkedProvider { return Effect(end: nil, kind: .providerLinked, detail: linkedProvider.providerID) }
+        if let unlinkedProviderID { return Effect(end: nil, kind: .providerUnlinked, detail: unlinkedProviderID) }
         if passwordHash != nil { return Effect(end: .passwordChanged, kind: .passwordChanged, detail: detail) }
         if revokesTokens { return Effect(end: .admin, kind: .tokensRevoked, detail: detail) }
         let isDisabling = new.user.disabled && !old.user.disabled

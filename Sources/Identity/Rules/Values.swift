@@ -1,5 +1,6 @@
 public import Base
 import JSON
+public import Messages
 
 /// The checks of a user's and a tenant's plain values, each with its reason. Pure.
 public enum Values {
@@ -69,6 +70,18 @@ public enum Values {
             throw .invalid("PASSWORD_TOO_LONG", field: "password", "must have at most \(limits.passwordMax) bytes")
         }
     }
+
+    /// An identity of a provider that is not "password" or "phone", which follow from the account itself.
+    public static func checkProvider(_ provider: ProviderInfo, field: String = "provider") throws(Failure) {
+        guard (1...128).contains(provider.providerID.byteCount), (1...256).contains(provider.rawID.byteCount),
+            provider.isFederated
+        else {
+            throw .invalid(
+                "INVALID_PROVIDER", field: field, "needs a provider_id (not password or phone) and a raw_id")
+        }
+    }
+
+    static let providersPerUserMax = 20
 
     public static func email(_ text: Text, field: String = "email", limits: Limits) throws(Failure) -> Email {
         guard let email = Email(text, limits: limits) else {

@@ -13,6 +13,8 @@ public struct AccountsSignUpRequest: Message {
     public var displayName: Text = .empty
     /// The end user's address, for throttling; believed only from credentials marked trusted_end_user_ip.
     public var endUserIP: Text = .empty
+    /// Links the email and password to this user instead of making a new one; an anonymous user keeps its uid.
+    public var idToken: Text = .empty
 
     public init() {}
 
@@ -21,13 +23,15 @@ public struct AccountsSignUpRequest: Message {
         email: Text = .empty,
         password: Secret = .empty,
         displayName: Text = .empty,
-        endUserIP: Text = .empty
+        endUserIP: Text = .empty,
+        idToken: Text = .empty
     ) {
         self.tenantID = tenantID
         self.email = email
         self.password = password
         self.displayName = displayName
         self.endUserIP = endUserIP
+        self.idToken = idToken
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -48,6 +52,7 @@ extension AccountsSignUpRequest: ConvertibleToC {
         self.password = Secret(copying: source.pointee.password)
         self.displayName = Text(copying: source.pointee.display_name)
         self.endUserIP = Text(copying: source.pointee.end_user_ip)
+        self.idToken = Text(copying: source.pointee.id_token)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignUpRequest>, arena: Arena) {
@@ -56,6 +61,7 @@ extension AccountsSignUpRequest: ConvertibleToC {
         target.pointee.password = arena.copy(self.password)
         target.pointee.display_name = arena.copy(self.displayName)
         target.pointee.end_user_ip = arena.copy(self.endUserIP)
+        target.pointee.id_token = arena.copy(self.idToken)
     }
 }
 
@@ -162,6 +168,270 @@ extension AccountsSignInWithPasswordResponse: ConvertibleToC {
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithPasswordResponse>, arena: Arena) {
+        if let value = self.user { target.pointee.user = arena.make(value) }
+        if let value = self.tokens { target.pointee.tokens = arena.make(value) }
+    }
+}
+
+public struct AccountsSignInWithIdpRequest: Message {
+    public var tenantID: Text = .empty
+    public var credential: IdpCredential?
+    /// Links to this user instead of signing in.
+    public var idToken: Text = .empty
+    public var endUserIP: Text = .empty
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        credential: IdpCredential? = nil,
+        idToken: Text = .empty,
+        endUserIP: Text = .empty
+    ) {
+        self.tenantID = tenantID
+        self.credential = credential
+        self.idToken = idToken
+        self.endUserIP = endUserIP
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension AccountsSignInWithIdpRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_sign_in_with_idp_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsSignInWithIdpRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.credential = source.pointee.credential.map { IdpCredential(copying: $0) }
+        self.idToken = Text(copying: source.pointee.id_token)
+        self.endUserIP = Text(copying: source.pointee.end_user_ip)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithIdpRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        if let value = self.credential { target.pointee.credential = arena.make(value) }
+        target.pointee.id_token = arena.copy(self.idToken)
+        target.pointee.end_user_ip = arena.copy(self.endUserIP)
+    }
+}
+
+public struct AccountsSignInWithIdpResponse: Message {
+    public var user: User?
+    public var tokens: TokenPair?
+    public var isNewUser: Bool = false
+    /// What the provider told this time; the user's own profile may say otherwise.
+    public var provider: ProviderInfo?
+
+    public init() {}
+
+    public init(user: User? = nil, tokens: TokenPair? = nil, isNewUser: Bool = false, provider: ProviderInfo? = nil) {
+        self.user = user
+        self.tokens = tokens
+        self.isNewUser = isNewUser
+        self.provider = provider
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension AccountsSignInWithIdpResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_sign_in_with_idp_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsSignInWithIdpResponse>) {
+        self.user = source.pointee.user.map { User(copying: $0) }
+        self.tokens = source.pointee.tokens.map { TokenPair(copying: $0) }
+        self.isNewUser = source.pointee.is_new_user != 0
+        self.provider = source.pointee.provider.map { ProviderInfo(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithIdpResponse>, arena: Arena) {
+        if let value = self.user { target.pointee.user = arena.make(value) }
+        if let value = self.tokens { target.pointee.tokens = arena.make(value) }
+        target.pointee.is_new_user = self.isNewUser ? 1 : 0
+        if let value = self.provider { target.pointee.provider = arena.make(value) }
+    }
+}
+
+public struct AccountsUnlinkRequest: Message {
+    public var tenantID: Text = .empty
+    public var idToken: Text = .empty
+    /// "password" (a password and sign-in by link), "phone", "google.com", …
+    public var providerID: Text = .empty
+    /// Also the last way to sign in.
+    public var force: Bool = false
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, idToken: Text = .empty, providerID: Text = .empty, force: Bool = false) {
+        self.tenantID = tenantID
+        self.idToken = idToken
+        self.providerID = providerID
+        self.force = force
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension AccountsUnlinkRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_unlink_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsUnlinkRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.idToken = Text(copying: source.pointee.id_token)
+        self.providerID = Text(copying: source.pointee.provider_id)
+        self.force = source.pointee.force != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsUnlinkRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.id_token = arena.copy(self.idToken)
+        target.pointee.provider_id = arena.copy(self.providerID)
+        target.pointee.force = self.force ? 1 : 0
+    }
+}
+
+public struct AccountsUnlinkResponse: Message {
+    public var user: User?
+    public var tokens: TokenPair?
+
+    public init() {}
+
+    public init(user: User? = nil, tokens: TokenPair? = nil) {
+        self.user = user
+        self.tokens = tokens
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension AccountsUnlinkResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_unlink_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsUnlinkResponse>) {
+        self.user = source.pointee.user.map { User(copying: $0) }
+        self.tokens = source.pointee.tokens.map { TokenPair(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsUnlinkResponse>, arena: Arena) {
+        if let value = self.user { target.pointee.user = arena.make(value) }
+        if let value = self.tokens { target.pointee.tokens = arena.make(value) }
+    }
+}
+
+public struct AccountsReauthenticateRequest: Message {
+    public enum Credential: Sendable, Equatable {
+        case password(EmailPasswordCredential)
+        case idp(IdpCredential)
+    }
+
+    public var tenantID: Text = .empty
+    public var idToken: Text = .empty
+    public var credential: Credential?
+    public var endUserIP: Text = .empty
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        idToken: Text = .empty,
+        credential: Credential? = nil,
+        endUserIP: Text = .empty
+    ) {
+        self.tenantID = tenantID
+        self.idToken = idToken
+        self.credential = credential
+        self.endUserIP = endUserIP
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension AccountsReauthenticateRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_reauthenticate_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsReauthenticateRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.idToken = Text(copying: source.pointee.id_token)
+        self.endUserIP = Text(copying: source.pointee.end_user_ip)
+        switch source.pointee.credential_case.rawValue {
+        case 3: self.credential = .password(EmailPasswordCredential(copying: source.pointee.password))
+        case 4: self.credential = .idp(IdpCredential(copying: source.pointee.idp))
+        default: break
+        }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsReauthenticateRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.id_token = arena.copy(self.idToken)
+        target.pointee.end_user_ip = arena.copy(self.endUserIP)
+        switch self.credential {
+        case nil: break
+        case .password(let value):
+            target.pointee.credential_case = Postern__V1__AccountsReauthenticateRequest__CredentialCase(rawValue: 3)
+            target.pointee.password = arena.make(value)
+        case .idp(let value):
+            target.pointee.credential_case = Postern__V1__AccountsReauthenticateRequest__CredentialCase(rawValue: 4)
+            target.pointee.idp = arena.make(value)
+        }
+    }
+}
+
+public struct AccountsReauthenticateResponse: Message {
+    public var user: User?
+    public var tokens: TokenPair?
+
+    public init() {}
+
+    public init(user: User? = nil, tokens: TokenPair? = nil) {
+        self.user = user
+        self.tokens = tokens
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension AccountsReauthenticateResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_reauthenticate_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsReauthenticateResponse>) {
+        self.user = source.pointee.user.map { User(copying: $0) }
+        self.tokens = source.pointee.tokens.map { TokenPair(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsReauthenticateResponse>, arena: Arena) {
         if let value = self.user { target.pointee.user = arena.make(value) }
         if let value = self.tokens { target.pointee.tokens = arena.make(value) }
     }

@@ -1021,3 +1021,151 @@ extension ImportRejection: ConvertibleToC {
         target.pointee.message = arena.copy(self.message)
     }
 }
+
+public struct UsersLinkRequest: Message {
+    public var tenantID: Text = .empty
+    public var uid: Text = .empty
+    /// provider_id and raw_id are required; "password" and "phone" are set by Update.
+    public var provider: ProviderInfo?
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        uid: Text = .empty,
+        provider: ProviderInfo? = nil,
+        validateOnly: Bool = false
+    ) {
+        self.tenantID = tenantID
+        self.uid = uid
+        self.provider = provider
+        self.validateOnly = validateOnly
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension UsersLinkRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_link_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersLinkRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.uid = Text(copying: source.pointee.uid)
+        self.provider = source.pointee.provider.map { ProviderInfo(copying: $0) }
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersLinkRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.uid = arena.copy(self.uid)
+        if let value = self.provider { target.pointee.provider = arena.make(value) }
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct UsersLinkResponse: Message {
+    public var user: User?
+
+    public init() {}
+
+    public init(user: User? = nil) {
+        self.user = user
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersLinkResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_link_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersLinkResponse>) {
+        self.user = source.pointee.user.map { User(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersLinkResponse>, arena: Arena) {
+        if let value = self.user { target.pointee.user = arena.make(value) }
+    }
+}
+
+public struct UsersUnlinkRequest: Message {
+    public var tenantID: Text = .empty
+    public var uid: Text = .empty
+    public var providerID: Text = .empty
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, uid: Text = .empty, providerID: Text = .empty, validateOnly: Bool = false) {
+        self.tenantID = tenantID
+        self.uid = uid
+        self.providerID = providerID
+        self.validateOnly = validateOnly
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension UsersUnlinkRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_unlink_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersUnlinkRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.uid = Text(copying: source.pointee.uid)
+        self.providerID = Text(copying: source.pointee.provider_id)
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersUnlinkRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.uid = arena.copy(self.uid)
+        target.pointee.provider_id = arena.copy(self.providerID)
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct UsersUnlinkResponse: Message {
+    public var user: User?
+
+    public init() {}
+
+    public init(user: User? = nil) {
+        self.user = user
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersUnlinkResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_unlink_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersUnlinkResponse>) {
+        self.user = source.pointee.user.map { User(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersUnlinkResponse>, arena: Arena) {
+        if let value = self.user { target.pointee.user = arena.make(value) }
+    }
+}

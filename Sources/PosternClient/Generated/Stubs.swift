@@ -176,6 +176,38 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "SignInWithPassword", request, idempotent: false, options: options)
     }
 
+    /// Signs a user in with an identity of a provider, or, with id_token, links that identity to the signed-in user.
+    ///
+    /// Without id_token: the identity's account is entered; an identity nobody has makes a new account (refused by the
+    /// sign-up toggle), unless its email has one. Then a trusted provider joins the account, taking over one whose email
+    /// was never verified; any other is refused with ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL and a pending token in the
+    /// metadata. With id_token: PROVIDER_ALREADY_LINKED, CREDENTIAL_ALREADY_IN_USE (metadata `detail`, pending token),
+    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN; an anonymous user keeps its uid. docs/linking.md has the whole table.
+    public func signInWithIdp(_ request: AccountsSignInWithIdpRequest, options: CallOptions = .init()) async throws
+        -> AccountsSignInWithIdpResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "SignInWithIdp", request, idempotent: false, options: options)
+    }
+
+    /// Removes a way to sign in. Needs a recent login.
+    ///
+    /// Refusals: NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD (unless `force`), and then ADMIN_RESTRICTED_OPERATION where the
+    /// tenant's deletion toggle says so: nobody could enter the account again.
+    public func unlink(_ request: AccountsUnlinkRequest, options: CallOptions = .init()) async throws
+        -> AccountsUnlinkResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "Unlink", request, idempotent: false, options: options)
+    }
+
+    /// Proves the signed-in user again, with any credential linked to it; the session's login is then recent.
+    ///
+    /// Refusals: those of the credential's own sign-in, USER_MISMATCH (it is another user's, or nobody's).
+    public func reauthenticate(_ request: AccountsReauthenticateRequest, options: CallOptions = .init()) async throws
+        -> AccountsReauthenticateResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "Reauthenticate", request, idempotent: false, options: options)
+    }
+
     /// Reads the account an ID token belongs to.
     public func lookup(_ request: AccountsLookupRequest, options: CallOptions = .init()) async throws
         -> AccountsLookupResponse
@@ -295,6 +327,21 @@ public struct UsersClient: Sendable {
         -> UsersRevokeTokensResponse
     {
         try await channel.unary("postern.v1.Users", "RevokeTokens", request, idempotent: true, options: options)
+    }
+
+    /// Links an identity of a provider to a user. Refusals: INVALID_PROVIDER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED,
+    /// TOO_MANY_PROVIDERS, FEDERATED_USER_ID_ALREADY_LINKED.
+    public func link(_ request: UsersLinkRequest, options: CallOptions = .init()) async throws
+        -> UsersLinkResponse
+    {
+        try await channel.unary("postern.v1.Users", "Link", request, idempotent: false, options: options)
+    }
+
+    /// Removes a way to sign in from a user, the last one too. Refusals: USER_NOT_FOUND, NO_SUCH_PROVIDER.
+    public func unlink(_ request: UsersUnlinkRequest, options: CallOptions = .init()) async throws
+        -> UsersUnlinkResponse
+    {
+        try await channel.unary("postern.v1.Users", "Unlink", request, idempotent: false, options: options)
     }
 
     /// Brings users in with the password hashes they have. Each request is one batch; each is answered, in order, with

@@ -122,6 +122,34 @@ extension MethodDescriptor {
         role: .app, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true)
 
+    /// Signs a user in with an identity of a provider, or, with id_token, links that identity to the signed-in user.
+    ///
+    /// Without id_token: the identity's account is entered; an identity nobody has makes a new account (refused by the
+    /// sign-up toggle), unless its email has one. Then a trusted provider joins the account, taking over one whose email
+    /// was never verified; any other is refused with ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL and a pending token in the
+    /// metadata. With id_token: PROVIDER_ALREADY_LINKED, CREDENTIAL_ALREADY_IN_USE (metadata `detail`, pending token),
+    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN; an anonymous user keeps its uid. docs/linking.md has the whole table.
+    static let accountsSignInWithIdp = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "SignInWithIdp", requestStreaming: false, responseStreaming: false,
+        role: .app, tenant: .request, timeoutMillis: 20_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true)
+
+    /// Removes a way to sign in. Needs a recent login.
+    ///
+    /// Refusals: NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD (unless `force`), and then ADMIN_RESTRICTED_OPERATION where the
+    /// tenant's deletion toggle says so: nobody could enter the account again.
+    static let accountsUnlink = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "Unlink", requestStreaming: false, responseStreaming: false, role: .app,
+        tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true, refusedWhenDisabled: true)
+
+    /// Proves the signed-in user again, with any credential linked to it; the session's login is then recent.
+    ///
+    /// Refusals: those of the credential's own sign-in, USER_MISMATCH (it is another user's, or nobody's).
+    static let accountsReauthenticate = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "Reauthenticate", requestStreaming: false, responseStreaming: false,
+        role: .app, tenant: .request, timeoutMillis: 20_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true)
+
     /// Reads the account an ID token belongs to.
     static let accountsLookup = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Lookup", requestStreaming: false, responseStreaming: false, role: .app,
@@ -211,6 +239,19 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: true)
 
+    /// Links an identity of a provider to a user. Refusals: INVALID_PROVIDER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED,
+    /// TOO_MANY_PROVIDERS, FEDERATED_USER_ID_ALREADY_LINKED.
+    static let usersLink = MethodDescriptor(
+        service: "postern.v1.Users", method: "Link", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true)
+
+    /// Removes a way to sign in from a user, the last one too. Refusals: USER_NOT_FOUND, NO_SUCH_PROVIDER.
+    static let usersUnlink = MethodDescriptor(
+        service: "postern.v1.Users", method: "Unlink", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true)
+
     /// Brings users in with the password hashes they have. Each request is one batch; each is answered, in order, with
     /// counts, the rows that were refused and a checkpoint to resume from.
     static let usersImport = MethodDescriptor(
@@ -240,6 +281,9 @@ func registerAll(_ registry: inout Registry) {
     registry.register(TenantsWatchDenials.self, .tenantsWatchDenials)
     registry.register(AccountsSignUp.self, .accountsSignUp)
     registry.register(AccountsSignInWithPassword.self, .accountsSignInWithPassword)
+    registry.register(AccountsSignInWithIdp.self, .accountsSignInWithIdp)
+    registry.register(AccountsUnlink.self, .accountsUnlink)
+    registry.register(AccountsReauthenticate.self, .accountsReauthenticate)
     registry.register(AccountsLookup.self, .accountsLookup)
     registry.register(AccountsUpdate.self, .accountsUpdate)
     registry.register(AccountsDelete.self, .accountsDelete)
@@ -254,5 +298,7 @@ func registerAll(_ registry: inout Registry) {
     registry.register(UsersSetCustomClaims.self, .usersSetCustomClaims)
     registry.register(UsersDelete.self, .usersDelete)
     registry.register(UsersRevokeTokens.self, .usersRevokeTokens)
+    registry.register(UsersLink.self, .usersLink)
+    registry.register(UsersUnlink.self, .usersUnlink)
     registry.register(UsersImport.self, .usersImport)
 }

@@ -31,6 +31,42 @@ void   postern__v1__accounts_sign_in_with_password_response__init
   static const Postern__V1__AccountsSignInWithPasswordResponse init_value = POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_PASSWORD_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__accounts_sign_in_with_idp_request__init
+                     (Postern__V1__AccountsSignInWithIdpRequest         *message)
+{
+  static const Postern__V1__AccountsSignInWithIdpRequest init_value = POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_IDP_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_sign_in_with_idp_response__init
+                     (Postern__V1__AccountsSignInWithIdpResponse         *message)
+{
+  static const Postern__V1__AccountsSignInWithIdpResponse init_value = POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_IDP_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_unlink_request__init
+                     (Postern__V1__AccountsUnlinkRequest         *message)
+{
+  static const Postern__V1__AccountsUnlinkRequest init_value = POSTERN__V1__ACCOUNTS_UNLINK_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_unlink_response__init
+                     (Postern__V1__AccountsUnlinkResponse         *message)
+{
+  static const Postern__V1__AccountsUnlinkResponse init_value = POSTERN__V1__ACCOUNTS_UNLINK_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_reauthenticate_request__init
+                     (Postern__V1__AccountsReauthenticateRequest         *message)
+{
+  static const Postern__V1__AccountsReauthenticateRequest init_value = POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_reauthenticate_response__init
+                     (Postern__V1__AccountsReauthenticateResponse         *message)
+{
+  static const Postern__V1__AccountsReauthenticateResponse init_value = POSTERN__V1__ACCOUNTS_REAUTHENTICATE_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__accounts_lookup_request__init
                      (Postern__V1__AccountsLookupRequest         *message)
 {
@@ -67,7 +103,7 @@ void   postern__v1__accounts_delete_response__init
   static const Postern__V1__AccountsDeleteResponse init_value = POSTERN__V1__ACCOUNTS_DELETE_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__accounts_sign_up_request__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_up_request__field_descriptors[6] =
 {
   {
     "tenant_id",
@@ -129,18 +165,31 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_sign_up_request__fie
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "id_token",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignUpRequest, id_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_sign_up_request__field_indices_by_name[] = {
   3,   /* field[3] = display_name */
   1,   /* field[1] = email */
   4,   /* field[4] = end_user_ip */
+  5,   /* field[5] = id_token */
   2,   /* field[2] = password */
   0,   /* field[0] = tenant_id */
 };
 static const ProtobufCIntRange postern__v1__accounts_sign_up_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_sign_up_request__descriptor =
 {
@@ -150,7 +199,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_up_request__descript
   "Postern__V1__AccountsSignUpRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsSignUpRequest),
-  5,
+  6,
   postern__v1__accounts_sign_up_request__field_descriptors,
   postern__v1__accounts_sign_up_request__field_indices_by_name,
   1,  postern__v1__accounts_sign_up_request__number_ranges,
@@ -334,6 +383,429 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_password_res
   postern__v1__accounts_sign_in_with_password_response__field_indices_by_name,
   1,  postern__v1__accounts_sign_in_with_password_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_password_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_idp_request__field_descriptors[4] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithIdpRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "credential",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithIdpRequest, credential),
+    &postern__v1__idp_credential__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "id_token",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithIdpRequest, id_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "end_user_ip",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithIdpRequest, end_user_ip),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_sign_in_with_idp_request__field_indices_by_name[] = {
+  1,   /* field[1] = credential */
+  3,   /* field[3] = end_user_ip */
+  2,   /* field[2] = id_token */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__accounts_sign_in_with_idp_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsSignInWithIdpRequest",
+  "AccountsSignInWithIdpRequest",
+  "Postern__V1__AccountsSignInWithIdpRequest",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsSignInWithIdpRequest),
+  4,
+  postern__v1__accounts_sign_in_with_idp_request__field_descriptors,
+  postern__v1__accounts_sign_in_with_idp_request__field_indices_by_name,
+  1,  postern__v1__accounts_sign_in_with_idp_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_idp_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_idp_response__field_descriptors[4] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithIdpResponse, user),
+    &postern__v1__user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "tokens",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithIdpResponse, tokens),
+    &postern__v1__token_pair__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "is_new_user",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithIdpResponse, is_new_user),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "provider",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithIdpResponse, provider),
+    &postern__v1__provider_info__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_sign_in_with_idp_response__field_indices_by_name[] = {
+  2,   /* field[2] = is_new_user */
+  3,   /* field[3] = provider */
+  1,   /* field[1] = tokens */
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange postern__v1__accounts_sign_in_with_idp_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsSignInWithIdpResponse",
+  "AccountsSignInWithIdpResponse",
+  "Postern__V1__AccountsSignInWithIdpResponse",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsSignInWithIdpResponse),
+  4,
+  postern__v1__accounts_sign_in_with_idp_response__field_descriptors,
+  postern__v1__accounts_sign_in_with_idp_response__field_indices_by_name,
+  1,  postern__v1__accounts_sign_in_with_idp_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_idp_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_unlink_request__field_descriptors[4] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsUnlinkRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "id_token",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsUnlinkRequest, id_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "provider_id",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsUnlinkRequest, provider_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "force",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsUnlinkRequest, force),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_unlink_request__field_indices_by_name[] = {
+  3,   /* field[3] = force */
+  1,   /* field[1] = id_token */
+  2,   /* field[2] = provider_id */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__accounts_unlink_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_unlink_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsUnlinkRequest",
+  "AccountsUnlinkRequest",
+  "Postern__V1__AccountsUnlinkRequest",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsUnlinkRequest),
+  4,
+  postern__v1__accounts_unlink_request__field_descriptors,
+  postern__v1__accounts_unlink_request__field_indices_by_name,
+  1,  postern__v1__accounts_unlink_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_unlink_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_unlink_response__field_descriptors[2] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsUnlinkResponse, user),
+    &postern__v1__user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "tokens",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsUnlinkResponse, tokens),
+    &postern__v1__token_pair__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_unlink_response__field_indices_by_name[] = {
+  1,   /* field[1] = tokens */
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange postern__v1__accounts_unlink_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_unlink_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsUnlinkResponse",
+  "AccountsUnlinkResponse",
+  "Postern__V1__AccountsUnlinkResponse",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsUnlinkResponse),
+  2,
+  postern__v1__accounts_unlink_response__field_descriptors,
+  postern__v1__accounts_unlink_response__field_indices_by_name,
+  1,  postern__v1__accounts_unlink_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_unlink_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_request__field_descriptors[5] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsReauthenticateRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "id_token",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsReauthenticateRequest, id_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "password",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__AccountsReauthenticateRequest, credential_case),
+    offsetof(Postern__V1__AccountsReauthenticateRequest, password),
+    &postern__v1__email_password_credential__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "idp",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__AccountsReauthenticateRequest, credential_case),
+    offsetof(Postern__V1__AccountsReauthenticateRequest, idp),
+    &postern__v1__idp_credential__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "end_user_ip",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsReauthenticateRequest, end_user_ip),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_reauthenticate_request__field_indices_by_name[] = {
+  4,   /* field[4] = end_user_ip */
+  1,   /* field[1] = id_token */
+  3,   /* field[3] = idp */
+  2,   /* field[2] = password */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__accounts_reauthenticate_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsReauthenticateRequest",
+  "AccountsReauthenticateRequest",
+  "Postern__V1__AccountsReauthenticateRequest",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsReauthenticateRequest),
+  5,
+  postern__v1__accounts_reauthenticate_request__field_descriptors,
+  postern__v1__accounts_reauthenticate_request__field_indices_by_name,
+  1,  postern__v1__accounts_reauthenticate_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_reauthenticate_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_response__field_descriptors[2] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsReauthenticateResponse, user),
+    &postern__v1__user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "tokens",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsReauthenticateResponse, tokens),
+    &postern__v1__token_pair__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_reauthenticate_response__field_indices_by_name[] = {
+  1,   /* field[1] = tokens */
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange postern__v1__accounts_reauthenticate_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsReauthenticateResponse",
+  "AccountsReauthenticateResponse",
+  "Postern__V1__AccountsReauthenticateResponse",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsReauthenticateResponse),
+  2,
+  postern__v1__accounts_reauthenticate_response__field_descriptors,
+  postern__v1__accounts_reauthenticate_response__field_indices_by_name,
+  1,  postern__v1__accounts_reauthenticate_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_reauthenticate_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__accounts_lookup_request__field_descriptors[2] =

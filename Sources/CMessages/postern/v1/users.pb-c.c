@@ -151,6 +151,30 @@ void   postern__v1__import_rejection__init
   static const Postern__V1__ImportRejection init_value = POSTERN__V1__IMPORT_REJECTION__INIT;
   *message = init_value;
 }
+void   postern__v1__users_link_request__init
+                     (Postern__V1__UsersLinkRequest         *message)
+{
+  static const Postern__V1__UsersLinkRequest init_value = POSTERN__V1__USERS_LINK_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_link_response__init
+                     (Postern__V1__UsersLinkResponse         *message)
+{
+  static const Postern__V1__UsersLinkResponse init_value = POSTERN__V1__USERS_LINK_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_unlink_request__init
+                     (Postern__V1__UsersUnlinkRequest         *message)
+{
+  static const Postern__V1__UsersUnlinkRequest init_value = POSTERN__V1__USERS_UNLINK_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_unlink_response__init
+                     (Postern__V1__UsersUnlinkResponse         *message)
+{
+  static const Postern__V1__UsersUnlinkResponse init_value = POSTERN__V1__USERS_UNLINK_RESPONSE__INIT;
+  *message = init_value;
+}
 static const ProtobufCFieldDescriptor postern__v1__users_create_request__field_descriptors[10] =
 {
   {
@@ -1768,6 +1792,236 @@ const ProtobufCMessageDescriptor postern__v1__import_rejection__descriptor =
   postern__v1__import_rejection__field_indices_by_name,
   1,  postern__v1__import_rejection__number_ranges,
   (ProtobufCMessageInit) postern__v1__import_rejection__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_link_request__field_descriptors[4] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersLinkRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "uid",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersLinkRequest, uid),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "provider",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersLinkRequest, provider),
+    &postern__v1__provider_info__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersLinkRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_link_request__field_indices_by_name[] = {
+  2,   /* field[2] = provider */
+  0,   /* field[0] = tenant_id */
+  1,   /* field[1] = uid */
+  3,   /* field[3] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__users_link_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_link_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersLinkRequest",
+  "UsersLinkRequest",
+  "Postern__V1__UsersLinkRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersLinkRequest),
+  4,
+  postern__v1__users_link_request__field_descriptors,
+  postern__v1__users_link_request__field_indices_by_name,
+  1,  postern__v1__users_link_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_link_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_link_response__field_descriptors[1] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersLinkResponse, user),
+    &postern__v1__user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_link_response__field_indices_by_name[] = {
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange postern__v1__users_link_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_link_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersLinkResponse",
+  "UsersLinkResponse",
+  "Postern__V1__UsersLinkResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersLinkResponse),
+  1,
+  postern__v1__users_link_response__field_descriptors,
+  postern__v1__users_link_response__field_indices_by_name,
+  1,  postern__v1__users_link_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_link_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_unlink_request__field_descriptors[4] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUnlinkRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "uid",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUnlinkRequest, uid),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "provider_id",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUnlinkRequest, provider_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUnlinkRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_unlink_request__field_indices_by_name[] = {
+  2,   /* field[2] = provider_id */
+  0,   /* field[0] = tenant_id */
+  1,   /* field[1] = uid */
+  3,   /* field[3] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__users_unlink_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_unlink_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersUnlinkRequest",
+  "UsersUnlinkRequest",
+  "Postern__V1__UsersUnlinkRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersUnlinkRequest),
+  4,
+  postern__v1__users_unlink_request__field_descriptors,
+  postern__v1__users_unlink_request__field_indices_by_name,
+  1,  postern__v1__users_unlink_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_unlink_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_unlink_response__field_descriptors[1] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUnlinkResponse, user),
+    &postern__v1__user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_unlink_response__field_indices_by_name[] = {
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange postern__v1__users_unlink_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_unlink_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersUnlinkResponse",
+  "UsersUnlinkResponse",
+  "Postern__V1__UsersUnlinkResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersUnlinkResponse),
+  1,
+  postern__v1__users_unlink_response__field_descriptors,
+  postern__v1__users_unlink_response__field_indices_by_name,
+  1,  postern__v1__users_unlink_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_unlink_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCEnumValue postern__v1__import_conflict__enum_values_by_number[4] =

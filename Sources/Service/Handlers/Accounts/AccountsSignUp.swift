@@ -1,10 +1,13 @@
 import Base
 import Identity
 import Messages
+import Store
+import Tokens
 
 /// postern.v1.Accounts/SignUp
 enum AccountsSignUp: SlowMethod {
     static func handle(_ request: AccountsSignUpRequest, _ call: Call) async throws -> AccountsSignUpResponse {
+        if !request.idToken.isEmpty { return try await linkPassword(request, call) }
         let isAnonymous = request.email.isEmpty && request.password.isEmpty
         if isAnonymous {
             guard call.settings.allowsAnonymousUsers else { throw Failure.anonymousNotAllowed }
@@ -41,15 +44,52 @@ enum AccountsSignUp: SlowMethod {
         return AccountsSignUpResponse(user: signedIn.user, tokens: signedIn.tokens)
     }
 
+    /// Gives the signed-in user an email and a password; an anonymous one becomes a known one with the same uid.
+    private static func linkPassword(_ request: AccountsSignUpRequest, _ call: Call) async throws
+        -> AccountsSignUpResponse
+    {
+        let verified = try call.verifiedUser(idToken: request.idToken)
+        if request.email.isEmpty { throw Failure.missingEmail }
+        if request.password.isEmpty { throw Failure.missingPassword }
+        guard call.settings.allowsPasswordSignup else { throw Failure.operationNotAllowed }
+        let email = try Values.email(request.email, limits: call.limits)
+        try Values.checkNewPassword(request.password, limits: call.limits)
+        try verified.requireRecentLogin(now: call.now)
+        let user = verified.account.user
+        // Refused before the hash is paid for; the transaction looks again.
+        _ = try verified.account.linkingPassword(.empty, email: email, now: call.now)
+        if try call.project.isTaken(email, tenantID: call.tenantID), Email(user.email) != email {
+            try await chargeProbe(email, request, call)
+        }
+        let hash = try await call.project.passwords.hash(
+            request.password, settings: call.settings, deadline: call.deadline)
+        let now = call.now
+        let signedIn = try await call.userSession(user.uid).change(
+            inSession: verified.token.sessionID, provingAs: user.providers.isEmpty ? SessionStart("password") : nil,
+            settings: call.settings, origin: call.origin, deadline: call.deadline
+        ) { transaction, current in
+            let linked = try current.linkingPassword(hash, email: email, now: now)
+            let owner = try transaction.reading.uid(ofEmail: email, tenantID: current.user.tenantID)
+            guard owner == nil || owner == current.user.uid else {
+                throw Failure.credentialInUse(detail: "EMAIL_EXISTS")
+            }
+            return AccountEffect(linked, kind: .providerLinked, detail: "password")
+        }
+        return AccountsSignUpResponse(user: signedIn.user, tokens: signedIn.tokens)
+    }
+
     /// Says EMAIL_EXISTS before the hash is paid for; the transaction that creates the account checks again. Answers
     /// that tell of an account are throttled, so that a list of addresses cannot be tried out.
     private static func refuseIfTaken(_ email: Email, _ request: AccountsSignUpRequest, _ call: Call) async throws {
         // With an idempotency key the email may be taken by this very request: the transaction tells.
         guard call.idempotency == nil, try call.project.isTaken(email, tenantID: call.tenantID) else { return }
-        if !call.settings.isSynthetic {
-            try await call.project.tenants.tenant(call.settings).chargeSignUpProbe(
-                email: email, address: call.endUserAddress(request.endUserIP))
-        }
+        try await chargeProbe(email, request, call)
         throw Failure.emailExists
+    }
+
+    private static func chargeProbe(_ email: Email, _ request: AccountsSignUpRequest, _ call: Call) async throws {
+        if call.settings.isSynthetic { return }
+        try await call.project.tenants.tenant(call.settings).chargeSignUpProbe(
+            email: email, address: call.endUserAddress(request.endUserIP))
     }
 }

@@ -15,12 +15,19 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 #include "google/protobuf/field_mask.pb-c.h"
+#include "postern/v1/credentials.pb-c.h"
 #include "postern/v1/user.pb-c.h"
 
 typedef struct Postern__V1__AccountsSignUpRequest Postern__V1__AccountsSignUpRequest;
 typedef struct Postern__V1__AccountsSignUpResponse Postern__V1__AccountsSignUpResponse;
 typedef struct Postern__V1__AccountsSignInWithPasswordRequest Postern__V1__AccountsSignInWithPasswordRequest;
 typedef struct Postern__V1__AccountsSignInWithPasswordResponse Postern__V1__AccountsSignInWithPasswordResponse;
+typedef struct Postern__V1__AccountsSignInWithIdpRequest Postern__V1__AccountsSignInWithIdpRequest;
+typedef struct Postern__V1__AccountsSignInWithIdpResponse Postern__V1__AccountsSignInWithIdpResponse;
+typedef struct Postern__V1__AccountsUnlinkRequest Postern__V1__AccountsUnlinkRequest;
+typedef struct Postern__V1__AccountsUnlinkResponse Postern__V1__AccountsUnlinkResponse;
+typedef struct Postern__V1__AccountsReauthenticateRequest Postern__V1__AccountsReauthenticateRequest;
+typedef struct Postern__V1__AccountsReauthenticateResponse Postern__V1__AccountsReauthenticateResponse;
 typedef struct Postern__V1__AccountsLookupRequest Postern__V1__AccountsLookupRequest;
 typedef struct Postern__V1__AccountsLookupResponse Postern__V1__AccountsLookupResponse;
 typedef struct Postern__V1__AccountsUpdateRequest Postern__V1__AccountsUpdateRequest;
@@ -42,10 +49,11 @@ struct  Postern__V1__AccountsSignUpRequest
   ProtobufCBinaryData password;
   ProtobufCBinaryData display_name;
   ProtobufCBinaryData end_user_ip;
+  ProtobufCBinaryData id_token;
 };
 #define POSTERN__V1__ACCOUNTS_SIGN_UP_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_up_request__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__AccountsSignUpResponse
@@ -80,6 +88,91 @@ struct  Postern__V1__AccountsSignInWithPasswordResponse
 };
 #define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_PASSWORD_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_password_response__descriptor) \
+    , NULL, NULL }
+
+
+struct  Postern__V1__AccountsSignInWithIdpRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  Postern__V1__IdpCredential *credential;
+  ProtobufCBinaryData id_token;
+  ProtobufCBinaryData end_user_ip;
+};
+#define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_IDP_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_idp_request__descriptor) \
+    , {0,NULL}, NULL, {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__AccountsSignInWithIdpResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__User *user;
+  Postern__V1__TokenPair *tokens;
+  protobuf_c_boolean is_new_user;
+  Postern__V1__ProviderInfo *provider;
+};
+#define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_IDP_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_idp_response__descriptor) \
+    , NULL, NULL, 0, NULL }
+
+
+struct  Postern__V1__AccountsUnlinkRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData id_token;
+  ProtobufCBinaryData provider_id;
+  protobuf_c_boolean force;
+};
+#define POSTERN__V1__ACCOUNTS_UNLINK_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_unlink_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, 0 }
+
+
+struct  Postern__V1__AccountsUnlinkResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__User *user;
+  Postern__V1__TokenPair *tokens;
+};
+#define POSTERN__V1__ACCOUNTS_UNLINK_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_unlink_response__descriptor) \
+    , NULL, NULL }
+
+
+typedef enum {
+  POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL__NOT_SET = 0,
+  POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL_PASSWORD = 3,
+  POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL_IDP = 4
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL__CASE)
+} Postern__V1__AccountsReauthenticateRequest__CredentialCase;
+
+struct  Postern__V1__AccountsReauthenticateRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData id_token;
+  ProtobufCBinaryData end_user_ip;
+  Postern__V1__AccountsReauthenticateRequest__CredentialCase credential_case;
+  union {
+    Postern__V1__EmailPasswordCredential *password;
+    Postern__V1__IdpCredential *idp;
+  };
+};
+#define POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_reauthenticate_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL__NOT_SET, {0} }
+
+
+struct  Postern__V1__AccountsReauthenticateResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__User *user;
+  Postern__V1__TokenPair *tokens;
+};
+#define POSTERN__V1__ACCOUNTS_REAUTHENTICATE_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_reauthenticate_response__descriptor) \
     , NULL, NULL }
 
 
@@ -164,6 +257,24 @@ void   postern__v1__accounts_sign_in_with_password_request__init
 /* Postern__V1__AccountsSignInWithPasswordResponse methods */
 void   postern__v1__accounts_sign_in_with_password_response__init
                      (Postern__V1__AccountsSignInWithPasswordResponse         *message);
+/* Postern__V1__AccountsSignInWithIdpRequest methods */
+void   postern__v1__accounts_sign_in_with_idp_request__init
+                     (Postern__V1__AccountsSignInWithIdpRequest         *message);
+/* Postern__V1__AccountsSignInWithIdpResponse methods */
+void   postern__v1__accounts_sign_in_with_idp_response__init
+                     (Postern__V1__AccountsSignInWithIdpResponse         *message);
+/* Postern__V1__AccountsUnlinkRequest methods */
+void   postern__v1__accounts_unlink_request__init
+                     (Postern__V1__AccountsUnlinkRequest         *message);
+/* Postern__V1__AccountsUnlinkResponse methods */
+void   postern__v1__accounts_unlink_response__init
+                     (Postern__V1__AccountsUnlinkResponse         *message);
+/* Postern__V1__AccountsReauthenticateRequest methods */
+void   postern__v1__accounts_reauthenticate_request__init
+                     (Postern__V1__AccountsReauthenticateRequest         *message);
+/* Postern__V1__AccountsReauthenticateResponse methods */
+void   postern__v1__accounts_reauthenticate_response__init
+                     (Postern__V1__AccountsReauthenticateResponse         *message);
 /* Postern__V1__AccountsLookupRequest methods */
 void   postern__v1__accounts_lookup_request__init
                      (Postern__V1__AccountsLookupRequest         *message);
@@ -196,6 +307,24 @@ typedef void (*Postern__V1__AccountsSignInWithPasswordRequest_Closure)
 typedef void (*Postern__V1__AccountsSignInWithPasswordResponse_Closure)
                  (const Postern__V1__AccountsSignInWithPasswordResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__AccountsSignInWithIdpRequest_Closure)
+                 (const Postern__V1__AccountsSignInWithIdpRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsSignInWithIdpResponse_Closure)
+                 (const Postern__V1__AccountsSignInWithIdpResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsUnlinkRequest_Closure)
+                 (const Postern__V1__AccountsUnlinkRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsUnlinkResponse_Closure)
+                 (const Postern__V1__AccountsUnlinkResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsReauthenticateRequest_Closure)
+                 (const Postern__V1__AccountsReauthenticateRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsReauthenticateResponse_Closure)
+                 (const Postern__V1__AccountsReauthenticateResponse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__AccountsLookupRequest_Closure)
                  (const Postern__V1__AccountsLookupRequest *message,
                   void *closure_data);
@@ -224,6 +353,12 @@ extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_up_request__d
 extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_up_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_password_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_password_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_unlink_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_unlink_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_lookup_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_lookup_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_update_request__descriptor;

@@ -41,6 +41,10 @@ typedef struct Postern__V1__ImportUser Postern__V1__ImportUser;
 typedef struct Postern__V1__UsersImportRequest Postern__V1__UsersImportRequest;
 typedef struct Postern__V1__UsersImportResponse Postern__V1__UsersImportResponse;
 typedef struct Postern__V1__ImportRejection Postern__V1__ImportRejection;
+typedef struct Postern__V1__UsersLinkRequest Postern__V1__UsersLinkRequest;
+typedef struct Postern__V1__UsersLinkResponse Postern__V1__UsersLinkResponse;
+typedef struct Postern__V1__UsersUnlinkRequest Postern__V1__UsersUnlinkRequest;
+typedef struct Postern__V1__UsersUnlinkResponse Postern__V1__UsersUnlinkResponse;
 
 
 /* --- enums --- */
@@ -366,6 +370,52 @@ struct  Postern__V1__ImportRejection
     , 0, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
+struct  Postern__V1__UsersLinkRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData uid;
+  Postern__V1__ProviderInfo *provider;
+  protobuf_c_boolean validate_only;
+};
+#define POSTERN__V1__USERS_LINK_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_link_request__descriptor) \
+    , {0,NULL}, {0,NULL}, NULL, 0 }
+
+
+struct  Postern__V1__UsersLinkResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__User *user;
+};
+#define POSTERN__V1__USERS_LINK_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_link_response__descriptor) \
+    , NULL }
+
+
+struct  Postern__V1__UsersUnlinkRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData uid;
+  ProtobufCBinaryData provider_id;
+  protobuf_c_boolean validate_only;
+};
+#define POSTERN__V1__USERS_UNLINK_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_unlink_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, 0 }
+
+
+struct  Postern__V1__UsersUnlinkResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__User *user;
+};
+#define POSTERN__V1__USERS_UNLINK_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_unlink_response__descriptor) \
+    , NULL }
+
+
 /* Postern__V1__UsersCreateRequest methods */
 void   postern__v1__users_create_request__init
                      (Postern__V1__UsersCreateRequest         *message);
@@ -438,6 +488,18 @@ void   postern__v1__users_import_response__init
 /* Postern__V1__ImportRejection methods */
 void   postern__v1__import_rejection__init
                      (Postern__V1__ImportRejection         *message);
+/* Postern__V1__UsersLinkRequest methods */
+void   postern__v1__users_link_request__init
+                     (Postern__V1__UsersLinkRequest         *message);
+/* Postern__V1__UsersLinkResponse methods */
+void   postern__v1__users_link_response__init
+                     (Postern__V1__UsersLinkResponse         *message);
+/* Postern__V1__UsersUnlinkRequest methods */
+void   postern__v1__users_unlink_request__init
+                     (Postern__V1__UsersUnlinkRequest         *message);
+/* Postern__V1__UsersUnlinkResponse methods */
+void   postern__v1__users_unlink_response__init
+                     (Postern__V1__UsersUnlinkResponse         *message);
 /* --- per-message closures --- */
 
 typedef void (*Postern__V1__UsersCreateRequest_Closure)
@@ -512,6 +574,18 @@ typedef void (*Postern__V1__UsersImportResponse_Closure)
 typedef void (*Postern__V1__ImportRejection_Closure)
                  (const Postern__V1__ImportRejection *message,
                   void *closure_data);
+typedef void (*Postern__V1__UsersLinkRequest_Closure)
+                 (const Postern__V1__UsersLinkRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersLinkResponse_Closure)
+                 (const Postern__V1__UsersLinkResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersUnlinkRequest_Closure)
+                 (const Postern__V1__UsersUnlinkRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersUnlinkResponse_Closure)
+                 (const Postern__V1__UsersUnlinkResponse *message,
+                  void *closure_data);
 
 /* --- services --- */
 
@@ -543,6 +617,10 @@ extern const ProtobufCMessageDescriptor postern__v1__import_user__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_import_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_import_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__import_rejection__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_link_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_link_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_unlink_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_unlink_response__descriptor;
 
 PROTOBUF_C__END_DECLS
 

@@ -1,0 +1,41 @@
+import Base
+import Identity
+import Messages
+
+/// postern.v1.Accounts/Reauthenticate
+enum AccountsReauthenticate: SlowMethod {
+    static func handle(
+        _ request: AccountsReauthenticateRequest, _ call: Call
+    ) async throws -> AccountsReauthenticateResponse {
+        let verified = try call.verifiedUser(idToken: request.idToken)
+        let signedIn: SignedIn
+        switch request.credential {
+        case .password(let credential):
+            signedIn = try await byPassword(credential, verified, endUserIP: request.endUserIP, call)
+        case .idp(let credential):
+            let identity = try await call.provedIdentity(credential)
+            signedIn = try await call.project.reauthenticate(
+                verified, with: identity, origin: call.origin, deadline: call.deadline)
+        case nil: throw Failure.invalid("MISSING_CREDENTIAL", field: "credential", "is required")
+        }
+        return AccountsReauthenticateResponse(user: signedIn.user, tokens: signedIn.tokens)
+    }
+
+    private static func byPassword(
+        _ credential: EmailPasswordCredential, _ verified: VerifiedUser, endUserIP: Text, _ call: Call
+    ) async throws -> SignedIn {
+        guard call.settings.allowsPasswordSignup else { throw Failure.passwordLoginDisabled }
+        return try await call.withPasswordProof(
+            email: credential.email, password: credential.password, endUserIP: endUserIP
+        ) { proof in
+            guard proof.account.user.uid == verified.account.user.uid else { throw Failure.userMismatch }
+            return try await call.project.reauthenticate(
+                verified, as: SessionStart("password"), origin: call.origin, deadline: call.deadline
+            ) { _, current in
+                guard current.passwordHash == proof.account.passwordHash else {
+                    throw Failure.invalidLoginCredentials
+                }
+            }
+        }
+    }
+}

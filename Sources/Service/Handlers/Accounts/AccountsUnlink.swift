@@ -1,0 +1,26 @@
+import Base
+import Identity
+import Messages
+import Tokens
+
+/// postern.v1.Accounts/Unlink
+enum AccountsUnlink: SlowMethod {
+    static func handle(_ request: AccountsUnlinkRequest, _ call: Call) async throws -> AccountsUnlinkResponse {
+        let verified = try call.verifiedUser(idToken: request.idToken)
+        try verified.requireRecentLogin(now: call.now)
+        let providerID = request.providerID
+        let isForced = request.force
+        let user = verified.account.user
+        let signedIn = try await call.recordingRefusals(email: Email(user.email), uid: user.uid) {
+            try await call.userSession(user.uid).change(
+                inSession: verified.token.sessionID, settings: call.settings, origin: call.origin,
+                deadline: call.deadline
+            ) { [settings = call.settings] _, current in
+                AccountEffect(
+                    try current.unlinking(providerID, isForced: isForced, settings: settings),
+                    kind: .providerUnlinked, detail: providerID)
+            }
+        }
+        return AccountsUnlinkResponse(user: signedIn.user, tokens: signedIn.tokens)
+    }
+}

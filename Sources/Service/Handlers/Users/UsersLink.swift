@@ -1,0 +1,18 @@
+import Base
+import Identity
+import Messages
+
+/// postern.v1.Users/Link
+enum UsersLink: SlowMethod {
+    static func handle(_ request: UsersLinkRequest, _ call: Call) async throws -> UsersLinkResponse {
+        guard let provider = request.provider else {
+            throw Failure.invalid("INVALID_PROVIDER", field: "provider", "is required")
+        }
+        try Values.checkProvider(provider)
+        var change = AdminChange()
+        change.linkedProvider = provider
+        let user = try await call.userSession(request.uid).administer(
+            change, origin: call.origin, validateOnly: request.validateOnly)
+        return UsersLinkResponse(user: user)
+    }
+}

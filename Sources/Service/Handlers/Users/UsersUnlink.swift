@@ -1,0 +1,13 @@
+import Identity
+import Messages
+
+/// postern.v1.Users/Unlink
+enum UsersUnlink: SlowMethod {
+    static func handle(_ request: UsersUnlinkRequest, _ call: Call) async throws -> UsersUnlinkResponse {
+        var change = AdminChange()
+        change.unlinkedProviderID = request.providerID
+        let user = try await call.userSession(request.uid).administer(
+            change, origin: call.origin, validateOnly: request.validateOnly)
+        return UsersUnlinkResponse(user: user)
+    }
+}

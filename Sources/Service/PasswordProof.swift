@@ -1,0 +1,64 @@
+import Base
+import Identity
+import Messages
+
+/// A password found right: whose it is, and a hash by today's profile where the stored one is outdated.
+struct PasswordProof: Sendable {
+    let account: Account
+    let newHash: Text?
+}
+
+extension Call {
+    /// Proves an email and a password, then runs `body`; all of it counts as one attempt of the throttle, which is
+    /// charged before the password is looked at and given back unless the password was wrong.
+    ///
+    /// Refusals: MISSING_EMAIL, INVALID_EMAIL, MISSING_PASSWORD, TOO_MANY_ATTEMPTS_TRY_LATER, INVALID_LOGIN_CREDENTIALS
+    /// (or, without email-enumeration protection, EMAIL_NOT_FOUND and INVALID_PASSWORD), USER_DISABLED (only after the
+    /// right password), and what `body` throws.
+    func withPasswordProof(
+        email address: Text, password: Secret, endUserIP: Text,
+        _ body: (PasswordProof) async throws -> SignedIn
+    ) async throws -> SignedIn {
+        if address.isEmpty { throw Failure.missingEmail }
+        let email = try Values.email(address, limits: limits)
+        if password.isEmpty { throw Failure.missingPassword }
+        if settings.isSynthetic { return try await body(try await proof(email, password)) }
+        let tenant = project.tenants.tenant(settings)
+        let subject = try await tenant.admitPasswordAttempt(email: email, address: endUserAddress(endUserIP))
+        do {
+            let signedIn = try await body(try await proof(email, password))
+            await tenant.passwordSucceeded(subject)
+            return signedIn
+        } catch let failure as Failure where Self.wrongPasswordReasons.contains(failure.reason) {
+            throw failure
+        } catch {
+            await tenant.passwordNotTried(subject)
+            throw error
+        }
+    }
+
+    private static var wrongPasswordReasons: Set<String> {
+        ["INVALID_LOGIN_CREDENTIALS", "EMAIL_NOT_FOUND", "INVALID_PASSWORD"]
+    }
+
+    private func proof(_ email: Email, _ password: Secret) async throws -> PasswordProof {
+        let isPrivate = settings.hasEmailPrivacy
+        guard let account = try project.account(email: email, tenantID: tenantID) else {
+            try await project.passwords.verifyDecoy(password, email: email, settings: settings, deadline: deadline)
+            throw isPrivate ? Failure.invalidLoginCredentials : Failure.emailNotFound
+        }
+        guard account.hasPassword else {
+            try await project.passwords.verifyDecoy(password, email: email, settings: settings, deadline: deadline)
+            throw isPrivate ? Failure.invalidLoginCredentials : Failure.invalidPassword
+        }
+        let outcome = try await project.passwords.verify(
+            password, stored: account.passwordHash, settings: settings, deadline: deadline)
+        // Only whoever knows the password learns that the account is disabled.
+        if outcome != .wrong, account.user.disabled { throw Failure.userDisabled }
+        switch outcome {
+        case .wrong: throw isPrivate ? Failure.invalidLoginCredentials : Failure.invalidPassword
+        case .right: return PasswordProof(account: account, newHash: nil)
+        case .rightRehashed(let hash): return PasswordProof(account: account, newHash: hash)
+        }
+    }
+}

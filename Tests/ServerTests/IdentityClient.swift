@@ -1,0 +1,114 @@
+import Base
+import Identity
+import Messages
+import TestSupport
+import Tokens
+
+/// Calls of the end user's methods, short enough to read in a test. Identities come in as pending tokens: what a
+/// provider proved earlier is as good as what it proves now, and no provider has to run for that.
+struct IdentityClient {
+    let server: TestServer
+    let client: RawClient
+
+    init(_ server: TestServer) throws {
+        self.server = server
+        self.client = try server.connect()
+    }
+
+    func pendingToken(_ identity: FederatedIdentity, tenantID: Text = .empty) -> Text {
+        server.project.pendingCredentials.token(for: identity, tenantID: tenantID, now: server.clock.clock.now())
+    }
+
+    func credential(_ identity: FederatedIdentity) -> IdpCredential {
+        IdpCredential(credential: .pendingToken(Secret(pendingToken(identity).bytes)))
+    }
+
+    func signIn(_ identity: FederatedIdentity, linkingTo idToken: Text = .empty) throws -> AccountsSignInWithIdpResponse
+    {
+        try client.call(
+            "postern.v1.Accounts/SignInWithIdp",
+            AccountsSignInWithIdpRequest(credential: credential(identity), idToken: idToken))
+    }
+
+    func signUp(
+        _ email: Text = .empty, password: Text = "correct horse", linkingTo idToken: Text = .empty
+    ) throws -> AccountsSignUpResponse {
+        try client.call(
+            "postern.v1.Accounts/SignUp",
+            AccountsSignUpRequest(
+                email: email, password: email.isEmpty ? Secret([]) : Secret(password.bytes), idToken: idToken))
+    }
+
+    func signIn(_ email: Text, password: Text = "correct horse") throws -> AccountsSignInWithPasswordResponse {
+        try client.call(
+            "postern.v1.Accounts/SignInWithPassword",
+            AccountsSignInWithPasswordRequest(email: email, password: Secret(password.bytes)))
+    }
+
+    func lookup(_ idToken: Text) throws -> User {
+        let found: AccountsLookupResponse = try client.call(
+            "postern.v1.Accounts/Lookup", AccountsLookupRequest(idToken: idToken))
+        return found.user ?? User()
+    }
+
+    func refresh(_ refreshToken: Text) throws -> TokensRefreshResponse {
+        try client.call("postern.v1.Tokens/Refresh", TokensRefreshRequest(refreshToken: refreshToken))
+    }
+
+    func get(_ uid: Text) throws -> User {
+        let found: UsersGetResponse = try client.call("postern.v1.Users/Get", UsersGetRequest(uid: uid))
+        return found.user ?? User()
+    }
+
+    func update(_ uid: Text, _ paths: [Text], _ change: (inout UsersUpdateRequest) -> Void) throws {
+        var request = UsersUpdateRequest(uid: uid, updateMask: ProtobufFieldMask(paths: paths))
+        change(&request)
+        let _: UsersUpdateResponse = try client.call("postern.v1.Users/Update", request)
+    }
+
+    func setTenant(_ paths: [Text], _ change: (inout Messages.Tenant) -> Void) throws {
+        var tenant = Messages.Tenant()
+        change(&tenant)
+        let _: TenantsUpdateResponse = try client.call(
+            "postern.v1.Tenants/Update",
+            TenantsUpdateRequest(tenant: tenant, updateMask: ProtobufFieldMask(paths: paths)))
+    }
+}
+
+/// The failure `body` throws; an empty one when it throws none.
+func failure(_ body: () throws -> Void) -> Failure {
+    do {
+        try body()
+        return Failure(.ok, "", "nothing was refused")
+    } catch let failure as Failure {
+        return failure
+    } catch {
+        return Failure(.unknown, "", "\(error)")
+    }
+}
+
+extension Failure {
+    func metadata(_ key: String) -> String? { metadata.first { $0.key == key }?.value }
+}
+
+extension FederatedIdentity {
+    static func google(_ rawID: Text = "g-1", email: Text = "ada@gmail.com") -> FederatedIdentity {
+        FederatedIdentity(
+            providerID: "google.com", rawID: rawID, email: email, isEmailVerifiedByProvider: true, isEmailTrusted: true,
+            displayName: "Ada at Google", photoURL: "https://g.example/ada")
+    }
+
+    static func apple(_ rawID: Text = "a-1", email: Text = "ada@gmail.com") -> FederatedIdentity {
+        FederatedIdentity(
+            providerID: "apple.com", rawID: rawID, email: email, isEmailVerifiedByProvider: true, isEmailTrusted: true)
+    }
+
+    static func facebook(_ rawID: Text = "f-1", email: Text = "ada@gmail.com") -> FederatedIdentity {
+        FederatedIdentity(providerID: "facebook.com", rawID: rawID, email: email, displayName: "Ada on Facebook")
+    }
+
+    static func github(_ rawID: Text = "h-1", email: Text = "ada@gmail.com") -> FederatedIdentity {
+        FederatedIdentity(
+            providerID: "github.com", rawID: rawID, email: email, isEmailVerifiedByProvider: true)
+    }
+}

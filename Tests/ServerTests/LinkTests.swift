@@ -1,0 +1,286 @@
+import Base
+import Identity
+import Messages
+import TestSupport
+import Testing
+
+/// Linking to a signed-in user, unlinking, and proving oneself again.
+@Suite struct LinkTests {
+    // MARK: Linking
+
+    @Test func anAnonymousUserKeepsItsUidWhenItLinks() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_anonymous_user"]) { $0.enableAnonymousUser = true }
+            let anonymous = try client.signUp()
+            // However long ago: an anonymous user has no way to log in again.
+            server.clock.advance(by: .seconds(3_000))
+            let linked = try client.signIn(.google(), linkingTo: anonymous.tokens!.idToken)
+            #expect(linked.user?.uid == anonymous.user?.uid && !linked.isNewUser)
+            #expect(linked.user?.email == "ada@gmail.com" && linked.user?.emailVerified == true)
+            #expect(linked.user?.displayName == "Ada at Google")
+            #expect(try client.signIn(.google()).user?.uid == anonymous.user?.uid)
+        }
+    }
+
+    @Test func anAnonymousUserMayTakeAPassword() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_anonymous_user", "client.permissions.disabled_user_signup"]) {
+                $0.enableAnonymousUser = true
+            }
+            let anonymous = try client.signUp()
+            // Linking makes nobody: the sign-up toggle does not touch it.
+            try client.setTenant(["client.permissions.disabled_user_signup"]) {
+                $0.client = ClientConfig(permissions: ClientPermissions(disabledUserSignup: true))
+            }
+            let linked = try client.signUp("ada@example.com", linkingTo: anonymous.tokens!.idToken)
+            #expect(linked.user?.uid == anonymous.user?.uid)
+            #expect(linked.user?.providers.map(\.providerID) == ["password"])
+            #expect(try client.signIn("ada@example.com").user?.uid == anonymous.user?.uid)
+        }
+    }
+
+    @Test func aForeignCredentialIsRefusedWithTheMeansToMerge() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let other = try client.signIn(.github(email: "other@example.com"))
+            let user = try client.signUp("ada@example.com")
+            let refused = failure {
+                _ = try client.signIn(.github(email: "other@example.com"), linkingTo: user.tokens!.idToken)
+            }
+            #expect(refused.code == .alreadyExists && refused.reason == "CREDENTIAL_ALREADY_IN_USE")
+            #expect(refused.metadata("detail") == "FEDERATED_USER_ID_ALREADY_LINKED")
+            #expect(!"\(refused)".contains(other.user!.uid.string))
+            let token = Secret([UInt8](try #require(refused.metadata("pending_token")).utf8))
+            let merged: AccountsSignInWithIdpResponse = try client.client.call(
+                "postern.v1.Accounts/SignInWithIdp",
+                AccountsSignInWithIdpRequest(credential: IdpCredential(credential: .pendingToken(token))))
+            #expect(merged.user?.uid == other.user?.uid)
+        }
+    }
+
+    @Test func anEmailOfAnotherAccountIsNotLinked() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            _ = try client.signUp("other@example.com")
+            let user = try client.signUp("ada@example.com")
+            let idToken = user.tokens!.idToken
+            let byProvider = failure { _ = try client.signIn(.google(email: "other@example.com"), linkingTo: idToken) }
+            #expect(byProvider.reason == "CREDENTIAL_ALREADY_IN_USE")
+            #expect(byProvider.metadata("detail") == "EMAIL_EXISTS")
+            let federated = try client.signIn(.facebook(email: ""))
+            let byPassword = failure {
+                _ = try client.signUp("other@example.com", linkingTo: federated.tokens!.idToken)
+            }
+            #expect(byPassword.reason == "CREDENTIAL_ALREADY_IN_USE")
+            #expect(byPassword.metadata("detail") == "EMAIL_EXISTS")
+        }
+    }
+
+    @Test func whatIsLinkedAlreadyIsNotLinkedAgain() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let user = try client.signIn(.google())
+            let idToken = user.tokens!.idToken
+            for rawID in ["g-1", "g-2"] as [Text] {
+                #expect(
+                    failure { _ = try client.signIn(.google(rawID), linkingTo: idToken) }.reason
+                        == "PROVIDER_ALREADY_LINKED")
+            }
+            _ = try client.signUp("ada@gmail.com", linkingTo: idToken)
+            #expect(
+                failure { _ = try client.signUp("ada@gmail.com", linkingTo: idToken) }.reason
+                    == "PROVIDER_ALREADY_LINKED")
+        }
+    }
+
+    @Test func anotherEmailIsNotSmuggledInByLinkingAPassword() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let user = try client.signIn(.google())
+            let refused = failure { _ = try client.signUp("else@example.com", linkingTo: user.tokens!.idToken) }
+            #expect(refused.reason == "INVALID_EMAIL")
+            #expect(try client.get(user.user!.uid).email == "ada@gmail.com")
+        }
+    }
+
+    @Test func linkingAndUnlinkingNeedARecentLogin() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let user = try client.signIn(.google())
+            let idToken = user.tokens!.idToken
+            server.clock.advance(by: .seconds(301))
+            let refusals = [
+                failure { _ = try client.signIn(.apple(), linkingTo: idToken) },
+                failure { _ = try client.signUp("ada@gmail.com", linkingTo: idToken) },
+                failure { _ = try Self.unlink(client, "google.com", idToken) },
+            ]
+            #expect(refusals.map(\.reason) == Array(repeating: "CREDENTIAL_TOO_OLD_LOGIN_AGAIN", count: 3))
+        }
+    }
+
+    // MARK: Unlinking
+
+    private static func unlink(
+        _ client: IdentityClient, _ providerID: Text, _ idToken: Text, force: Bool = false
+    ) throws -> AccountsUnlinkResponse {
+        try client.client.call(
+            "postern.v1.Accounts/Unlink",
+            AccountsUnlinkRequest(idToken: idToken, providerID: providerID, force: force))
+    }
+
+    @Test func anUnlinkedProviderIsFreeForAnybody() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let user = try client.signIn(.google())
+            let linked = try client.signIn(.facebook(email: ""), linkingTo: user.tokens!.idToken)
+            let left = try Self.unlink(client, "facebook.com", linked.tokens!.idToken)
+            #expect(left.user?.providers.map(\.providerID) == ["google.com"])
+            let stranger = try client.signIn(.facebook(email: ""))
+            #expect(stranger.isNewUser && stranger.user?.uid != user.user?.uid)
+            #expect(
+                failure { _ = try Self.unlink(client, "facebook.com", left.tokens!.idToken) }.reason
+                    == "NO_SUCH_PROVIDER")
+        }
+    }
+
+    @Test func anUnlinkedPasswordSignsNobodyInAndKeepsTheEmail() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let user = try client.signUp("ada@example.com")
+            let linked = try client.signIn(.facebook(email: ""), linkingTo: user.tokens!.idToken)
+            let left = try Self.unlink(client, "password", linked.tokens!.idToken)
+            #expect(left.user?.providers.map(\.providerID) == ["facebook.com"])
+            #expect(left.user?.email == "ada@example.com")
+            #expect(failure { _ = try client.signIn("ada@example.com") }.reason == "INVALID_LOGIN_CREDENTIALS")
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func theLastWayInGoesOnlyByForceWhereEndUsersMayDelete(_ deletionIsOff: Bool) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let user = try client.signIn(.google())
+            try client.setTenant(["client.permissions.disabled_user_deletion"]) {
+                $0.client = ClientConfig(permissions: ClientPermissions(disabledUserDeletion: deletionIsOff))
+            }
+            let idToken = user.tokens!.idToken
+            #expect(failure { _ = try Self.unlink(client, "google.com", idToken) }.reason == "LAST_SIGN_IN_METHOD")
+            let forced = failure { _ = try Self.unlink(client, "google.com", idToken, force: true) }
+            #expect(forced.reason == (deletionIsOff ? "ADMIN_RESTRICTED_OPERATION" : ""))
+            #expect(try client.get(user.user!.uid).providers.isEmpty == !deletionIsOff)
+        }
+    }
+
+    // MARK: Proving oneself again
+
+    private static func reauthenticate(
+        _ client: IdentityClient, _ idToken: Text, _ credential: AccountsReauthenticateRequest.Credential?
+    ) throws -> AccountsReauthenticateResponse {
+        try client.client.call(
+            "postern.v1.Accounts/Reauthenticate",
+            AccountsReauthenticateRequest(idToken: idToken, credential: credential))
+    }
+
+    private static func password(_ email: Text, _ password: Text) -> AccountsReauthenticateRequest.Credential {
+        .password(EmailPasswordCredential(email: email, password: Secret(password.bytes)))
+    }
+
+    @Test func aPasswordOrAnIdentityMakesTheLoginRecent() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let user = try client.signUp("ada@gmail.com")
+            _ = try client.signIn(.facebook(email: ""), linkingTo: user.tokens!.idToken)
+            var idToken = user.tokens!.idToken
+            for byPassword in [true, false] {
+                server.clock.advance(by: .seconds(600))
+                #expect(
+                    failure { _ = try Self.unlink(client, "facebook.com", idToken) }.reason
+                        == "CREDENTIAL_TOO_OLD_LOGIN_AGAIN")
+                let credential =
+                    byPassword
+                    ? Self.password("ADA@gmail.com", "correct horse") : .idp(client.credential(.facebook(email: "")))
+                let proved = try Self.reauthenticate(client, idToken, credential)
+                idToken = proved.tokens!.idToken
+                #expect(failure { _ = try Self.unlink(client, "absent.com", idToken) }.reason == "NO_SUCH_PROVIDER")
+                // A refresh does not move the login.
+                let refreshed = try client.refresh(proved.tokens!.refreshToken)
+                idToken = refreshed.tokens!.idToken
+            }
+        }
+    }
+
+    @Test func onlyTheUsersOwnCredentialsProveIt() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let user = try client.signUp("ada@example.com")
+            _ = try client.signUp("eve@example.com", password: "eve's password")
+            _ = try client.signIn(.github(email: "eve@elsewhere.example"))
+            let idToken = user.tokens!.idToken
+            let cases: [(AccountsReauthenticateRequest.Credential?, String)] = [
+                (Self.password("ada@example.com", "wrong"), "INVALID_LOGIN_CREDENTIALS"),
+                (Self.password("eve@example.com", "eve's password"), "USER_MISMATCH"),
+                (.idp(client.credential(.github(email: "eve@elsewhere.example"))), "USER_MISMATCH"),
+                (.idp(client.credential(.google("nobody"))), "USER_MISMATCH"),
+                (nil, "MISSING_CREDENTIAL"),
+            ]
+            for (credential, reason) in cases {
+                #expect(failure { _ = try Self.reauthenticate(client, idToken, credential) }.reason == reason)
+            }
+        }
+    }
+
+    @Test func wrongPasswordsShareTheThrottleOfSignIn() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let user = try client.signUp("ada@example.com")
+            var reasons: [String] = []
+            for _ in 0..<12 {
+                reasons.append(
+                    failure {
+                        _ = try Self.reauthenticate(
+                            client, user.tokens!.idToken, Self.password("ada@example.com", "wrong"))
+                    }.reason)
+            }
+            #expect(reasons.first == "INVALID_LOGIN_CREDENTIALS")
+            #expect(reasons.last == "TOO_MANY_ATTEMPTS_TRY_LATER")
+            #expect(failure { _ = try client.signIn("ada@example.com") }.reason == "TOO_MANY_ATTEMPTS_TRY_LATER")
+        }
+    }
+
+    // MARK: By an admin
+
+    @Test func anAdminLinksAndUnlinksAnything() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let uid = try client.signUp("ada@example.com").user!.uid
+            func link(_ uid: Text, _ provider: ProviderInfo?) -> String {
+                failure {
+                    let _: UsersLinkResponse = try client.client.call(
+                        "postern.v1.Users/Link", UsersLinkRequest(uid: uid, provider: provider))
+                }.reason
+            }
+            let saml = ProviderInfo(providerID: "oidc.corp", rawID: "7")
+            #expect(link(uid, saml) == "")
+            #expect(link(uid, saml) == "PROVIDER_ALREADY_LINKED")
+            #expect(link(uid, nil) == "INVALID_PROVIDER")
+            #expect(link(uid, ProviderInfo(providerID: "password", rawID: "x")) == "INVALID_PROVIDER")
+            #expect(link("nobody", saml) == "USER_NOT_FOUND")
+            let other = try client.signUp("eve@example.com").user!.uid
+            #expect(link(other, saml) == "FEDERATED_USER_ID_ALREADY_LINKED")
+            let identity = FederatedIdentity(providerID: "oidc.corp", rawID: "7")
+            #expect(try client.signIn(identity).user?.uid == uid)
+            for providerID in ["oidc.corp", "password"] as [Text] {
+                let _: UsersUnlinkResponse = try client.client.call(
+                    "postern.v1.Users/Unlink", UsersUnlinkRequest(uid: uid, providerID: providerID))
+            }
+            #expect(try client.get(uid).providers.isEmpty)
+            #expect(
+                failure {
+                    let _: UsersUnlinkResponse = try client.client.call(
+                        "postern.v1.Users/Unlink", UsersUnlinkRequest(uid: uid, providerID: "oidc.corp"))
+                }.reason == "NO_SUCH_PROVIDER")
+        }
+    }
+}
