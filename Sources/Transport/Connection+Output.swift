@@ -67,7 +67,10 @@ extension Connection {
 
     func flushAtEndOfTurn() {
         isDirty = false
-        if phase != .closed, !isWriteBlocked { flush() }
+        guard phase != .closed, !isWriteBlocked else { return }
+        flush()
+        // Reading was paused for output that the kernel has just taken whole: no event would come to resume it.
+        if phase != .closed { resumeReadingIfDrained() }
     }
 
     func writable() {

@@ -42,11 +42,12 @@ import Wire
         }
     }
 
-    private static func start(_ directory: String, _ port: UInt16) throws -> ChildProcess {
+    /// posternd over a directory; returns when it takes connections.
+    static func start(_ directory: String, _ port: UInt16, openFilesMax: Int? = nil) throws -> ChildProcess {
         let process = try ChildProcess(
             ChildProcess.built("posternd"),
             ["--data-directory", directory, "--listen-address", "127.0.0.1:\(port)", "--http-address", "off"],
-            output: "\(directory)/log")
+            output: "\(directory)/log", openFilesMax: openFilesMax)
         for _ in 0..<400 {
             if let client = try? RawClient(port: port) {
                 client.close()
@@ -58,7 +59,7 @@ import Wire
         return process
     }
 
-    private static func adminKey(_ directory: String) throws -> Secret {
+    static func adminKey(_ directory: String) throws -> Secret {
         for _ in 0..<200 {
             if let bytes = readFile("\(directory)/admin-key"), bytes.count > 1 {
                 return Secret(Array(bytes.dropLast()))
@@ -144,7 +145,7 @@ import Wire
     }
 
     /// A port nobody listens on right now.
-    private static func freePort() throws -> UInt16 {
+    static func freePort() throws -> UInt16 {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }
         var address = sockaddr_in()

@@ -10,15 +10,24 @@ public final class ChildProcess {
     private let id: pid_t
     private var isReaped = false
 
-    /// Starts `program` (a path, or a name on PATH) with its output thrown away, or written to `output`.
-    public init(_ program: String, _ arguments: [String], output: String = "/dev/null") throws {
+    /// Starts `program` (a path, or a name on PATH) with its output thrown away, or written to `output`; with
+    /// `openFilesMax` it may have no more descriptors than that (RLIMIT_NOFILE).
+    public init(
+        _ program: String, _ arguments: [String], output: String = "/dev/null", openFilesMax: Int? = nil
+    ) throws {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
         posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
-        let words = ([program] + arguments).map { strdup($0) }
+        var program = program
+        var line = [program] + arguments
+        if let openFilesMax {
+            program = "/bin/sh"
+            line = [program, "-c", "ulimit -n \(openFilesMax); exec \"$0\" \"$@\""] + line
+        }
+        let words = line.map { strdup($0) }
         defer { for word in words { free(word) } }
         var child = pid_t()
         let code = posix_spawnp(&child, program, &actions, nil, words + [nil], environ)
@@ -34,6 +43,15 @@ public final class ChildProcess {
     public func kill() {
         _ = Glibc.kill(id, SIGKILL)
         _ = wait()
+    }
+
+    /// The CPU time it used so far, user and system, in hundredths of a second (proc(5), stat).
+    public var cpuTicks: Int {
+        guard let stat = readFile("/proc/\(id)/stat") else { return 0 }
+        // The second field is the name in parentheses and may hold spaces.
+        let fields = String(decoding: stat, as: UTF8.self).split(separator: ")").last?.split(separator: " ") ?? []
+        guard fields.count > 12, let user = Int(fields[11]), let system = Int(fields[12]) else { return 0 }
+        return user + system
     }
 
     /// The exit status; -1 if a signal ended it.

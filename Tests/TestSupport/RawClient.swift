@@ -24,8 +24,13 @@ public final class RawClient {
     private var lastStream: UInt32 = 0
     private var received: [UInt8] = []
 
-    public init(port: UInt16, timeoutSeconds: Int = 20) throws {
+    /// `receiveByteCount`: how much the kernel takes in for a client that does not read; its own default when nil.
+    public init(port: UInt16, timeoutSeconds: Int = 20, receiveByteCount: Int32? = nil) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        if var receiveByteCount {
+            setsockopt(
+                descriptor, SOL_SOCKET, SO_RCVBUF, &receiveByteCount, socklen_t(MemoryLayout<Int32>.size))
+        }
         var timeout = timeval(tv_sec: timeoutSeconds, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
@@ -89,6 +94,14 @@ public final class RawClient {
             if count < 0 { throw errno == EAGAIN ? RawError.timedOut : RawError.system(errno) }
             received += chunk[..<count]
         }
+    }
+
+    /// Up to `count` of the bytes that come next; none when the server closed in good order.
+    public func receive(_ count: Int) throws -> [UInt8] {
+        var chunk = [UInt8](repeating: 0, count: count)
+        let received = recv(descriptor, &chunk, count, 0)
+        if received < 0 { throw errno == ECONNRESET ? RawError.closed : RawError.system(errno) }
+        return Array(chunk[..<received])
     }
 
     /// Reads until the server closes; returns the frames that came before.
