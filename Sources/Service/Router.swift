@@ -117,6 +117,7 @@ extension Router {
         _ method: RegisteredMethod, _ caller: Caller?, requestedTenantID: Text, requestID: UnsafeRawBufferPointer,
         deadline: Instant, _ connection: isolated Connection
     ) throws -> Call {
+        if deadline <= .now { throw Failure.deadlinePassedBefore }
         let (settings, namedTenantID) = try context.project.store.read { transaction in
             try gate.tenant(
                 requested: requestedTenantID, caller: caller, rule: method.descriptor,
@@ -238,6 +239,9 @@ extension Router {
 }
 
 extension Failure {
+    fileprivate static let deadlinePassedBefore = Failure(
+        .deadlineExceeded, "DEADLINE_EXCEEDED", "The deadline had passed before the call began; nothing was done.")
+
     static let unknownMethod = Failure(
         .unimplemented, "UNKNOWN_METHOD", "There is no such service or method; reflection lists those there are.")
 }

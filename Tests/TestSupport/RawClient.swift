@@ -48,6 +48,19 @@ public final class RawClient {
         if code != 0 { throw RawError.system(errno) }
     }
 
+    /// A client on one end of a socket pair, and the other end, non-blocking, for a server to adopt: no port, no network.
+    public static func pair(timeoutSeconds: Int = 20) throws -> (client: RawClient, server: Int32) {
+        var ends: [Int32] = [-1, -1]
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else { throw RawError.system(errno) }
+        var timeout = timeval(tv_sec: timeoutSeconds, tv_usec: 0)
+        setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        _ = fcntl(ends[1], F_SETFL, fcntl(ends[1], F_GETFL) | O_NONBLOCK)
+        return (RawClient(owning: ends[0]), ends[1])
+    }
+
+    private init(owning descriptor: Int32) { self.descriptor = descriptor }
+
     deinit { close() }
 
     // MARK: Bytes

@@ -1,0 +1,180 @@
+import Base
+import Glibc
+import Messages
+import Reactor
+import TestSupport
+import Testing
+import Wire
+
+@testable import Transport
+
+/// Answers every request with its own payload; one named "Hold" is never answered.
+private final class Echo: Dispatcher {
+    func makeConnectionContext() -> AnyObject { self }
+
+    func authenticate(_ authorization: Text, on connection: isolated Connection) {}
+
+    func handle(
+        _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection
+    ) {
+        connection.authenticated()
+        if request.method.elementsEqual("Hold".utf8) {
+            connection.run(stream: stream, kind: kind, deadline: .distantFuture) { _ in
+                try? await Promise<Void>().cancellableValue()
+            }
+            return
+        }
+        let payload = [UInt8](request.payload)
+        connection.respond(stream: stream, metadata: OutgoingMetadata()) { $0.append(contentsOf: payload) }
+    }
+}
+
+/// How the two ends of a connection are joined.
+enum Join: CaseIterable { case tcp, socketPair }
+
+@Suite struct TransportServerTests {
+    private static let echo = "test.Service/Echo"
+    private static let hold = "test.Service/Hold"
+
+    private func withEcho(
+        _ limits: Limits = Limits(), _ body: (Server, (Join) throws -> RawClient) async throws -> Void
+    ) async throws {
+        let loops = EventLoopGroup(count: 2, name: "transport")
+        let server = Server(loops: loops, dispatcher: Echo(), limits: limits, log: .silent, software: "test/1")
+        loops.start()
+        let listener = try server.listen(#require(SocketAddress("127.0.0.1:0")))
+        listener.start()
+        var thrown: (any Error)?
+        do {
+            try await body(server) { join in
+                switch join {
+                case .tcp: return try RawClient(port: listener.address.port)
+                case .socketPair:
+                    let (ours, theirs) = try RawClient.pair()
+                    server.adopt(theirs)
+                    return ours
+                }
+            }
+        } catch {
+            thrown = error
+        }
+        await server.closeAll()
+        listener.close()
+        end(loops)
+        if let thrown { throw thrown }
+    }
+
+    private func end(_ loops: EventLoopGroup) {
+        loops.stop()
+        loops.join()
+    }
+
+    private static func ask(_ client: RawClient, _ method: String, _ text: Text) throws -> Text {
+        let answer: WireKeyValue = try client.call(method, WireKeyValue(key: text))
+        return answer.key
+    }
+
+    @Test(arguments: Join.allCases) func aRequestIsAnsweredHoweverTheEndsAreJoined(_ join: Join) async throws {
+        try await withEcho { _, connect in
+            let client = try connect(join)
+            for index in 0..<100 { #expect(try Self.ask(client, Self.echo, Text("\(index)")) == Text("\(index)")) }
+        }
+    }
+
+    @Test(arguments: Join.allCases) func aFrameMayComeByteByByte(_ join: Join) async throws {
+        try await withEcho { _, connect in
+            let client = try connect(join)
+            for byte in client.request(Self.echo, WireKeyValue(key: "slow"), stream: client.nextStream()) {
+                try client.send([byte])
+            }
+            #expect(try RawClient.response(client.readFrame(), returning: WireKeyValue.self).key == "slow")
+        }
+    }
+
+    @Test(arguments: Join.allCases) func aPeerThatSendsNoMoreIsStillAnswered(_ join: Join) async throws {
+        try await withEcho { _, connect in
+            let client = try connect(join)
+            try client.send(client.request(Self.echo, WireKeyValue(key: "last"), stream: client.nextStream()))
+            client.closeForWriting()
+            let frames = try client.readUntilClosed()
+            #expect(try frames.map { try RawClient.response($0, returning: WireKeyValue.self).key } == ["last"])
+        }
+    }
+
+    @Test(arguments: Join.allCases) func aConnectionAboveTheLimitIsClosedAtOnce(_ join: Join) async throws {
+        var limits = Limits()
+        limits.connectionsMax = 2
+        try await withEcho(limits) { server, connect in
+            let first = try connect(join)
+            let second = try connect(join)
+            #expect(try Self.ask(first, Self.echo, "a") == "a")
+            #expect(try Self.ask(second, Self.echo, "b") == "b")
+            let third = try connect(join)
+            #expect(try third.readUntilClosed().isEmpty)
+            #expect(server.metrics.connectionsRefused.value == 1)
+            #expect(try Self.ask(first, Self.echo, "c") == "c")
+        }
+    }
+
+    @Test func oneAddressCannotTakeEveryPlace() async throws {
+        var limits = Limits()
+        limits.connectionsPerAddressMax = 1
+        try await withEcho(limits) { _, connect in
+            let first = try connect(.tcp)
+            #expect(try Self.ask(first, Self.echo, "a") == "a")
+            #expect(try connect(.tcp).readUntilClosed().isEmpty)
+            // A pair has another address: none.
+            #expect(try Self.ask(connect(.socketPair), Self.echo, "b") == "b")
+        }
+    }
+
+    @Test func theEndOfAConnectionCancelsItsCalls() async throws {
+        var limits = Limits()
+        limits.connectionsMax = 1
+        try await withEcho(limits) { server, connect in
+            let client = try connect(.tcp)
+            try client.send(client.request(Self.hold, WireKeyValue(), stream: client.nextStream()))
+            client.reset()
+            while server.metrics.connectionsOpen.value != 0 { usleep(1_000) }
+            #expect(try Self.ask(connect(.tcp), Self.echo, "next") == "next")
+        }
+    }
+
+    @Test func afterDrainingNobodyIsServed() async throws {
+        try await withEcho { server, connect in
+            let client = try connect(.tcp)
+            #expect(try Self.ask(client, Self.echo, "a") == "a")
+            await server.drain()
+            _ = try client.readUntilClosed()
+            #expect(try connect(.socketPair).readUntilClosed().isEmpty)
+        }
+    }
+
+    @Test func aPortInUseIsRefusedWithAHint() async throws {
+        try await withEcho { server, _ in
+            let taken = try server.listen(#require(SocketAddress("127.0.0.1:0")))
+            let error = #expect(throws: ListenError.self) { try server.listen(taken.address) }
+            #expect(error?.code == EADDRINUSE)
+            #expect(error?.description.contains("another program uses it") == true)
+            taken.close()
+        }
+    }
+
+    @Test func acceptedSocketsFindOutAboutVanishedPeers() throws {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        Socket.configure(descriptor)
+        func option(_ level: Int32, _ name: Int32) -> Int32 {
+            var value: Int32 = -1
+            var length = socklen_t(MemoryLayout<Int32>.size)
+            getsockopt(descriptor, level, name, &value, &length)
+            return value
+        }
+        #expect(option(SOL_SOCKET, SO_KEEPALIVE) == 1)
+        // Two minutes: the first probe after 60 s, then four at 15 s.
+        #expect(option(Int32(IPPROTO_TCP), TCP_KEEPIDLE) == 60)
+        #expect(option(Int32(IPPROTO_TCP), TCP_KEEPINTVL) == 15)
+        #expect(option(Int32(IPPROTO_TCP), TCP_KEEPCNT) == 4)
+        #expect(option(Int32(IPPROTO_TCP), TCP_NODELAY) != 0)
+    }
+}
