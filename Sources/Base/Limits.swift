@@ -69,6 +69,9 @@ public struct Limits: Sendable {
 
     // Refusals
     public var denialsKeptPerTenant = 10_000
+    /// Of all tenants: 1 GiB of records of at most 268 bytes. A tenant always keeps its last `denialsKeptAtLeast`.
+    public var denialsKeptInAll = 4_000_000
+    public var denialsKeptAtLeast = 100
     public var denialsRecordedPerSecond = 200
 
     public init() {}

@@ -552,9 +552,10 @@ static const PosternField postern__store__v1__stored_session__fields[] = {
     [9] = {"end", 0, 0x1f, 5, 0, 0, 8},
     [10] = {"ended_at_micros", 0, 0, 1, 0, 0, 9},
     [11] = {"claims_json", 0, 0, 8, 2, 0, 10},
+    [12] = {"rotated_at_micros", 0, 0, 1, 0, 0, 11},
 };
 const PosternSchema postern__store__v1__stored_session__table = {
-    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 12, 0,
+    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 13, 0,
 };
 
 static const PosternField postern__store__v1__stored_tenant__fields[] = {

@@ -1,5 +1,6 @@
 import Base
 import JSON
+import TestSupport
 import Testing
 
 @testable import Tokens

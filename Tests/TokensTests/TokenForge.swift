@@ -2,6 +2,7 @@ import Base
 import Crypto
 import JSON
 import Synchronization
+import TestSupport
 
 @testable import Tokens
 

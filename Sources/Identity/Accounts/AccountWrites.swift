@@ -17,7 +17,8 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    /// Adds an account. DUPLICATE_LOCAL_ID, EMAIL_EXISTS, PHONE_NUMBER_EXISTS, CREDENTIAL_ALREADY_IN_USE.
+    /// Adds an account. DUPLICATE_LOCAL_ID, EMAIL_EXISTS, PHONE_NUMBER_EXISTS,
+    /// FEDERATED_USER_ID_ALREADY_LINKED.
     func insert(_ account: Account, origin: Origin, kind: EventKind = .userCreated, now: Timestamp) throws {
         let key = UserKey(account.user.tenantID, account.user.uid)
         try checkInsertable(account)

@@ -108,9 +108,7 @@ extension UserSession {
 extension StoredSession {
     /// The refresh token is a new one, and the login too when a credential was proved.
     fileprivate mutating func goOn(after start: SessionStart?, now: Timestamp) {
-        counter += 1
-        attemptHash = []
-        lastUsedAtMicros = now.microseconds
+        rotate(attemptHash: [], now: now)
         guard let start else { return }
         authTimeMicros = now.microseconds
         signInProvider = start.provider

@@ -155,9 +155,7 @@ public actor UserSession {
             guard var session = try transaction.get(Tables.sessions, SessionKey(sessionID)) else {
                 throw Failure.invalidIDToken
             }
-            session.counter += 1
-            session.attemptHash = []
-            session.lastUsedAtMicros = now.microseconds
+            session.rotate(attemptHash: [], now: now)
             try transaction.replace(current, by: changed, origin: origin, kind: .passwordChanged, now: now)
             try transaction.put(Tables.sessions, SessionKey(sessionID), session)
             try transaction.endSessions(of: key, except: sessionID, .passwordChanged, now: now)

@@ -46,18 +46,25 @@ extension StoredSession {
                 session.attemptHash = []
                 return .reused(session)
             }
-            session.counter = counter &+ 1
-            session.attemptHash = attemptHash
+            session.rotate(attemptHash: attemptHash, now: now)
             return .rotated(session)
         }
         if presentedCounter &+ 1 == counter {
             // The successor carries `counter`; had it been presented, the counter would have moved on, or the hash be
             // gone. A tenant that stopped rotating has sessions whose last answer got lost, too.
             if !attemptHash.isEmpty, constantTimeEqual(attemptHash, self.attemptHash) { return .repeatedAfterLoss }
-            let sinceUse = now - Timestamp(microseconds: lastUsedAtMicros)
-            if settings.refreshMode != .reuse, sinceUse <= Self.graceWindow { return .repeatedWithinGrace }
+            let sinceRotation = now - Timestamp(microseconds: rotatedAtMicros)
+            if settings.refreshMode != .reuse, sinceRotation <= Self.graceWindow { return .repeatedWithinGrace }
         }
         return .revokedByReuse(ended(.reuse, at: now))
+    }
+
+    /// The refresh token is another one from now on.
+    mutating func rotate(attemptHash: [UInt8], now: Timestamp) {
+        counter &+= 1
+        self.attemptHash = attemptHash
+        lastUsedAtMicros = now.microseconds
+        rotatedAtMicros = now.microseconds
     }
 
     /// Why this session refuses everything, or nil while it lives.

@@ -3,10 +3,17 @@ public import Messages
 public import Store
 
 extension WriteTransaction {
-    /// Appends refusals, adds them to their hour's counts, and drops the oldest above `kept`.
-    func appendDenials(_ denials: [Denial], tenantID: Text, kept: Int64) throws {
+    /// Appends refusals, adds them to their hour's counts, and drops the tenant's oldest above what may be kept.
+    ///
+    /// Once all tenants together have `denialsKeptInAll`, none grows beyond what it has, or `denialsKeptAtLeast`.
+    func appendDenials(_ denials: [Denial], tenantID: Text, limits: Limits) throws {
         let headKey = TenantPrefix(tenantID)
         var head = try get(Tables.denialHeads, headKey) ?? StoredDenialHead(lastSequence: 0, firstSequence: 1)
+        var kept = Int64(limits.denialsKeptPerTenant)
+        if try reading.count(Tables.denials) >= limits.denialsKeptInAll {
+            let present = head.lastSequence - head.firstSequence + 1
+            kept = min(kept, max(present, Int64(limits.denialsKeptAtLeast)))
+        }
         for var denial in denials {
             head.lastSequence += 1
             denial.sequence = head.lastSequence

@@ -40,10 +40,11 @@ public actor Tenant {
     ) async throws -> TenantSettings {
         let tenantID = tenantID
         let now = resources.clock.now()
+        let limits = resources.limits
         let record = try await resources.store.write { transaction in
             var record = try transaction.reading.liveTenant(tenantID)
             var tenant = record.tenant ?? Messages.Tenant()
-            let fields = try change.apply(to: &tenant)
+            let fields = try change.apply(to: &tenant, limits: limits)
             tenant.updatedAtMicros = max(now.microseconds, tenant.updatedAtMicros + 1)
             tenant.revision += 1
             record.tenant = tenant
@@ -123,10 +124,10 @@ public actor Tenant {
 
     private func write(_ denials: [Denial]) async {
         let tenantID = tenantID
-        let kept = Int64(resources.limits.denialsKeptPerTenant)
+        let limits = resources.limits
         do {
             try await resources.store.write { transaction in
-                try transaction.appendDenials(denials, tenantID: tenantID, kept: kept)
+                try transaction.appendDenials(denials, tenantID: tenantID, limits: limits)
             }
         } catch {
             resources.log.error(

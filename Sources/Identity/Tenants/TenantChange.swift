@@ -16,7 +16,7 @@ public struct TenantChange: Sendable {
     }
 
     /// Writes the masked fields into `tenant`; returns their names for the event log.
-    public func apply(to tenant: inout Messages.Tenant, limits: Limits = Limits()) throws(Failure) -> Text {
+    public func apply(to tenant: inout Messages.Tenant, limits: Limits) throws(Failure) -> Text {
         for path in paths { try apply(path, to: &tenant, limits: limits) }
         return Text(unchecked: Array(paths.map(\.bytes).joined(separator: [UInt8(ascii: ",")])))
     }

@@ -104,6 +104,8 @@ public struct StoredSession: Message {
     public var endedAtMicros: Int64 = 0
     /// A JSON object: claims of the custom token that began the session; every ID token of the session has them.
     public var claimsJSON: [UInt8] = []
+    /// When `counter` came to be what it is: a second holder of the token before it has a moment from then on.
+    public var rotatedAtMicros: Int64 = 0
 
     public init() {}
 
@@ -118,7 +120,8 @@ public struct StoredSession: Message {
         attemptHash: [UInt8] = [],
         end: SessionEnd = .unspecified,
         endedAtMicros: Int64 = 0,
-        claimsJSON: [UInt8] = []
+        claimsJSON: [UInt8] = [],
+        rotatedAtMicros: Int64 = 0
     ) {
         self.tenantID = tenantID
         self.uid = uid
@@ -131,6 +134,7 @@ public struct StoredSession: Message {
         self.end = end
         self.endedAtMicros = endedAtMicros
         self.claimsJSON = claimsJSON
+        self.rotatedAtMicros = rotatedAtMicros
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -156,6 +160,7 @@ extension StoredSession: ConvertibleToC {
         self.end = enumeration(source.pointee.end.rawValue)
         self.endedAtMicros = source.pointee.ended_at_micros
         self.claimsJSON = [UInt8](copying: source.pointee.claims_json)
+        self.rotatedAtMicros = source.pointee.rotated_at_micros
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredSession>, arena: Arena) {
@@ -170,6 +175,7 @@ extension StoredSession: ConvertibleToC {
         target.pointee.end = Postern__Store__V1__SessionEnd(rawValue: UInt32(self.end.rawValue))
         target.pointee.ended_at_micros = self.endedAtMicros
         target.pointee.claims_json = arena.copy(self.claimsJSON)
+        target.pointee.rotated_at_micros = self.rotatedAtMicros
     }
 }
 

@@ -2,6 +2,7 @@ import Base
 import Crypto
 import Messages
 import Store
+import TestSupport
 import Testing
 
 @testable import Identity

@@ -1,6 +1,7 @@
 import Base
 import Messages
 import Store
+import TestSupport
 import Testing
 import Tokens
 

@@ -1,4 +1,5 @@
 import Base
+import TestSupport
 import Testing
 
 @testable import Identity

@@ -51,7 +51,7 @@ import Testing
         for toggle in Toggle.allCases where toggle != .unspecified {
             var tenant = Messages.Tenant()
             let path = Text(toggle.settingName)
-            #expect(try TenantChange(Messages.Tenant(), paths: [path]).apply(to: &tenant) == path)
+            #expect(try TenantChange(Messages.Tenant(), paths: [path]).apply(to: &tenant, limits: Limits()) == path)
         }
     }
 }

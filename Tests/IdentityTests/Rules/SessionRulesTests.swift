@@ -20,7 +20,8 @@ import Testing
         StoredSession(
             tenantID: "acme", uid: "u1", createdAtMicros: (now - .days(1)).microseconds,
             authTimeMicros: (now - .days(1)).microseconds, signInProvider: "password", counter: 5,
-            lastUsedAtMicros: (now - age).microseconds, attemptHash: attempt)
+            lastUsedAtMicros: (now - age).microseconds, attemptHash: attempt,
+            rotatedAtMicros: (now - age).microseconds)
     }
 
     private func hash(_ attempt: Attempt) -> [UInt8] {
@@ -63,8 +64,17 @@ import Testing
         var rotated = session
         rotated.counter += 1
         rotated.lastUsedAtMicros = now.microseconds
+        rotated.rotatedAtMicros = now.microseconds
         rotated.attemptHash = attemptHash
         return rotated
+    }
+
+    @Test func theGraceIsCountedFromTheRotationNotFromTheLastUse() {
+        // A tenant that reused tokens for a while: its sessions are used without being rotated.
+        var session = session(age: .hours(2))
+        session.lastUsedAtMicros = now.microseconds
+        let decision = session.refreshing(presentedCounter: 4, attemptHash: [], settings: rotating, now: now)
+        #expect(decision == .revokedByReuse(session.ended(.reuse, at: now)))
     }
 
     @Test func noAttemptIsNotTheSameAsNoAttempt() {

@@ -16,9 +16,33 @@ import Testing
     }
 
     private func append(
-        _ denials: [Denial], to tenantID: Text = "acme", kept: Int64 = 10_000, in fixture: Fixture
+        _ denials: [Denial], to tenantID: Text = "acme", kept: Int = 10_000, inAll: Int = 4_000_000,
+        atLeast: Int = 100, in fixture: Fixture
     ) async throws {
-        try await fixture.store.write { try $0.appendDenials(denials, tenantID: tenantID, kept: kept) }
+        var limits = Limits()
+        limits.denialsKeptPerTenant = kept
+        limits.denialsKeptInAll = inAll
+        limits.denialsKeptAtLeast = atLeast
+        try await fixture.store.write { [limits] in
+            try $0.appendDenials(denials, tenantID: tenantID, limits: limits)
+        }
+    }
+
+    @Test func allTenantsTogetherKeepNoMoreThanTheirBound() async throws {
+        try await withFixture { fixture in
+            for tenantID in ["a", "b", "c"] as [Text] {
+                for _ in 0..<20 {
+                    try await append([denial(at: start)], to: tenantID, inAll: 30, atLeast: 3, in: fixture)
+                }
+            }
+            // The first had room, the second until all was full, the third has what everybody has.
+            #expect(try sequences("a", in: fixture).count == 20)
+            #expect(try sequences("b", in: fixture) == Array(11...20))
+            #expect(try sequences("c", in: fixture) == [18, 19, 20])
+            // Who has many goes on with as many, the newest.
+            try await append([denial(at: start)], to: "a", inAll: 30, atLeast: 3, in: fixture)
+            #expect(try sequences("a", in: fixture) == Array(2...21))
+        }
     }
 
     private func sequences(_ tenantID: Text = "acme", in fixture: Fixture) throws -> [Int64] {

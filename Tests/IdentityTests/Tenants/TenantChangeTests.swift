@@ -10,7 +10,7 @@ import Testing
         configure(&wanted)
         var tenant = Self.before
         #expect(
-            try TenantChange(wanted, paths: paths).apply(to: &tenant)
+            try TenantChange(wanted, paths: paths).apply(to: &tenant, limits: Limits())
                 == Text(paths.map(\.string).joined(separator: ",")))
         return tenant
     }

@@ -232,7 +232,7 @@ import Testing
                     try transaction.insertSession(session, id: id, sessionsMax: 9, settings: tenantSettings(), now: now)
                 }
                 let denial = Denial(timeMicros: now.microseconds, toggle: .disabledUserSignup, operation: "SignUp")
-                try transaction.appendDenials([denial], tenantID: tenantID, kept: 10)
+                try transaction.appendDenials([denial], tenantID: tenantID, limits: Limits())
                 try transaction.put(Tables.hashSecrets, TenantHashKey(tenantID, [1]), StoredHashSecret(sealed: [1]))
             }
         }

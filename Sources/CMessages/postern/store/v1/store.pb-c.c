@@ -144,7 +144,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
   (ProtobufCMessageInit) postern__store__v1__stored_user__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[11] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[12] =
 {
   {
     "tenant_id",
@@ -278,6 +278,18 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "rotated_at_micros",
+    12,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSession, rotated_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_session__field_indices_by_name[] = {
   7,   /* field[7] = attempt_hash */
@@ -288,6 +300,7 @@ static const unsigned postern__store__v1__stored_session__field_indices_by_name[
   8,   /* field[8] = end */
   9,   /* field[9] = ended_at_micros */
   6,   /* field[6] = last_used_at_micros */
+  11,   /* field[11] = rotated_at_micros */
   4,   /* field[4] = sign_in_provider */
   0,   /* field[0] = tenant_id */
   1,   /* field[1] = uid */
@@ -295,7 +308,7 @@ static const unsigned postern__store__v1__stored_session__field_indices_by_name[
 static const ProtobufCIntRange postern__store__v1__stored_session__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 11 }
+  { 0, 12 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor =
 {
@@ -305,7 +318,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor 
   "Postern__Store__V1__StoredSession",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredSession),
-  11,
+  12,
   postern__store__v1__stored_session__field_descriptors,
   postern__store__v1__stored_session__field_indices_by_name,
   1,  postern__store__v1__stored_session__number_ranges,

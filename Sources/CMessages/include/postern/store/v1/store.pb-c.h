@@ -93,10 +93,11 @@ struct  Postern__Store__V1__StoredSession
   Postern__Store__V1__SessionEnd end;
   int64_t ended_at_micros;
   ProtobufCBinaryData claims_json;
+  int64_t rotated_at_micros;
 };
 #define POSTERN__STORE__V1__STORED_SESSION__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_session__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0, 0, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0, {0,NULL} }
+    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0, 0, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0, {0,NULL}, 0 }
 
 
 struct  Postern__Store__V1__StoredTenant
