@@ -6,7 +6,7 @@ extension Call {
     /// Who an identity provider's credential says the end user is, after it was verified with the provider, or earlier
     /// for a pending token.
     ///
-    /// Refusals: MISSING_CREDENTIAL, OPERATION_NOT_ALLOWED, INVALID_PENDING_TOKEN, and what the provider's answer brings.
+    /// Refusals: MISSING_CREDENTIAL, OPERATION_NOT_ALLOWED, INVALID_PENDING_TOKEN, and what verifying brings.
     func provedIdentity(_ credential: IdpCredential?) async throws -> FederatedIdentity {
         guard let credential, let kind = credential.credential else {
             throw Failure.invalid("MISSING_CREDENTIAL", field: "credential", "is required")

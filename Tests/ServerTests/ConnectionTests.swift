@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Wire
 
-/// What the protocol promises beside calls and answers, on real connections: HELLO, PING, credit, cancelling, deadlines,
+/// What the protocol promises beside calls and answers, on real connections: HELLO, PING, credit, cancels, deadlines,
 /// draining, reflection.
 @Suite struct ConnectionTests {
     private static func send(_ client: RawClient, _ frames: ControlFrame...) throws {

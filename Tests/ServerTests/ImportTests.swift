@@ -56,24 +56,22 @@ import Wire
 
     // MARK: Passwords of other systems
 
+    private static func decoded(_ base64: String) throws -> [UInt8] {
+        try #require(Base64.standard.decode([UInt8](base64.utf8)))
+    }
+
     @Test func firebasePasswordsSignInAndAreRehashedOnce() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
+            // The published vector of github.com/firebase/scrypt.
             let scrypt = FirebaseScryptSpec(
                 signerKey: Secret(
-                    try #require(
-                        Base64.standard.decode(
-                            [UInt8](
-                                "jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA=="
-                                    .utf8)))),
+                    try Self.decoded(
+                        "jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==")),
                 saltSeparator: [7], rounds: 8, memoryCost: 14)
-            // The published vector of github.com/firebase/scrypt.
-            let hash = try #require(
-                Base64.standard.decode(
-                    [UInt8](
-                        "lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==".utf8)
-                ))
-            let salt = try #require(Base64.standard.decode([UInt8]("42xEC+ixf3L2lw==".utf8)))
+            let hash = try Self.decoded(
+                "lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==")
+            let salt = try Self.decoded("42xEC+ixf3L2lw==")
             let answer = try Self.importing(
                 client.client,
                 [
@@ -93,7 +91,7 @@ import Wire
 
     @Test(
         arguments: [
-            // The vectors of Openwall's crypt_blowfish and of the reference implementation of Argon2 (RFC 9106's library).
+            // The vectors of Openwall's crypt_blowfish and of Argon2's reference implementation.
             (
                 PasswordHashSpec.Algorithm.bcrypt(BcryptSpec()), "U*U",
                 "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"

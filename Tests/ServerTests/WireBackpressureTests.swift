@@ -78,7 +78,7 @@ import Wire
             try Self.makeUser(server)
             let client = try RawClient(port: server.port, receiveByteCount: 4_096)
             client.apiKey = server.adminKey
-            // Unsafe: one thread only sends and the other only receives; the two share the descriptor, which stays open.
+            // Unsafe: one thread only sends and the other only receives; they share the descriptor, which stays open.
             nonisolated(unsafe) let receiving = client
             let isOver = Mutex(false)
             let reader = OSThread(name: "slow reader") {

@@ -48,7 +48,7 @@ public final class RawClient {
         if code != 0 { throw RawError.system(errno) }
     }
 
-    /// A client on one end of a socket pair, and the other end, non-blocking, for a server to adopt: no port, no network.
+    /// A client on one end of a socket pair, and the other end, non-blocking, for a server to adopt: no network.
     public static func pair(timeoutSeconds: Int = 20) throws -> (client: RawClient, server: Int32) {
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else { throw RawError.system(errno) }
