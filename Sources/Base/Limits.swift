@@ -62,6 +62,10 @@ public struct Limits: Sendable {
     public var importBatchMax = 500
     public var sessionsPerUserMax = 100
 
+    public var continueURLMax = 2_048
+    public var sendsPerMailboxAndHour = 5
+    public var sendsPerAddressAndHour = 30
+
     // Idempotency
     public var idempotencyKeyMax = 256
     public var idempotencyRecordsPerCallerMax = 10_000

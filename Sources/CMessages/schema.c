@@ -179,6 +179,100 @@ const PosternSchema grpc__reflection__v1__server_reflection_response__table = {
     &grpc__reflection__v1__server_reflection_response__descriptor, grpc__reflection__v1__server_reflection_response__fields, 8, 0,
 };
 
+static const PosternField postern__v1__outbox_message__fields[] = {
+    [1] = {"message_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"request_type", 0, 0x3f, 5, 0, 0, 1},
+    [3] = {"to", 0, 0, 9, 2, 0, 2},
+    [4] = {"state", 0, 0x1f, 5, 0, 0, 3},
+    [5] = {"created_at_micros", 0, 0, 1, 0, 0, 4},
+    [6] = {"attempts", 0, 0, 2, 0, 0, 5},
+    [7] = {"next_attempt_at_micros", 0, 0, 1, 0, 0, 6},
+    [8] = {"sent_at_micros", 0, 0, 1, 0, 0, 7},
+    [9] = {"last_error", 0, 0, 9, 2, 0, 8},
+    [10] = {"expires_at_micros", 0, 0, 1, 0, 0, 9},
+};
+const PosternSchema postern__v1__outbox_message__table = {
+    &postern__v1__outbox_message__descriptor, postern__v1__outbox_message__fields, 11, 0,
+};
+
+static const PosternField postern__v1__outbox_contents__fields[] = {
+    [1] = {"subject", 0, 0, 9, 2, 0, 0},
+    [2] = {"text", 0, 0, 9, 2, 0, 1},
+    [3] = {"html", 0, 0, 9, 2, 0, 2},
+    [4] = {"link", 0, 0, 9, 2, 0, 3},
+};
+const PosternSchema postern__v1__outbox_contents__table = {
+    &postern__v1__outbox_contents__descriptor, postern__v1__outbox_contents__fields, 5, 0,
+};
+
+static const PosternField postern__v1__outbox_list_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"state", 0, 0x1f, 5, 0, 0, 1},
+    [3] = {"page_size", 0, 0, 2, 0, 0, 2},
+    [4] = {"page_token", 0, 0, 9, 2, 0, 3},
+};
+const PosternSchema postern__v1__outbox_list_request__table = {
+    &postern__v1__outbox_list_request__descriptor, postern__v1__outbox_list_request__fields, 5, 0,
+};
+
+static const PosternField postern__v1__outbox_list_response__fields[] = {
+    [1] = {"messages", &postern__v1__outbox_message__table, 0, 10, 2, 1, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0},
+};
+const PosternSchema postern__v1__outbox_list_response__table = {
+    &postern__v1__outbox_list_response__descriptor, postern__v1__outbox_list_response__fields, 3, 0,
+};
+
+static const PosternField postern__v1__outbox_get_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"message_id", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__outbox_get_request__table = {
+    &postern__v1__outbox_get_request__descriptor, postern__v1__outbox_get_request__fields, 3, 0,
+};
+
+static const PosternField postern__v1__outbox_get_response__fields[] = {
+    [1] = {"message", &postern__v1__outbox_message__table, 0, 10, 2, 0, 0},
+    [2] = {"contents", &postern__v1__outbox_contents__table, 0, 10, 2, 0, 1},
+};
+const PosternSchema postern__v1__outbox_get_response__table = {
+    &postern__v1__outbox_get_response__descriptor, postern__v1__outbox_get_response__fields, 3, 0,
+};
+
+static const PosternField postern__v1__outbox_delete_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"message_id", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__outbox_delete_request__table = {
+    &postern__v1__outbox_delete_request__descriptor, postern__v1__outbox_delete_request__fields, 3, 0,
+};
+
+const PosternSchema postern__v1__outbox_delete_response__table = {
+    &postern__v1__outbox_delete_response__descriptor, 0, 1, 0,
+};
+
+static const PosternField postern__store__v1__stored_oob_code__fields[] = {
+    [1] = {"request_type", 0, 0x3f, 5, 0, 0, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1},
+    [3] = {"email", 0, 0, 9, 2, 0, 2},
+    [4] = {"new_email", 0, 0, 9, 2, 0, 3},
+    [5] = {"created_at_micros", 0, 0, 1, 0, 0, 4},
+    [6] = {"expires_at_micros", 0, 0, 1, 0, 0, 5},
+    [7] = {"decoy", 0, 0, 4, 0, 0, 6},
+};
+const PosternSchema postern__store__v1__stored_oob_code__table = {
+    &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 8, 0,
+};
+
+static const PosternField postern__store__v1__stored_outbox_message__fields[] = {
+    [1] = {"message", &postern__v1__outbox_message__table, 0, 10, 2, 0, 0},
+    [2] = {"sealed_contents", 0, 0, 8, 2, 0, 1},
+    [3] = {"decoy", 0, 0, 4, 0, 0, 2},
+};
+const PosternSchema postern__store__v1__stored_outbox_message__table = {
+    &postern__store__v1__stored_outbox_message__descriptor, postern__store__v1__stored_outbox_message__fields, 4, 0,
+};
+
 static const PosternField postern__store__v1__sealed_pending_credential__fields[] = {
     [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
     [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
@@ -388,9 +482,10 @@ static const PosternField postern__v1__tenant__fields[] = {
     [14] = {"created_at_micros", 0, 0, 1, 0, 0, 13},
     [15] = {"updated_at_micros", 0, 0, 1, 0, 0, 14},
     [16] = {"revision", 0, 0, 1, 0, 0, 15},
+    [17] = {"enable_email_link_signin", 0, 0, 4, 0, 0, 16},
 };
 const PosternSchema postern__v1__tenant__table = {
-    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 17, 0,
+    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 18, 0,
 };
 
 static const PosternField postern__v1__tenants_create_request__fields[] = {
@@ -622,7 +717,7 @@ const PosternSchema postern__store__v1__stored_idempotency__table = {
 
 static const PosternField postern__store__v1__event_record__fields[] = {
     [1] = {"time_micros", 0, 0, 1, 0, 0, 0},
-    [2] = {"kind", 0, 0x7801ffff, 5, 0, 0, 1},
+    [2] = {"kind", 0, 0x7ff1ffff, 5, 0, 0, 1},
     [3] = {"tenant_id", 0, 0, 9, 2, 0, 2},
     [4] = {"uid", 0, 0, 9, 2, 0, 3},
     [5] = {"actor", 0, 0, 9, 2, 0, 4},
@@ -762,6 +857,111 @@ const PosternSchema postern__v1__accounts_sign_in_with_idp_response__table = {
     &postern__v1__accounts_sign_in_with_idp_response__descriptor, postern__v1__accounts_sign_in_with_idp_response__fields, 5, 0,
 };
 
+static const PosternField postern__v1__accounts_sign_in_with_email_link_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"email", 0, 0, 9, 2, 0, 1},
+    [3] = {"oob_code", 0, 0, 9, 2, 0, 2},
+    [4] = {"id_token", 0, 0, 9, 2, 0, 3},
+    [5] = {"end_user_ip", 0, 0, 9, 2, 0, 4},
+};
+const PosternSchema postern__v1__accounts_sign_in_with_email_link_request__table = {
+    &postern__v1__accounts_sign_in_with_email_link_request__descriptor, postern__v1__accounts_sign_in_with_email_link_request__fields, 6, 1,
+};
+
+static const PosternField postern__v1__accounts_sign_in_with_email_link_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
+    [3] = {"is_new_user", 0, 0, 4, 0, 0, 2},
+};
+const PosternSchema postern__v1__accounts_sign_in_with_email_link_response__table = {
+    &postern__v1__accounts_sign_in_with_email_link_response__descriptor, postern__v1__accounts_sign_in_with_email_link_response__fields, 4, 0,
+};
+
+static const PosternField postern__v1__accounts_send_oob_code_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"request_type", 0, 0x3f, 5, 0, 0, 1},
+    [3] = {"email", 0, 0, 9, 2, 0, 2},
+    [4] = {"new_email", 0, 0, 9, 2, 0, 3},
+    [5] = {"id_token", 0, 0, 9, 2, 0, 4},
+    [6] = {"continue_url", 0, 0, 9, 2, 0, 5},
+    [7] = {"end_user_ip", 0, 0, 9, 2, 0, 6},
+};
+const PosternSchema postern__v1__accounts_send_oob_code_request__table = {
+    &postern__v1__accounts_send_oob_code_request__descriptor, postern__v1__accounts_send_oob_code_request__fields, 8, 0,
+};
+
+static const PosternField postern__v1__accounts_send_oob_code_response__fields[] = {
+    [1] = {"email", 0, 0, 9, 2, 0, 0},
+};
+const PosternSchema postern__v1__accounts_send_oob_code_response__table = {
+    &postern__v1__accounts_send_oob_code_response__descriptor, postern__v1__accounts_send_oob_code_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__accounts_check_oob_code_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"oob_code", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__accounts_check_oob_code_request__table = {
+    &postern__v1__accounts_check_oob_code_request__descriptor, postern__v1__accounts_check_oob_code_request__fields, 3, 1,
+};
+
+static const PosternField postern__v1__accounts_check_oob_code_response__fields[] = {
+    [1] = {"request_type", 0, 0x3f, 5, 0, 0, 0},
+    [2] = {"email", 0, 0, 9, 2, 0, 1},
+    [3] = {"new_email", 0, 0, 9, 2, 0, 2},
+};
+const PosternSchema postern__v1__accounts_check_oob_code_response__table = {
+    &postern__v1__accounts_check_oob_code_response__descriptor, postern__v1__accounts_check_oob_code_response__fields, 4, 0,
+};
+
+static const PosternField postern__v1__accounts_apply_oob_code_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"oob_code", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__accounts_apply_oob_code_request__table = {
+    &postern__v1__accounts_apply_oob_code_request__descriptor, postern__v1__accounts_apply_oob_code_request__fields, 3, 1,
+};
+
+static const PosternField postern__v1__accounts_apply_oob_code_response__fields[] = {
+    [1] = {"request_type", 0, 0x3f, 5, 0, 0, 0},
+    [2] = {"email", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__accounts_apply_oob_code_response__table = {
+    &postern__v1__accounts_apply_oob_code_response__descriptor, postern__v1__accounts_apply_oob_code_response__fields, 3, 0,
+};
+
+static const PosternField postern__v1__accounts_reset_password_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"oob_code", 0, 0, 9, 2, 0, 1},
+    [3] = {"new_password", 0, 0, 9, 2, 0, 2},
+};
+const PosternSchema postern__v1__accounts_reset_password_request__table = {
+    &postern__v1__accounts_reset_password_request__descriptor, postern__v1__accounts_reset_password_request__fields, 4, 1,
+};
+
+static const PosternField postern__v1__accounts_reset_password_response__fields[] = {
+    [1] = {"email", 0, 0, 9, 2, 0, 0},
+};
+const PosternSchema postern__v1__accounts_reset_password_response__table = {
+    &postern__v1__accounts_reset_password_response__descriptor, postern__v1__accounts_reset_password_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__accounts_create_auth_uri_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"identifier", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__accounts_create_auth_uri_request__table = {
+    &postern__v1__accounts_create_auth_uri_request__descriptor, postern__v1__accounts_create_auth_uri_request__fields, 3, 0,
+};
+
+static const PosternField postern__v1__accounts_create_auth_uri_response__fields[] = {
+    [1] = {"registered", 0, 0, 4, 0, 0, 0},
+    [2] = {"sign_in_methods", 0, 0, 9, 2, 1, 0},
+};
+const PosternSchema postern__v1__accounts_create_auth_uri_response__table = {
+    &postern__v1__accounts_create_auth_uri_response__descriptor, postern__v1__accounts_create_auth_uri_response__fields, 3, 0,
+};
+
 static const PosternField postern__v1__accounts_unlink_request__fields[] = {
     [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
     [2] = {"id_token", 0, 0, 9, 2, 0, 1},
@@ -786,9 +986,10 @@ static const PosternField postern__v1__accounts_reauthenticate_request__fields[]
     [3] = {"password", &postern__v1__email_password_credential__table, 0, 10, 2, 0, 2},
     [4] = {"idp", &postern__v1__idp_credential__table, 0, 10, 2, 0, 2},
     [5] = {"end_user_ip", 0, 0, 9, 2, 0, 3},
+    [6] = {"email_link", &postern__v1__email_link_credential__table, 0, 10, 2, 0, 2},
 };
 const PosternSchema postern__v1__accounts_reauthenticate_request__table = {
-    &postern__v1__accounts_reauthenticate_request__descriptor, postern__v1__accounts_reauthenticate_request__fields, 6, 1,
+    &postern__v1__accounts_reauthenticate_request__descriptor, postern__v1__accounts_reauthenticate_request__fields, 7, 1,
 };
 
 static const PosternField postern__v1__accounts_reauthenticate_response__fields[] = {
@@ -1148,6 +1349,26 @@ static const PosternField postern__v1__users_unlink_response__fields[] = {
 };
 const PosternSchema postern__v1__users_unlink_response__table = {
     &postern__v1__users_unlink_response__descriptor, postern__v1__users_unlink_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__users_generate_oob_link_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"request_type", 0, 0x3f, 5, 0, 0, 1},
+    [3] = {"email", 0, 0, 9, 2, 0, 2},
+    [4] = {"new_email", 0, 0, 9, 2, 0, 3},
+    [5] = {"continue_url", 0, 0, 9, 2, 0, 4},
+};
+const PosternSchema postern__v1__users_generate_oob_link_request__table = {
+    &postern__v1__users_generate_oob_link_request__descriptor, postern__v1__users_generate_oob_link_request__fields, 6, 0,
+};
+
+static const PosternField postern__v1__users_generate_oob_link_response__fields[] = {
+    [1] = {"oob_code", 0, 0, 9, 2, 0, 0},
+    [2] = {"oob_link", 0, 0, 9, 2, 0, 1},
+    [3] = {"expires_at_micros", 0, 0, 1, 0, 0, 2},
+};
+const PosternSchema postern__v1__users_generate_oob_link_response__table = {
+    &postern__v1__users_generate_oob_link_response__descriptor, postern__v1__users_generate_oob_link_response__fields, 4, 1,
 };
 
 static const PosternField postern__wire__v1__wire_key_value__fields[] = {

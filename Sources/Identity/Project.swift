@@ -14,10 +14,13 @@ public final class Project: Sendable {
         public var issuer: Text
         public var signingAlgorithm = SigningAlgorithm.rs256
         public var passwordProfile = PasswordHashProfile.standard
+        /// The page that the links in mails lead to; it calls ApplyOobCode, ResetPassword or SignInWithEmailLink.
+        public var actionURL: Text
 
         public init(projectID: Text, issuer: Text) {
             self.projectID = projectID
             self.issuer = issuer
+            self.actionURL = Text("\(issuer)/action")
         }
     }
 
@@ -32,6 +35,7 @@ public final class Project: Sendable {
     public let refreshTokens: RefreshTokenCodec
     public let providers = IdentityProviders()
     public let pendingCredentials: PendingCredentials
+    public let oobDelivery: OobDelivery
     public let startedAt: Timestamp
     /// Keys the hashes of requests that carry an idempotency key.
     public let idempotencyHashKey: HMACKey
@@ -67,6 +71,8 @@ public final class Project: Sendable {
             pool: passwordPool, store: store, sealing: masterKey.sealing, random: resources.random,
             profile: configuration.passwordProfile)
         self.pendingCredentials = PendingCredentials(sealing: masterKey.sealing, random: resources.random)
+        self.oobDelivery = OobDelivery(
+            resources: resources, sealing: masterKey.sealing, actionURL: configuration.actionURL)
         self.idempotencyHashKey = masterKey.hmac("idempotency")
         self.startedAt = resources.clock.now()
     }
@@ -120,6 +126,8 @@ public final class Project: Sendable {
             switch expired.tableID {
             case Tables.sessions.id: try transaction.settleSession(expired.key, now: clock.now())
             case Tables.idempotency.id: try transaction.forgetIdempotency(expired.key)
+            case Tables.oobCodes.id: try transaction.forgetOobCode(expired.key)
+            case Tables.outbox.id: try transaction.forgetOutboxMessage(expired.key)
             default: break
             }
         }

@@ -7,6 +7,7 @@ public final class TenantSettings: Sendable {
     public let isAuthDisabled: Bool
     public let allowsPasswordSignup: Bool
     public let allowsAnonymousUsers: Bool
+    public let allowsEmailLinkSignin: Bool
     public let permissions: ClientPermissions
     public let hasEmailPrivacy: Bool
     public let refreshMode: RefreshMode
@@ -28,6 +29,7 @@ public final class TenantSettings: Sendable {
         self.isAuthDisabled = tenant.disableAuth
         self.allowsPasswordSignup = tenant.allowPasswordSignup
         self.allowsAnonymousUsers = tenant.enableAnonymousUser
+        self.allowsEmailLinkSignin = tenant.enableEmailLinkSignin
         self.permissions = tenant.client?.permissions ?? ClientPermissions()
         self.hasEmailPrivacy = tenant.enableEmailPrivacy
         self.refreshMode = tenant.refreshMode

@@ -92,7 +92,7 @@ func elements<CElement, Element>(
     return (0..<count).map { convert(start[$0]) }
 }
 
-func messages<Value: ConvertibleToC>(
+func copiedMessages<Value: ConvertibleToC>(
     _ count: Int, _ start: UnsafeMutablePointer<UnsafeMutablePointer<Value.CValue>?>?
 ) -> [Value] {
     guard let start else { return [] }

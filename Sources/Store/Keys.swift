@@ -145,3 +145,44 @@ public struct DenialCountKey: StoreKey, Sendable {
         key.append(contentsOf: operation.bytes)
     }
 }
+
+/// `tenant ‖ 0x00 ‖ SHA-256 of the subject ‖ kind ‖ code's hash`; without the last or the last two parts a prefix.
+public struct OobSubjectKey: StoreKey, Sendable {
+    public var tenant: Text
+    public var subject: [UInt8]
+    public var kind: UInt8?
+    public var codeHash: [UInt8]
+
+    public init(_ tenant: Text, subject: [UInt8], kind: UInt8? = nil, codeHash: [UInt8] = []) {
+        self.tenant = tenant
+        self.subject = subject
+        self.kind = kind
+        self.codeHash = codeHash
+    }
+
+    public func write(into key: inout KeyWriter) {
+        key.append(terminated: tenant)
+        key.append(contentsOf: subject)
+        if let kind { key.append(kind) }
+        key.append(contentsOf: codeHash)
+    }
+}
+
+/// `time (µs) ‖ tenant ‖ 0x00 ‖ message id`
+public struct OutboxDueKey: StoreKey, Sendable {
+    public var time: Timestamp
+    public var tenant: Text
+    public var messageID: Text
+
+    public init(_ time: Timestamp, _ tenant: Text, _ messageID: Text) {
+        self.time = time
+        self.tenant = tenant
+        self.messageID = messageID
+    }
+
+    public func write(into key: inout KeyWriter) {
+        key.append(bigEndian: UInt64(bitPattern: time.microseconds))
+        key.append(terminated: tenant)
+        key.append(contentsOf: messageID.bytes)
+    }
+}

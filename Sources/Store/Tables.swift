@@ -37,12 +37,22 @@ public enum Tables {
     /// caller → how many idempotency records it has.
     public static let idempotencyCounts = Table<TextKey, StoredCount>(id: 31, name: "idempotency_counts")
 
+    /// (tenant, SHA-256 of a code that was sent) → what it is for.
+    public static let oobCodes = Table<TenantHashKey, StoredOobCode>(id: 36, name: "oob_codes")
+    /// (tenant, hash of whom it is for, kind, code's hash) → nothing: a newer code of a kind voids the older.
+    public static let oobCodeBySubject = Table<OobSubjectKey, [UInt8]>(id: 37, name: "oob_code_by_subject")
+    /// (tenant, message id) → mail on its way out.
+    public static let outbox = Table<TenantTextKey, StoredOutboxMessage>(id: 38, name: "outbox")
+    /// (time of the next attempt, tenant, message id) → nothing.
+    public static let outboxDue = Table<OutboxDueKey, [UInt8]>(id: 39, name: "outbox_due")
+
     /// What opening the store takes.
     public static let all: [TableDeclaration] = [
         users.declaration, userByEmail.declaration, userByPhone.declaration, userByProvider.declaration,
         sessions.declaration, sessionByUser.declaration, tenants.declaration, apiKeys.declaration,
         signingKeys.declaration, hashSecrets.declaration, denials.declaration, denialHeads.declaration,
         denialCounts.declaration, idempotency.declaration, passwordHashKinds.declaration,
-        idempotencyCounts.declaration,
+        idempotencyCounts.declaration, oobCodes.declaration, oobCodeBySubject.declaration, outbox.declaration,
+        outboxDue.declaration,
     ]
 }

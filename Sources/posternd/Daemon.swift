@@ -129,6 +129,10 @@ enum Daemon {
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
         umask(0o077)
+        // A supervisor may start us with signals blocked, which a process inherits: SIGTERM must arrive.
+        var nothing = sigset_t()
+        sigemptyset(&nothing)
+        pthread_sigmask(SIG_SETMASK, &nothing, nil)
         SignalWatch.ignoreBrokenPipes()
     }
 }

@@ -75,6 +75,69 @@ struct IdentityClient {
     }
 }
 
+// MARK: - Codes and mail
+
+extension IdentityClient {
+    /// A mail in the outbox of the default pool, and the code its link carries.
+    struct Mail {
+        let message: OutboxMessage
+        let contents: OutboxContents
+
+        var code: Secret {
+            let link = contents.link.string
+            guard let start = link.firstRange(of: "oobCode=")?.upperBound else { return Secret([]) }
+            return Secret([UInt8](link[start...].prefix { $0 != "&" }.utf8))
+        }
+    }
+
+    /// All mail, newest first.
+    func mails() throws -> [Mail] {
+        let listed: OutboxListResponse = try client.call("postern.v1.Outbox/List", OutboxListRequest())
+        return try listed.messages.map { message in
+            let read: OutboxGetResponse = try client.call(
+                "postern.v1.Outbox/Get", OutboxGetRequest(messageID: message.messageID))
+            return Mail(message: read.message ?? OutboxMessage(), contents: read.contents ?? OutboxContents())
+        }
+    }
+
+    @discardableResult
+    func sendOob(
+        _ type: OobRequestType, email: Text = .empty, newEmail: Text = .empty, idToken: Text = .empty,
+        continueURL: Text = .empty
+    ) throws -> Text {
+        // The outbox lists by time: no two mails of a test in one moment.
+        server.clock.advance(by: .milliseconds(1))
+        let sent: AccountsSendOobCodeResponse = try client.call(
+            "postern.v1.Accounts/SendOobCode",
+            AccountsSendOobCodeRequest(
+                requestType: type, email: email, newEmail: newEmail, idToken: idToken, continueURL: continueURL))
+        return sent.email
+    }
+
+    func checkOob(_ code: Secret) throws -> AccountsCheckOobCodeResponse {
+        try client.call("postern.v1.Accounts/CheckOobCode", AccountsCheckOobCodeRequest(oobCode: code))
+    }
+
+    func applyOob(_ code: Secret) throws -> AccountsApplyOobCodeResponse {
+        server.clock.advance(by: .milliseconds(1))
+        return try client.call("postern.v1.Accounts/ApplyOobCode", AccountsApplyOobCodeRequest(oobCode: code))
+    }
+
+    func resetPassword(_ code: Secret, _ password: Text) throws -> AccountsResetPasswordResponse {
+        try client.call(
+            "postern.v1.Accounts/ResetPassword",
+            AccountsResetPasswordRequest(oobCode: code, newPassword: Secret(password.bytes)))
+    }
+
+    func signIn(
+        _ email: Text, link code: Secret, linkingTo idToken: Text = .empty
+    ) throws -> AccountsSignInWithEmailLinkResponse {
+        try client.call(
+            "postern.v1.Accounts/SignInWithEmailLink",
+            AccountsSignInWithEmailLinkRequest(email: email, oobCode: code, idToken: idToken))
+    }
+}
+
 /// The failure `body` throws; an empty one when it throws none.
 func failure(_ body: () throws -> Void) -> Failure {
     do {

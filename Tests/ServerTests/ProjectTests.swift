@@ -142,6 +142,26 @@ import Testing
         }
     }
 
+    @Test func sigtermStopsItThoughItWasStartedWithSignalsBlocked() async throws {
+        try withTemporaryDirectory { directory in
+            // As a child inherits it from a supervisor's thread that takes no signals.
+            var all = sigset_t()
+            var before = sigset_t()
+            sigfillset(&all)
+            pthread_sigmask(SIG_SETMASK, &all, &before)
+            let started = Result { try CrashTests.start(directory, try CrashTests.freePort()) }
+            pthread_sigmask(SIG_SETMASK, &before, nil)
+            let server = try started.get()
+            // The port takes connections a little before the signals are watched.
+            for _ in 0..<2_000 {
+                if String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self).contains("serving") { break }
+                usleep(10_000)
+            }
+            server.send(signal: SIGTERM)
+            #expect(server.wait(seconds: 30) == 0)
+        }
+    }
+
     @Test func aFolderInUseAndALostMasterKeyAreRefused() async throws {
         try withTemporaryDirectory { directory in
             let server = try CrashTests.start(directory, try CrashTests.freePort())

@@ -39,6 +39,8 @@ public final class ChildProcess {
         if !isReaped { kill() }
     }
 
+    public func send(signal: Int32) { _ = Glibc.kill(id, signal) }
+
     /// SIGKILL, then waits until it is gone.
     public func kill() {
         _ = Glibc.kill(id, SIGKILL)
@@ -52,6 +54,20 @@ public final class ChildProcess {
         let fields = String(decoding: stat, as: UTF8.self).split(separator: ")").last?.split(separator: " ") ?? []
         guard fields.count > 12, let user = Int(fields[11]), let system = Int(fields[12]) else { return 0 }
         return user + system
+    }
+
+    /// The exit status; nil, and then it is killed, when it does not end in time.
+    public func wait(seconds: Int) -> Int32? {
+        for _ in 0..<seconds * 100 {
+            var status: Int32 = 0
+            if waitpid(id, &status, WNOHANG) == id {
+                isReaped = true
+                return status & 0x7F == 0 ? status >> 8 & 0xFF : -1
+            }
+            usleep(10_000)
+        }
+        kill()
+        return nil
     }
 
     /// The exit status; -1 if a signal ended it.

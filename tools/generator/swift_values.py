@@ -204,7 +204,7 @@ def _read(field):
     if field.repeated:
         count = f"source.pointee.n_{c_field(field.name)}"
         if isinstance(field.target, Message):
-            return [f"{name} = messages({count}, {member})"]
+            return [f"{name} = copiedMessages({count}, {member})"]
         return [f"{name} = elements({count}, {member}) {{ {_value_from_c(field, '$0')} }}"]
     if isinstance(field.target, Message):
         return [f"{name} = {member}.map {{ {field.target.swift_name}(copying: $0) }}"]

@@ -72,6 +72,26 @@ extern const PosternSchema grpc__reflection__v1__error_response__table;
 static inline const PosternSchema *grpc__reflection__v1__error_response__schema(void) { return &grpc__reflection__v1__error_response__table; }
 extern const PosternSchema grpc__reflection__v1__server_reflection_response__table;
 static inline const PosternSchema *grpc__reflection__v1__server_reflection_response__schema(void) { return &grpc__reflection__v1__server_reflection_response__table; }
+extern const PosternSchema postern__v1__outbox_message__table;
+static inline const PosternSchema *postern__v1__outbox_message__schema(void) { return &postern__v1__outbox_message__table; }
+extern const PosternSchema postern__v1__outbox_contents__table;
+static inline const PosternSchema *postern__v1__outbox_contents__schema(void) { return &postern__v1__outbox_contents__table; }
+extern const PosternSchema postern__v1__outbox_list_request__table;
+static inline const PosternSchema *postern__v1__outbox_list_request__schema(void) { return &postern__v1__outbox_list_request__table; }
+extern const PosternSchema postern__v1__outbox_list_response__table;
+static inline const PosternSchema *postern__v1__outbox_list_response__schema(void) { return &postern__v1__outbox_list_response__table; }
+extern const PosternSchema postern__v1__outbox_get_request__table;
+static inline const PosternSchema *postern__v1__outbox_get_request__schema(void) { return &postern__v1__outbox_get_request__table; }
+extern const PosternSchema postern__v1__outbox_get_response__table;
+static inline const PosternSchema *postern__v1__outbox_get_response__schema(void) { return &postern__v1__outbox_get_response__table; }
+extern const PosternSchema postern__v1__outbox_delete_request__table;
+static inline const PosternSchema *postern__v1__outbox_delete_request__schema(void) { return &postern__v1__outbox_delete_request__table; }
+extern const PosternSchema postern__v1__outbox_delete_response__table;
+static inline const PosternSchema *postern__v1__outbox_delete_response__schema(void) { return &postern__v1__outbox_delete_response__table; }
+extern const PosternSchema postern__store__v1__stored_oob_code__table;
+static inline const PosternSchema *postern__store__v1__stored_oob_code__schema(void) { return &postern__store__v1__stored_oob_code__table; }
+extern const PosternSchema postern__store__v1__stored_outbox_message__table;
+static inline const PosternSchema *postern__store__v1__stored_outbox_message__schema(void) { return &postern__store__v1__stored_outbox_message__table; }
 extern const PosternSchema postern__store__v1__sealed_pending_credential__table;
 static inline const PosternSchema *postern__store__v1__sealed_pending_credential__schema(void) { return &postern__store__v1__sealed_pending_credential__table; }
 extern const PosternSchema postern__v1__scope__table;
@@ -196,6 +216,30 @@ extern const PosternSchema postern__v1__accounts_sign_in_with_idp_request__table
 static inline const PosternSchema *postern__v1__accounts_sign_in_with_idp_request__schema(void) { return &postern__v1__accounts_sign_in_with_idp_request__table; }
 extern const PosternSchema postern__v1__accounts_sign_in_with_idp_response__table;
 static inline const PosternSchema *postern__v1__accounts_sign_in_with_idp_response__schema(void) { return &postern__v1__accounts_sign_in_with_idp_response__table; }
+extern const PosternSchema postern__v1__accounts_sign_in_with_email_link_request__table;
+static inline const PosternSchema *postern__v1__accounts_sign_in_with_email_link_request__schema(void) { return &postern__v1__accounts_sign_in_with_email_link_request__table; }
+extern const PosternSchema postern__v1__accounts_sign_in_with_email_link_response__table;
+static inline const PosternSchema *postern__v1__accounts_sign_in_with_email_link_response__schema(void) { return &postern__v1__accounts_sign_in_with_email_link_response__table; }
+extern const PosternSchema postern__v1__accounts_send_oob_code_request__table;
+static inline const PosternSchema *postern__v1__accounts_send_oob_code_request__schema(void) { return &postern__v1__accounts_send_oob_code_request__table; }
+extern const PosternSchema postern__v1__accounts_send_oob_code_response__table;
+static inline const PosternSchema *postern__v1__accounts_send_oob_code_response__schema(void) { return &postern__v1__accounts_send_oob_code_response__table; }
+extern const PosternSchema postern__v1__accounts_check_oob_code_request__table;
+static inline const PosternSchema *postern__v1__accounts_check_oob_code_request__schema(void) { return &postern__v1__accounts_check_oob_code_request__table; }
+extern const PosternSchema postern__v1__accounts_check_oob_code_response__table;
+static inline const PosternSchema *postern__v1__accounts_check_oob_code_response__schema(void) { return &postern__v1__accounts_check_oob_code_response__table; }
+extern const PosternSchema postern__v1__accounts_apply_oob_code_request__table;
+static inline const PosternSchema *postern__v1__accounts_apply_oob_code_request__schema(void) { return &postern__v1__accounts_apply_oob_code_request__table; }
+extern const PosternSchema postern__v1__accounts_apply_oob_code_response__table;
+static inline const PosternSchema *postern__v1__accounts_apply_oob_code_response__schema(void) { return &postern__v1__accounts_apply_oob_code_response__table; }
+extern const PosternSchema postern__v1__accounts_reset_password_request__table;
+static inline const PosternSchema *postern__v1__accounts_reset_password_request__schema(void) { return &postern__v1__accounts_reset_password_request__table; }
+extern const PosternSchema postern__v1__accounts_reset_password_response__table;
+static inline const PosternSchema *postern__v1__accounts_reset_password_response__schema(void) { return &postern__v1__accounts_reset_password_response__table; }
+extern const PosternSchema postern__v1__accounts_create_auth_uri_request__table;
+static inline const PosternSchema *postern__v1__accounts_create_auth_uri_request__schema(void) { return &postern__v1__accounts_create_auth_uri_request__table; }
+extern const PosternSchema postern__v1__accounts_create_auth_uri_response__table;
+static inline const PosternSchema *postern__v1__accounts_create_auth_uri_response__schema(void) { return &postern__v1__accounts_create_auth_uri_response__table; }
 extern const PosternSchema postern__v1__accounts_unlink_request__table;
 static inline const PosternSchema *postern__v1__accounts_unlink_request__schema(void) { return &postern__v1__accounts_unlink_request__table; }
 extern const PosternSchema postern__v1__accounts_unlink_response__table;
@@ -284,6 +328,10 @@ extern const PosternSchema postern__v1__users_unlink_request__table;
 static inline const PosternSchema *postern__v1__users_unlink_request__schema(void) { return &postern__v1__users_unlink_request__table; }
 extern const PosternSchema postern__v1__users_unlink_response__table;
 static inline const PosternSchema *postern__v1__users_unlink_response__schema(void) { return &postern__v1__users_unlink_response__table; }
+extern const PosternSchema postern__v1__users_generate_oob_link_request__table;
+static inline const PosternSchema *postern__v1__users_generate_oob_link_request__schema(void) { return &postern__v1__users_generate_oob_link_request__table; }
+extern const PosternSchema postern__v1__users_generate_oob_link_response__table;
+static inline const PosternSchema *postern__v1__users_generate_oob_link_response__schema(void) { return &postern__v1__users_generate_oob_link_response__table; }
 extern const PosternSchema postern__wire__v1__wire_key_value__table;
 static inline const PosternSchema *postern__wire__v1__wire_key_value__schema(void) { return &postern__wire__v1__wire_key_value__table; }
 extern const PosternSchema postern__wire__v1__wire_request__table;

@@ -36,6 +36,14 @@ public struct Account: Sendable, Equatable {
 
     public var hasPassword: Bool { !passwordHash.isEmpty }
 
+    /// How its user can sign in, by the names of Identity Toolkit's `signinMethods`.
+    public var signInMethods: [Text] {
+        user.providers.flatMap { provider -> [Text] in
+            guard provider.providerID == "password" else { return [provider.providerID] }
+            return (hasPassword ? ["password"] : []) + (signsInByEmailLink ? ["emailLink"] : [])
+        }
+    }
+
     /// The "password" and "phone" entries follow from the account; they are never set by hand.
     ///
     /// "password" is there while there are an email and a password or a sign-in by link, as in Firebase; "phone" while

@@ -56,7 +56,7 @@ extension Project {
                 return AccountEffect(linked, kind: .providerLinked, detail: identity.providerID)
             }
         } catch let failure as Failure where failure.reason == "CREDENTIAL_ALREADY_IN_USE" {
-            throw failure.adding(pendingToken(for: identity, settings: settings))
+            throw failure.with("pending_token", pendingToken(for: identity, settings: settings))
         }
     }
 
@@ -90,9 +90,8 @@ extension Project {
 
     private static let attemptsMax = 4
 
-    private func pendingToken(for identity: FederatedIdentity, settings: TenantSettings) -> Failure.Entry {
-        let token = pendingCredentials.token(for: identity, tenantID: settings.tenantID, now: clock.now())
-        return Failure.Entry("pending_token", token.string)
+    private func pendingToken(for identity: FederatedIdentity, settings: TenantSettings) -> String {
+        pendingCredentials.token(for: identity, tenantID: settings.tenantID, now: clock.now()).string
     }
 
     /// What sends the user to the account it has. The ways into it are named only where a tenant lets anybody ask.
@@ -100,7 +99,8 @@ extension Project {
         _ identity: FederatedIdentity, account uid: Text, settings: TenantSettings
     ) throws -> Failure {
         var metadata = [
-            Failure.Entry("email", identity.email.string), pendingToken(for: identity, settings: settings),
+            Failure.Entry("email", identity.email.string),
+            Failure.Entry("pending_token", pendingToken(for: identity, settings: settings)),
         ]
         if !settings.hasEmailPrivacy, let user = try store.read({ try $0.user(UserKey(settings.tenantID, uid)) }) {
             let methods = user.providers.map(\.providerID.string).joined(separator: ",")
@@ -161,6 +161,7 @@ extension WriteTransaction {
             return AccountEffect(changed, kind: .providerLinked, detail: identity.providerID)
         case .takeOver:
             let removed = changed.keepOnlyProved(by: identity)
+            try removeOobCodes(of: UserKey(current.user.tenantID, current.user.uid))
             return AccountEffect(changed, kind: .credentialsRemoved, detail: removed, endsSessions: .admin)
         case .create, .needsLinking: throw DecisionMoved()
         }
@@ -171,10 +172,4 @@ extension Failure {
     /// A credential that is another user's, or nobody's, where the signed-in user's own was asked for.
     public static let userMismatch = Failure(
         .invalidArgument, "USER_MISMATCH", "The credential is not one of the signed-in user's.")
-
-    fileprivate func adding(_ entry: Entry) -> Failure {
-        var failure = self
-        failure.metadata.append(entry)
-        return failure
-    }
 }

@@ -105,6 +105,22 @@ extension UserSession {
     }
 }
 
+extension UserSession {
+    /// Changes the account by what a code proved. A disabled account stays disabled, and may be changed: its owner has
+    /// the mailbox, and gets nowhere by it. INVALID_OOB_CODE when the account is gone.
+    func applyCode(
+        origin: Origin, _ decide: @escaping @Sendable (borrowing WriteTransaction, Account) throws -> AccountEffect
+    ) async throws -> User {
+        let now = resources.clock.now()
+        let key = key
+        return try await resources.store.write { transaction in
+            guard let current = try transaction.reading.account(key) else { throw Failure.invalidOobCode }
+            let effect = try decide(transaction, current)
+            return try transaction.apply(effect, to: current, keeping: nil, origin: origin, now: now).user
+        }
+    }
+}
+
 extension StoredSession {
     /// The refresh token is a new one, and the login too when a credential was proved.
     fileprivate mutating func goOn(after start: SessionStart?, now: Timestamp) {

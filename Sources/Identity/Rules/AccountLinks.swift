@@ -102,6 +102,20 @@ extension Account {
         return account
     }
 
+    /// The account with signing in by mail, whose address was just proved. INVALID_EMAIL when it has another email.
+    func linkingEmailLink(_ email: Email) throws(Failure) -> Account {
+        var account = self
+        if user.email.isEmpty {
+            account.user.email = email.address
+        } else if Email(user.email) != email {
+            throw .invalid("INVALID_EMAIL", field: "email", "is not this account's; change the account's email first")
+        }
+        account.user.emailVerified = true
+        account.signsInByEmailLink = true
+        account.deriveProviders()
+        return account
+    }
+
     /// The account without a way to sign in, as its user may leave it: the last one only if forced, and then only where
     /// end users may delete accounts, because nobody can enter it again. NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD.
     public func unlinking(_ providerID: Text, isForced: Bool, settings: TenantSettings) throws -> Account {

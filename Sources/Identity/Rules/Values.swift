@@ -47,6 +47,18 @@ public enum Values {
         }
     }
 
+    /// Empty, or an https URL in printable ASCII; http only to this machine, for who tries things out.
+    public static func checkContinueURL(_ url: Text, limits: Limits) throws(Failure) {
+        guard !url.isEmpty else { return }
+        let text = url.bytes
+        let hasScheme = ["https://", "http://localhost", "http://127.0.0.1"].contains { text.starts(with: $0.utf8) }
+        guard hasScheme, text.count <= limits.continueURLMax, text.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw .invalid(
+                "INVALID_CONTINUE_URI", field: "continue_url",
+                "must be an https URL of at most \(limits.continueURLMax) bytes")
+        }
+    }
+
     /// Empty, or E.164: "+", a digit of 1 to 9, up to 15 digits in all (ITU-T E.164).
     public static func checkPhoneNumber(_ number: Text) throws(Failure) {
         guard !number.isEmpty else { return }

@@ -18,6 +18,7 @@ public actor Tenant {
     private unowned let directory: TenantDirectory
     private var throttle = PasswordThrottle()
     private var signUpThrottle = PasswordThrottle()
+    private var sends = HourlyQuota()
     private var denialRate: DenialRate
     private var denialWaiters: [Promise<Void>] = []
     private var denialWrites: UInt64 = 0
@@ -79,6 +80,20 @@ public actor Tenant {
         if case .refused(let wait) = signUpThrottle.admit(subject, now: resources.clock.now()) {
             throw Failure.tooManyAttempts(retryAfter: wait)
         }
+    }
+
+    /// Charges a mail: 5 an hour to a mailbox, 30 an hour on behalf of an end user's address.
+    public func admitSend(email: Email, address: Text) throws {
+        let now = resources.clock.now()
+        let subject = subject(email: email, address: address)
+        let limits = resources.limits
+        var wait = sends.wait(subject.account, max: limits.sendsPerMailboxAndHour, now: now)
+        if subject.address != 0 {
+            wait = max(wait, sends.wait(subject.address, max: limits.sendsPerAddressAndHour, now: now))
+        }
+        guard wait == .zero else { throw Failure.tooManyAttempts(retryAfter: wait) }
+        sends.charge(subject.account, now: now)
+        if subject.address != 0 { sends.charge(subject.address, now: now) }
     }
 
     private func subject(email: Email, address: Text) -> PasswordThrottle.Subject {

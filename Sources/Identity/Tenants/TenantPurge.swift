@@ -38,6 +38,9 @@ extension WriteTransaction {
             try deleteAll(Tables.denialCounts, prefix: prefix, limit: limit),
             try deleteAll(Tables.denialHeads, prefix: prefix, limit: limit),
             try deleteAll(Tables.passwordHashKinds, prefix: prefix, limit: limit),
+            try deleteAll(Tables.oobCodes, prefix: prefix, limit: limit),
+            try deleteAll(Tables.oobCodeBySubject, prefix: prefix, limit: limit),
+            try deleteAll(Tables.outbox, prefix: prefix, limit: limit),
         ]
         return counts.contains(limit)
     }

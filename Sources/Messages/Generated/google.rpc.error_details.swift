@@ -33,7 +33,7 @@ extension GoogleErrorInfo: ConvertibleToC {
     init(copying source: UnsafePointer<Google__Rpc__ErrorInfo>) {
         self.reason = Text(copying: source.pointee.reason)
         self.domain = Text(copying: source.pointee.domain)
-        self.metadata = messages(source.pointee.n_metadata, source.pointee.metadata)
+        self.metadata = copiedMessages(source.pointee.n_metadata, source.pointee.metadata)
     }
 
     func copy(to target: UnsafeMutablePointer<Google__Rpc__ErrorInfo>, arena: Arena) {
@@ -131,7 +131,7 @@ extension GoogleBadRequest: ConvertibleToC {
     static var schema: UnsafePointer<PosternSchema> { google__rpc__bad_request__schema() }
 
     init(copying source: UnsafePointer<Google__Rpc__BadRequest>) {
-        self.fieldViolations = messages(source.pointee.n_field_violations, source.pointee.field_violations)
+        self.fieldViolations = copiedMessages(source.pointee.n_field_violations, source.pointee.field_violations)
     }
 
     func copy(to target: UnsafeMutablePointer<Google__Rpc__BadRequest>, arena: Arena) {
@@ -231,7 +231,7 @@ extension GoogleHelp: ConvertibleToC {
     static var schema: UnsafePointer<PosternSchema> { google__rpc__help__schema() }
 
     init(copying source: UnsafePointer<Google__Rpc__Help>) {
-        self.links = messages(source.pointee.n_links, source.pointee.links)
+        self.links = copiedMessages(source.pointee.n_links, source.pointee.links)
     }
 
     func copy(to target: UnsafeMutablePointer<Google__Rpc__Help>, arena: Arena) {

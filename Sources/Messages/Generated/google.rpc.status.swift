@@ -33,7 +33,7 @@ extension GoogleStatus: ConvertibleToC {
     init(copying source: UnsafePointer<Google__Rpc__Status>) {
         self.code = source.pointee.code
         self.message = Text(copying: source.pointee.message)
-        self.details = messages(source.pointee.n_details, source.pointee.details)
+        self.details = copiedMessages(source.pointee.n_details, source.pointee.details)
     }
 
     func copy(to target: UnsafeMutablePointer<Google__Rpc__Status>, arena: Arena) {

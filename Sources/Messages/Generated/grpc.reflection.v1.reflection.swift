@@ -255,7 +255,7 @@ extension GRPCListServiceResponse: ConvertibleToC {
     static var schema: UnsafePointer<PosternSchema> { grpc__reflection__v1__list_service_response__schema() }
 
     init(copying source: UnsafePointer<Grpc__Reflection__V1__ListServiceResponse>) {
-        self.service = messages(source.pointee.n_service, source.pointee.service)
+        self.service = copiedMessages(source.pointee.n_service, source.pointee.service)
     }
 
     func copy(to target: UnsafeMutablePointer<Grpc__Reflection__V1__ListServiceResponse>, arena: Arena) {

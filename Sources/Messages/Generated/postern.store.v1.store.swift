@@ -31,6 +31,13 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case signingKeyCreated = 14
     case signingKeyRetired = 15
     case adminRecovered = 16
+    case emailVerified = 20
+    case emailChanged = 21
+    case emailRecovered = 22
+    case passwordReset = 23
+    case outboxMessageRead = 24
+    case oobLinkGenerated = 25
+    case emailConfigUpdated = 26
     case providerLinked = 27
     case providerUnlinked = 28
     /// Whoever proved the account's unverified email took it over: what was unproved is gone.

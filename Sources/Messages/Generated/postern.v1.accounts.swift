@@ -263,6 +263,466 @@ extension AccountsSignInWithIdpResponse: ConvertibleToC {
     }
 }
 
+public struct AccountsSignInWithEmailLinkRequest: Message {
+    public var tenantID: Text = .empty
+    /// The address the link was sent to: who holds a link must know whose it is.
+    public var email: Text = .empty
+    public var oobCode: Secret = .empty
+    /// Links to this user instead of signing in.
+    public var idToken: Text = .empty
+    public var endUserIP: Text = .empty
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        email: Text = .empty,
+        oobCode: Secret = .empty,
+        idToken: Text = .empty,
+        endUserIP: Text = .empty
+    ) {
+        self.tenantID = tenantID
+        self.email = email
+        self.oobCode = oobCode
+        self.idToken = idToken
+        self.endUserIP = endUserIP
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension AccountsSignInWithEmailLinkRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_sign_in_with_email_link_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsSignInWithEmailLinkRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.email = Text(copying: source.pointee.email)
+        self.oobCode = Secret(copying: source.pointee.oob_code)
+        self.idToken = Text(copying: source.pointee.id_token)
+        self.endUserIP = Text(copying: source.pointee.end_user_ip)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithEmailLinkRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.email = arena.copy(self.email)
+        target.pointee.oob_code = arena.copy(self.oobCode)
+        target.pointee.id_token = arena.copy(self.idToken)
+        target.pointee.end_user_ip = arena.copy(self.endUserIP)
+    }
+}
+
+public struct AccountsSignInWithEmailLinkResponse: Message {
+    public var user: User?
+    public var tokens: TokenPair?
+    public var isNewUser: Bool = false
+
+    public init() {}
+
+    public init(user: User? = nil, tokens: TokenPair? = nil, isNewUser: Bool = false) {
+        self.user = user
+        self.tokens = tokens
+        self.isNewUser = isNewUser
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension AccountsSignInWithEmailLinkResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_sign_in_with_email_link_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsSignInWithEmailLinkResponse>) {
+        self.user = source.pointee.user.map { User(copying: $0) }
+        self.tokens = source.pointee.tokens.map { TokenPair(copying: $0) }
+        self.isNewUser = source.pointee.is_new_user != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithEmailLinkResponse>, arena: Arena) {
+        if let value = self.user { target.pointee.user = arena.make(value) }
+        if let value = self.tokens { target.pointee.tokens = arena.make(value) }
+        target.pointee.is_new_user = self.isNewUser ? 1 : 0
+    }
+}
+
+public struct AccountsSendOobCodeRequest: Message {
+    public var tenantID: Text = .empty
+    public var requestType: OobRequestType = .unspecified
+    public var email: Text = .empty
+    public var newEmail: Text = .empty
+    public var idToken: Text = .empty
+    /// Where the action page sends the user afterwards; https, at most 2,048 bytes.
+    public var continueURL: Text = .empty
+    public var endUserIP: Text = .empty
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        requestType: OobRequestType = .unspecified,
+        email: Text = .empty,
+        newEmail: Text = .empty,
+        idToken: Text = .empty,
+        continueURL: Text = .empty,
+        endUserIP: Text = .empty
+    ) {
+        self.tenantID = tenantID
+        self.requestType = requestType
+        self.email = email
+        self.newEmail = newEmail
+        self.idToken = idToken
+        self.continueURL = continueURL
+        self.endUserIP = endUserIP
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension AccountsSendOobCodeRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_send_oob_code_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsSendOobCodeRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.requestType = enumeration(source.pointee.request_type.rawValue)
+        self.email = Text(copying: source.pointee.email)
+        self.newEmail = Text(copying: source.pointee.new_email)
+        self.idToken = Text(copying: source.pointee.id_token)
+        self.continueURL = Text(copying: source.pointee.continue_url)
+        self.endUserIP = Text(copying: source.pointee.end_user_ip)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSendOobCodeRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.request_type = Postern__V1__OobRequestType(rawValue: UInt32(self.requestType.rawValue))
+        target.pointee.email = arena.copy(self.email)
+        target.pointee.new_email = arena.copy(self.newEmail)
+        target.pointee.id_token = arena.copy(self.idToken)
+        target.pointee.continue_url = arena.copy(self.continueURL)
+        target.pointee.end_user_ip = arena.copy(self.endUserIP)
+    }
+}
+
+public struct AccountsSendOobCodeResponse: Message {
+    /// As it was asked for.
+    public var email: Text = .empty
+
+    public init() {}
+
+    public init(email: Text = .empty) {
+        self.email = email
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension AccountsSendOobCodeResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_send_oob_code_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsSendOobCodeResponse>) {
+        self.email = Text(copying: source.pointee.email)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSendOobCodeResponse>, arena: Arena) {
+        target.pointee.email = arena.copy(self.email)
+    }
+}
+
+public struct AccountsCheckOobCodeRequest: Message {
+    public var tenantID: Text = .empty
+    public var oobCode: Secret = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, oobCode: Secret = .empty) {
+        self.tenantID = tenantID
+        self.oobCode = oobCode
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension AccountsCheckOobCodeRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_check_oob_code_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsCheckOobCodeRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.oobCode = Secret(copying: source.pointee.oob_code)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsCheckOobCodeRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.oob_code = arena.copy(self.oobCode)
+    }
+}
+
+public struct AccountsCheckOobCodeResponse: Message {
+    public var requestType: OobRequestType = .unspecified
+    public var email: Text = .empty
+    public var newEmail: Text = .empty
+
+    public init() {}
+
+    public init(requestType: OobRequestType = .unspecified, email: Text = .empty, newEmail: Text = .empty) {
+        self.requestType = requestType
+        self.email = email
+        self.newEmail = newEmail
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension AccountsCheckOobCodeResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_check_oob_code_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsCheckOobCodeResponse>) {
+        self.requestType = enumeration(source.pointee.request_type.rawValue)
+        self.email = Text(copying: source.pointee.email)
+        self.newEmail = Text(copying: source.pointee.new_email)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsCheckOobCodeResponse>, arena: Arena) {
+        target.pointee.request_type = Postern__V1__OobRequestType(rawValue: UInt32(self.requestType.rawValue))
+        target.pointee.email = arena.copy(self.email)
+        target.pointee.new_email = arena.copy(self.newEmail)
+    }
+}
+
+public struct AccountsApplyOobCodeRequest: Message {
+    public var tenantID: Text = .empty
+    public var oobCode: Secret = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, oobCode: Secret = .empty) {
+        self.tenantID = tenantID
+        self.oobCode = oobCode
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension AccountsApplyOobCodeRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_apply_oob_code_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsApplyOobCodeRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.oobCode = Secret(copying: source.pointee.oob_code)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsApplyOobCodeRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.oob_code = arena.copy(self.oobCode)
+    }
+}
+
+public struct AccountsApplyOobCodeResponse: Message {
+    public var requestType: OobRequestType = .unspecified
+    /// The account's email as it is now.
+    public var email: Text = .empty
+
+    public init() {}
+
+    public init(requestType: OobRequestType = .unspecified, email: Text = .empty) {
+        self.requestType = requestType
+        self.email = email
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension AccountsApplyOobCodeResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_apply_oob_code_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsApplyOobCodeResponse>) {
+        self.requestType = enumeration(source.pointee.request_type.rawValue)
+        self.email = Text(copying: source.pointee.email)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsApplyOobCodeResponse>, arena: Arena) {
+        target.pointee.request_type = Postern__V1__OobRequestType(rawValue: UInt32(self.requestType.rawValue))
+        target.pointee.email = arena.copy(self.email)
+    }
+}
+
+public struct AccountsResetPasswordRequest: Message {
+    public var tenantID: Text = .empty
+    public var oobCode: Secret = .empty
+    public var newPassword: Secret = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, oobCode: Secret = .empty, newPassword: Secret = .empty) {
+        self.tenantID = tenantID
+        self.oobCode = oobCode
+        self.newPassword = newPassword
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension AccountsResetPasswordRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_reset_password_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsResetPasswordRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.oobCode = Secret(copying: source.pointee.oob_code)
+        self.newPassword = Secret(copying: source.pointee.new_password)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsResetPasswordRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.oob_code = arena.copy(self.oobCode)
+        target.pointee.new_password = arena.copy(self.newPassword)
+    }
+}
+
+public struct AccountsResetPasswordResponse: Message {
+    public var email: Text = .empty
+
+    public init() {}
+
+    public init(email: Text = .empty) {
+        self.email = email
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension AccountsResetPasswordResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_reset_password_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsResetPasswordResponse>) {
+        self.email = Text(copying: source.pointee.email)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsResetPasswordResponse>, arena: Arena) {
+        target.pointee.email = arena.copy(self.email)
+    }
+}
+
+public struct AccountsCreateAuthUriRequest: Message {
+    public var tenantID: Text = .empty
+    /// An email.
+    public var identifier: Text = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, identifier: Text = .empty) {
+        self.tenantID = tenantID
+        self.identifier = identifier
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension AccountsCreateAuthUriRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_create_auth_uri_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsCreateAuthUriRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.identifier = Text(copying: source.pointee.identifier)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsCreateAuthUriRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.identifier = arena.copy(self.identifier)
+    }
+}
+
+public struct AccountsCreateAuthUriResponse: Message {
+    public var registered: Bool = false
+    /// "password", "emailLink", "google.com", …
+    public var signInMethods: [Text] = []
+
+    public init() {}
+
+    public init(registered: Bool = false, signInMethods: [Text] = []) {
+        self.registered = registered
+        self.signInMethods = signInMethods
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension AccountsCreateAuthUriResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_create_auth_uri_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsCreateAuthUriResponse>) {
+        self.registered = source.pointee.registered != 0
+        self.signInMethods = elements(source.pointee.n_sign_in_methods, source.pointee.sign_in_methods) { Text(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsCreateAuthUriResponse>, arena: Arena) {
+        target.pointee.registered = self.registered ? 1 : 0
+        target.pointee.n_sign_in_methods = self.signInMethods.count
+        target.pointee.sign_in_methods = arena.copyEach(self.signInMethods) { arena.copy($0) }
+    }
+}
+
 public struct AccountsUnlinkRequest: Message {
     public var tenantID: Text = .empty
     public var idToken: Text = .empty
@@ -344,6 +804,7 @@ public struct AccountsReauthenticateRequest: Message {
     public enum Credential: Sendable, Equatable {
         case password(EmailPasswordCredential)
         case idp(IdpCredential)
+        case emailLink(EmailLinkCredential)
     }
 
     public var tenantID: Text = .empty
@@ -384,6 +845,7 @@ extension AccountsReauthenticateRequest: ConvertibleToC {
         switch source.pointee.credential_case.rawValue {
         case 3: self.credential = .password(EmailPasswordCredential(copying: source.pointee.password))
         case 4: self.credential = .idp(IdpCredential(copying: source.pointee.idp))
+        case 6: self.credential = .emailLink(EmailLinkCredential(copying: source.pointee.email_link))
         default: break
         }
     }
@@ -400,6 +862,9 @@ extension AccountsReauthenticateRequest: ConvertibleToC {
         case .idp(let value):
             target.pointee.credential_case = Postern__V1__AccountsReauthenticateRequest__CredentialCase(rawValue: 4)
             target.pointee.idp = arena.make(value)
+        case .emailLink(let value):
+            target.pointee.credential_case = Postern__V1__AccountsReauthenticateRequest__CredentialCase(rawValue: 6)
+            target.pointee.email_link = arena.make(value)
         }
     }
 }

@@ -264,7 +264,7 @@ extension ProjectListApiKeysResponse: ConvertibleToC {
     static var schema: UnsafePointer<PosternSchema> { postern__v1__project_list_api_keys_response__schema() }
 
     init(copying source: UnsafePointer<Postern__V1__ProjectListApiKeysResponse>) {
-        self.apiKeys = messages(source.pointee.n_api_keys, source.pointee.api_keys)
+        self.apiKeys = copiedMessages(source.pointee.n_api_keys, source.pointee.api_keys)
         self.nextPageToken = Text(copying: source.pointee.next_page_token)
     }
 
@@ -437,7 +437,7 @@ extension ProjectListSigningKeysResponse: ConvertibleToC {
     static var schema: UnsafePointer<PosternSchema> { postern__v1__project_list_signing_keys_response__schema() }
 
     init(copying source: UnsafePointer<Postern__V1__ProjectListSigningKeysResponse>) {
-        self.keys = messages(source.pointee.n_keys, source.pointee.keys)
+        self.keys = copiedMessages(source.pointee.n_keys, source.pointee.keys)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectListSigningKeysResponse>, arena: Arena) {
@@ -638,7 +638,7 @@ extension ProjectStatsResponse: ConvertibleToC {
     static var schema: UnsafePointer<PosternSchema> { postern__v1__project_stats_response__schema() }
 
     init(copying source: UnsafePointer<Postern__V1__ProjectStatsResponse>) {
-        self.values = messages(source.pointee.n_values, source.pointee.values)
+        self.values = copiedMessages(source.pointee.n_values, source.pointee.values)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectStatsResponse>, arena: Arena) {

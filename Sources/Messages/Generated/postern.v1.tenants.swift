@@ -48,6 +48,8 @@ public struct Tenant: Message {
     public var updatedAtMicros: Int64 = 0
     /// Counts the updates; two readers with the same revision see the same settings.
     public var revision: Int64 = 0
+    /// Signing in with a link sent by email.
+    public var enableEmailLinkSignin: Bool = false
 
     public init() {}
 
@@ -67,7 +69,8 @@ public struct Tenant: Message {
         synthetic: Bool = false,
         createdAtMicros: Int64 = 0,
         updatedAtMicros: Int64 = 0,
-        revision: Int64 = 0
+        revision: Int64 = 0,
+        enableEmailLinkSignin: Bool = false
     ) {
         self.tenantID = tenantID
         self.displayName = displayName
@@ -85,6 +88,7 @@ public struct Tenant: Message {
         self.createdAtMicros = createdAtMicros
         self.updatedAtMicros = updatedAtMicros
         self.revision = revision
+        self.enableEmailLinkSignin = enableEmailLinkSignin
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -115,6 +119,7 @@ extension Tenant: ConvertibleToC {
         self.createdAtMicros = source.pointee.created_at_micros
         self.updatedAtMicros = source.pointee.updated_at_micros
         self.revision = source.pointee.revision
+        self.enableEmailLinkSignin = source.pointee.enable_email_link_signin != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__Tenant>, arena: Arena) {
@@ -134,6 +139,7 @@ extension Tenant: ConvertibleToC {
         target.pointee.created_at_micros = self.createdAtMicros
         target.pointee.updated_at_micros = self.updatedAtMicros
         target.pointee.revision = self.revision
+        target.pointee.enable_email_link_signin = self.enableEmailLinkSignin ? 1 : 0
     }
 }
 
@@ -436,7 +442,7 @@ extension TenantsListResponse: ConvertibleToC {
     static var schema: UnsafePointer<PosternSchema> { postern__v1__tenants_list_response__schema() }
 
     init(copying source: UnsafePointer<Postern__V1__TenantsListResponse>) {
-        self.tenants = messages(source.pointee.n_tenants, source.pointee.tenants)
+        self.tenants = copiedMessages(source.pointee.n_tenants, source.pointee.tenants)
         self.nextPageToken = Text(copying: source.pointee.next_page_token)
     }
 
@@ -784,9 +790,9 @@ extension TenantsListDenialsResponse: ConvertibleToC {
     static var schema: UnsafePointer<PosternSchema> { postern__v1__tenants_list_denials_response__schema() }
 
     init(copying source: UnsafePointer<Postern__V1__TenantsListDenialsResponse>) {
-        self.denials = messages(source.pointee.n_denials, source.pointee.denials)
+        self.denials = copiedMessages(source.pointee.n_denials, source.pointee.denials)
         self.nextPageToken = Text(copying: source.pointee.next_page_token)
-        self.counts = messages(source.pointee.n_counts, source.pointee.counts)
+        self.counts = copiedMessages(source.pointee.n_counts, source.pointee.counts)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsListDenialsResponse>, arena: Arena) {

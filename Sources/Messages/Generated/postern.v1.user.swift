@@ -86,7 +86,7 @@ extension User: ConvertibleToC {
         self.photoURL = Text(copying: source.pointee.photo_url)
         self.phoneNumber = Text(copying: source.pointee.phone_number)
         self.disabled = source.pointee.disabled != 0
-        self.providers = messages(source.pointee.n_providers, source.pointee.providers)
+        self.providers = copiedMessages(source.pointee.n_providers, source.pointee.providers)
         self.customClaimsJSON = [UInt8](copying: source.pointee.custom_claims_json)
         self.createdAtMicros = source.pointee.created_at_micros
         self.lastSignInAtMicros = source.pointee.last_sign_in_at_micros

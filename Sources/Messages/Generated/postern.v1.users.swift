@@ -315,7 +315,7 @@ extension UsersListResponse: ConvertibleToC {
     static var schema: UnsafePointer<PosternSchema> { postern__v1__users_list_response__schema() }
 
     init(copying source: UnsafePointer<Postern__V1__UsersListResponse>) {
-        self.users = messages(source.pointee.n_users, source.pointee.users)
+        self.users = copiedMessages(source.pointee.n_users, source.pointee.users)
         self.nextPageToken = Text(copying: source.pointee.next_page_token)
     }
 
@@ -854,7 +854,7 @@ extension ImportUser: ConvertibleToC {
         self.lastSignInAtMicros = source.pointee.last_sign_in_at_micros
         self.passwordHash = Secret(copying: source.pointee.password_hash)
         self.salt = [UInt8](copying: source.pointee.salt)
-        self.providers = messages(source.pointee.n_providers, source.pointee.providers)
+        self.providers = copiedMessages(source.pointee.n_providers, source.pointee.providers)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ImportUser>, arena: Arena) {
@@ -913,7 +913,7 @@ extension UsersImportRequest: ConvertibleToC {
         self.tenantID = Text(copying: source.pointee.tenant_id)
         self.spec = source.pointee.spec.map { PasswordHashSpec(copying: $0) }
         self.onConflict = enumeration(source.pointee.on_conflict.rawValue)
-        self.users = messages(source.pointee.n_users, source.pointee.users)
+        self.users = copiedMessages(source.pointee.n_users, source.pointee.users)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__UsersImportRequest>, arena: Arena) {
@@ -965,7 +965,7 @@ extension UsersImportResponse: ConvertibleToC {
         self.createdCount = source.pointee.created_count
         self.replacedCount = source.pointee.replaced_count
         self.skippedCount = source.pointee.skipped_count
-        self.rejections = messages(source.pointee.n_rejections, source.pointee.rejections)
+        self.rejections = copiedMessages(source.pointee.n_rejections, source.pointee.rejections)
         self.checkpoint = source.pointee.checkpoint
     }
 
@@ -1167,5 +1167,96 @@ extension UsersUnlinkResponse: ConvertibleToC {
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__UsersUnlinkResponse>, arena: Arena) {
         if let value = self.user { target.pointee.user = arena.make(value) }
+    }
+}
+
+public struct UsersGenerateOobLinkRequest: Message {
+    public var tenantID: Text = .empty
+    /// Any but RECOVER_EMAIL.
+    public var requestType: OobRequestType = .unspecified
+    /// The account's email; for EMAIL_SIGNIN any address.
+    public var email: Text = .empty
+    public var newEmail: Text = .empty
+    public var continueURL: Text = .empty
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        requestType: OobRequestType = .unspecified,
+        email: Text = .empty,
+        newEmail: Text = .empty,
+        continueURL: Text = .empty
+    ) {
+        self.tenantID = tenantID
+        self.requestType = requestType
+        self.email = email
+        self.newEmail = newEmail
+        self.continueURL = continueURL
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension UsersGenerateOobLinkRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_generate_oob_link_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersGenerateOobLinkRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.requestType = enumeration(source.pointee.request_type.rawValue)
+        self.email = Text(copying: source.pointee.email)
+        self.newEmail = Text(copying: source.pointee.new_email)
+        self.continueURL = Text(copying: source.pointee.continue_url)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersGenerateOobLinkRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.request_type = Postern__V1__OobRequestType(rawValue: UInt32(self.requestType.rawValue))
+        target.pointee.email = arena.copy(self.email)
+        target.pointee.new_email = arena.copy(self.newEmail)
+        target.pointee.continue_url = arena.copy(self.continueURL)
+    }
+}
+
+public struct UsersGenerateOobLinkResponse: Message {
+    public var oobCode: Secret = .empty
+    public var oobLink: Secret = .empty
+    public var expiresAtMicros: Int64 = 0
+
+    public init() {}
+
+    public init(oobCode: Secret = .empty, oobLink: Secret = .empty, expiresAtMicros: Int64 = 0) {
+        self.oobCode = oobCode
+        self.oobLink = oobLink
+        self.expiresAtMicros = expiresAtMicros
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersGenerateOobLinkResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_generate_oob_link_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersGenerateOobLinkResponse>) {
+        self.oobCode = Secret(copying: source.pointee.oob_code)
+        self.oobLink = Secret(copying: source.pointee.oob_link)
+        self.expiresAtMicros = source.pointee.expires_at_micros
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersGenerateOobLinkResponse>, arena: Arena) {
+        target.pointee.oob_code = arena.copy(self.oobCode)
+        target.pointee.oob_link = arena.copy(self.oobLink)
+        target.pointee.expires_at_micros = self.expiresAtMicros
     }
 }

@@ -60,7 +60,7 @@ extension WireRequest: ConvertibleToC {
         self.method = Text(copying: source.pointee.method)
         self.payload = [UInt8](copying: source.pointee.payload)
         self.timeoutNano = source.pointee.timeout_nano
-        self.metadata = messages(source.pointee.n_metadata, source.pointee.metadata)
+        self.metadata = copiedMessages(source.pointee.n_metadata, source.pointee.metadata)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Wire__V1__WireRequest>, arena: Arena) {
@@ -101,7 +101,7 @@ extension WireResponse: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__Wire__V1__WireResponse>) {
         self.status = source.pointee.status.map { GoogleStatus(copying: $0) }
         self.payload = [UInt8](copying: source.pointee.payload)
-        self.metadata = messages(source.pointee.n_metadata, source.pointee.metadata)
+        self.metadata = copiedMessages(source.pointee.n_metadata, source.pointee.metadata)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Wire__V1__WireResponse>, arena: Arena) {

@@ -37,6 +37,36 @@ public struct ServerReflectionClient: Sendable {
     }
 }
 
+/// Mail on its way out: what was sent, what waits, what could not be delivered. A tenant that delivers nothing by itself
+/// (EMAIL_DELIVERY_OUTBOX, the default) has all its mail here.
+public struct OutboxClient: Sendable {
+    let channel: Channel
+
+    public init(channel: Channel) { self.channel = channel }
+
+    /// Newest first, without contents.
+    public func list(_ request: OutboxListRequest, options: CallOptions = .init()) async throws
+        -> OutboxListResponse
+    {
+        try await channel.unary("postern.v1.Outbox", "List", request, idempotent: true, options: options)
+    }
+
+    /// One message with its contents: who reads it can use its link, so the event log says who did.
+    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND.
+    public func get(_ request: OutboxGetRequest, options: CallOptions = .init()) async throws
+        -> OutboxGetResponse
+    {
+        try await channel.unary("postern.v1.Outbox", "Get", request, idempotent: false, options: options)
+    }
+
+    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND.
+    public func delete(_ request: OutboxDeleteRequest, options: CallOptions = .init()) async throws
+        -> OutboxDeleteResponse
+    {
+        try await channel.unary("postern.v1.Outbox", "Delete", request, idempotent: false, options: options)
+    }
+}
+
 /// The project as a whole: credentials, signing keys, the server.
 public struct ProjectClient: Sendable {
     let channel: Channel
@@ -208,6 +238,63 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "Reauthenticate", request, idempotent: false, options: options)
     }
 
+    /// Signs a user in with the code of a link that was sent to its email, or, with id_token, links that way in.
+    ///
+    /// Refusals: OPERATION_NOT_ALLOWED, MISSING_EMAIL, INVALID_EMAIL (also: not the address the link went to),
+    /// MISSING_OOB_CODE, INVALID_OOB_CODE, EXPIRED_OOB_CODE, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the address has no
+    /// account). An account whose email was never verified is taken over: the link proved whose it is.
+    public func signInWithEmailLink(_ request: AccountsSignInWithEmailLinkRequest, options: CallOptions = .init()) async throws
+        -> AccountsSignInWithEmailLinkResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "SignInWithEmailLink", request, idempotent: false, options: options)
+    }
+
+    /// Sends a code to a mailbox. The answer is the same whether or not the address has an account, where the tenant's
+    /// email-enumeration protection is on.
+    ///
+    /// VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL need id_token, the latter a recent login and new_email; PASSWORD_RESET and
+    /// EMAIL_SIGNIN need email. Refusals: MISSING_REQ_TYPE, INVALID_CONTINUE_URI, OPERATION_NOT_ALLOWED,
+    /// PASSWORD_LOGIN_DISABLED, MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, EMAIL_NOT_FOUND, EMAIL_EXISTS,
+    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, TOO_MANY_ATTEMPTS_TRY_LATER.
+    public func sendOobCode(_ request: AccountsSendOobCodeRequest, options: CallOptions = .init()) async throws
+        -> AccountsSendOobCodeResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "SendOobCode", request, idempotent: false, options: options)
+    }
+
+    /// Tells what a code is for; it stays good. Refusals: MISSING_OOB_CODE, INVALID_OOB_CODE, EXPIRED_OOB_CODE.
+    public func checkOobCode(_ request: AccountsCheckOobCodeRequest, options: CallOptions = .init()) async throws
+        -> AccountsCheckOobCodeResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "CheckOobCode", request, idempotent: true, options: options)
+    }
+
+    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL or RECOVER_EMAIL is for. A code is used up only when that
+    /// succeeds. A changed or recovered email ends every session. Refusals: those of CheckOobCode, EMAIL_EXISTS.
+    public func applyOobCode(_ request: AccountsApplyOobCodeRequest, options: CallOptions = .init()) async throws
+        -> AccountsApplyOobCodeResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "ApplyOobCode", request, idempotent: false, options: options)
+    }
+
+    /// Sets a new password with a code of PASSWORD_RESET, ends every session and verifies the email. An account whose email
+    /// was never verified keeps nothing else: whoever registered it had not proved to be its owner.
+    ///
+    /// Refusals: PASSWORD_LOGIN_DISABLED, those of CheckOobCode, WEAK_PASSWORD.
+    public func resetPassword(_ request: AccountsResetPasswordRequest, options: CallOptions = .init()) async throws
+        -> AccountsResetPasswordResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "ResetPassword", request, idempotent: false, options: options)
+    }
+
+    /// Tells whether an email has an account and how it signs in; nothing of it where email-enumeration protection is on.
+    /// Refusals: MISSING_IDENTIFIER, INVALID_IDENTIFIER.
+    public func createAuthUri(_ request: AccountsCreateAuthUriRequest, options: CallOptions = .init()) async throws
+        -> AccountsCreateAuthUriResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "CreateAuthUri", request, idempotent: true, options: options)
+    }
+
     /// Reads the account an ID token belongs to.
     public func lookup(_ request: AccountsLookupRequest, options: CallOptions = .init()) async throws
         -> AccountsLookupResponse
@@ -327,6 +414,15 @@ public struct UsersClient: Sendable {
         -> UsersRevokeTokensResponse
     {
         try await channel.unary("postern.v1.Users", "RevokeTokens", request, idempotent: true, options: options)
+    }
+
+    /// Makes a code as Accounts.SendOobCode does and answers it instead of sending it.
+    /// Refusals: MISSING_REQ_TYPE, MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, INVALID_CONTINUE_URI, EMAIL_NOT_FOUND,
+    /// EMAIL_EXISTS.
+    public func generateOobLink(_ request: UsersGenerateOobLinkRequest, options: CallOptions = .init()) async throws
+        -> UsersGenerateOobLinkResponse
+    {
+        try await channel.unary("postern.v1.Users", "GenerateOobLink", request, idempotent: false, options: options)
     }
 
     /// Links an identity of a provider to a user. Refusals: INVALID_PROVIDER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED,

@@ -21,6 +21,25 @@ extension MethodDescriptor {
         responseStreaming: true, role: .any, tenant: .unspecified, timeoutMillis: 0, idempotent: true, mutation: false,
         refusedWhenDisabled: false)
 
+    /// Newest first, without contents.
+    static let outboxList = MethodDescriptor(
+        service: "postern.v1.Outbox", method: "List", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false)
+
+    /// One message with its contents: who reads it can use its link, so the event log says who did.
+    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND.
+    static let outboxGet = MethodDescriptor(
+        service: "postern.v1.Outbox", method: "Get", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: false)
+
+    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND.
+    static let outboxDelete = MethodDescriptor(
+        service: "postern.v1.Outbox", method: "Delete", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: false)
+
     /// Makes an API key. The answer holds the key; it cannot be read again.
     static let projectCreateApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "CreateApiKey", requestStreaming: false, responseStreaming: false,
@@ -150,6 +169,57 @@ extension MethodDescriptor {
         role: .app, tenant: .request, timeoutMillis: 20_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true)
 
+    /// Signs a user in with the code of a link that was sent to its email, or, with id_token, links that way in.
+    ///
+    /// Refusals: OPERATION_NOT_ALLOWED, MISSING_EMAIL, INVALID_EMAIL (also: not the address the link went to),
+    /// MISSING_OOB_CODE, INVALID_OOB_CODE, EXPIRED_OOB_CODE, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the address has no
+    /// account). An account whose email was never verified is taken over: the link proved whose it is.
+    static let accountsSignInWithEmailLink = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "SignInWithEmailLink", requestStreaming: false,
+        responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true)
+
+    /// Sends a code to a mailbox. The answer is the same whether or not the address has an account, where the tenant's
+    /// email-enumeration protection is on.
+    ///
+    /// VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL need id_token, the latter a recent login and new_email; PASSWORD_RESET and
+    /// EMAIL_SIGNIN need email. Refusals: MISSING_REQ_TYPE, INVALID_CONTINUE_URI, OPERATION_NOT_ALLOWED,
+    /// PASSWORD_LOGIN_DISABLED, MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, EMAIL_NOT_FOUND, EMAIL_EXISTS,
+    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, TOO_MANY_ATTEMPTS_TRY_LATER.
+    static let accountsSendOobCode = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "SendOobCode", requestStreaming: false, responseStreaming: false,
+        role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true)
+
+    /// Tells what a code is for; it stays good. Refusals: MISSING_OOB_CODE, INVALID_OOB_CODE, EXPIRED_OOB_CODE.
+    static let accountsCheckOobCode = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "CheckOobCode", requestStreaming: false, responseStreaming: false,
+        role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: true)
+
+    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL or RECOVER_EMAIL is for. A code is used up only when that
+    /// succeeds. A changed or recovered email ends every session. Refusals: those of CheckOobCode, EMAIL_EXISTS.
+    static let accountsApplyOobCode = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "ApplyOobCode", requestStreaming: false, responseStreaming: false,
+        role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true)
+
+    /// Sets a new password with a code of PASSWORD_RESET, ends every session and verifies the email. An account whose email
+    /// was never verified keeps nothing else: whoever registered it had not proved to be its owner.
+    ///
+    /// Refusals: PASSWORD_LOGIN_DISABLED, those of CheckOobCode, WEAK_PASSWORD.
+    static let accountsResetPassword = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "ResetPassword", requestStreaming: false, responseStreaming: false,
+        role: .app, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true)
+
+    /// Tells whether an email has an account and how it signs in; nothing of it where email-enumeration protection is on.
+    /// Refusals: MISSING_IDENTIFIER, INVALID_IDENTIFIER.
+    static let accountsCreateAuthUri = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "CreateAuthUri", requestStreaming: false, responseStreaming: false,
+        role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: true)
+
     /// Reads the account an ID token belongs to.
     static let accountsLookup = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Lookup", requestStreaming: false, responseStreaming: false, role: .app,
@@ -239,6 +309,14 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: true)
 
+    /// Makes a code as Accounts.SendOobCode does and answers it instead of sending it.
+    /// Refusals: MISSING_REQ_TYPE, MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, INVALID_CONTINUE_URI, EMAIL_NOT_FOUND,
+    /// EMAIL_EXISTS.
+    static let usersGenerateOobLink = MethodDescriptor(
+        service: "postern.v1.Users", method: "GenerateOobLink", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true)
+
     /// Links an identity of a provider to a user. Refusals: INVALID_PROVIDER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED,
     /// TOO_MANY_PROVIDERS, FEDERATED_USER_ID_ALREADY_LINKED.
     static let usersLink = MethodDescriptor(
@@ -265,6 +343,9 @@ func registerAll(_ registry: inout Registry) {
     registry.register(HealthCheck.self, .healthCheck)
     registry.register(HealthWatch.self, .healthWatch)
     registry.register(ServerReflectionServerReflectionInfo.self, .serverReflectionServerReflectionInfo)
+    registry.register(OutboxList.self, .outboxList)
+    registry.register(OutboxGet.self, .outboxGet)
+    registry.register(OutboxDelete.self, .outboxDelete)
     registry.register(ProjectCreateApiKey.self, .projectCreateApiKey)
     registry.register(ProjectListApiKeys.self, .projectListApiKeys)
     registry.register(ProjectRevokeApiKey.self, .projectRevokeApiKey)
@@ -284,6 +365,12 @@ func registerAll(_ registry: inout Registry) {
     registry.register(AccountsSignInWithIdp.self, .accountsSignInWithIdp)
     registry.register(AccountsUnlink.self, .accountsUnlink)
     registry.register(AccountsReauthenticate.self, .accountsReauthenticate)
+    registry.register(AccountsSignInWithEmailLink.self, .accountsSignInWithEmailLink)
+    registry.register(AccountsSendOobCode.self, .accountsSendOobCode)
+    registry.register(AccountsCheckOobCode.self, .accountsCheckOobCode)
+    registry.register(AccountsApplyOobCode.self, .accountsApplyOobCode)
+    registry.register(AccountsResetPassword.self, .accountsResetPassword)
+    registry.register(AccountsCreateAuthUri.self, .accountsCreateAuthUri)
     registry.register(AccountsLookup.self, .accountsLookup)
     registry.register(AccountsUpdate.self, .accountsUpdate)
     registry.register(AccountsDelete.self, .accountsDelete)
@@ -298,6 +385,7 @@ func registerAll(_ registry: inout Registry) {
     registry.register(UsersSetCustomClaims.self, .usersSetCustomClaims)
     registry.register(UsersDelete.self, .usersDelete)
     registry.register(UsersRevokeTokens.self, .usersRevokeTokens)
+    registry.register(UsersGenerateOobLink.self, .usersGenerateOobLink)
     registry.register(UsersLink.self, .usersLink)
     registry.register(UsersUnlink.self, .usersUnlink)
     registry.register(UsersImport.self, .usersImport)

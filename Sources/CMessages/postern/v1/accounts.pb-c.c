@@ -43,6 +43,78 @@ void   postern__v1__accounts_sign_in_with_idp_response__init
   static const Postern__V1__AccountsSignInWithIdpResponse init_value = POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_IDP_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__accounts_sign_in_with_email_link_request__init
+                     (Postern__V1__AccountsSignInWithEmailLinkRequest         *message)
+{
+  static const Postern__V1__AccountsSignInWithEmailLinkRequest init_value = POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_EMAIL_LINK_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_sign_in_with_email_link_response__init
+                     (Postern__V1__AccountsSignInWithEmailLinkResponse         *message)
+{
+  static const Postern__V1__AccountsSignInWithEmailLinkResponse init_value = POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_EMAIL_LINK_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_send_oob_code_request__init
+                     (Postern__V1__AccountsSendOobCodeRequest         *message)
+{
+  static const Postern__V1__AccountsSendOobCodeRequest init_value = POSTERN__V1__ACCOUNTS_SEND_OOB_CODE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_send_oob_code_response__init
+                     (Postern__V1__AccountsSendOobCodeResponse         *message)
+{
+  static const Postern__V1__AccountsSendOobCodeResponse init_value = POSTERN__V1__ACCOUNTS_SEND_OOB_CODE_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_check_oob_code_request__init
+                     (Postern__V1__AccountsCheckOobCodeRequest         *message)
+{
+  static const Postern__V1__AccountsCheckOobCodeRequest init_value = POSTERN__V1__ACCOUNTS_CHECK_OOB_CODE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_check_oob_code_response__init
+                     (Postern__V1__AccountsCheckOobCodeResponse         *message)
+{
+  static const Postern__V1__AccountsCheckOobCodeResponse init_value = POSTERN__V1__ACCOUNTS_CHECK_OOB_CODE_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_apply_oob_code_request__init
+                     (Postern__V1__AccountsApplyOobCodeRequest         *message)
+{
+  static const Postern__V1__AccountsApplyOobCodeRequest init_value = POSTERN__V1__ACCOUNTS_APPLY_OOB_CODE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_apply_oob_code_response__init
+                     (Postern__V1__AccountsApplyOobCodeResponse         *message)
+{
+  static const Postern__V1__AccountsApplyOobCodeResponse init_value = POSTERN__V1__ACCOUNTS_APPLY_OOB_CODE_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_reset_password_request__init
+                     (Postern__V1__AccountsResetPasswordRequest         *message)
+{
+  static const Postern__V1__AccountsResetPasswordRequest init_value = POSTERN__V1__ACCOUNTS_RESET_PASSWORD_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_reset_password_response__init
+                     (Postern__V1__AccountsResetPasswordResponse         *message)
+{
+  static const Postern__V1__AccountsResetPasswordResponse init_value = POSTERN__V1__ACCOUNTS_RESET_PASSWORD_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_create_auth_uri_request__init
+                     (Postern__V1__AccountsCreateAuthUriRequest         *message)
+{
+  static const Postern__V1__AccountsCreateAuthUriRequest init_value = POSTERN__V1__ACCOUNTS_CREATE_AUTH_URI_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_create_auth_uri_response__init
+                     (Postern__V1__AccountsCreateAuthUriResponse         *message)
+{
+  static const Postern__V1__AccountsCreateAuthUriResponse init_value = POSTERN__V1__ACCOUNTS_CREATE_AUTH_URI_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__accounts_unlink_request__init
                      (Postern__V1__AccountsUnlinkRequest         *message)
 {
@@ -539,6 +611,735 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_response
   (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_idp_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_email_link_request__field_descriptors[5] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "email",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, email),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "oob_code",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, oob_code),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "id_token",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, id_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "end_user_ip",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, end_user_ip),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_sign_in_with_email_link_request__field_indices_by_name[] = {
+  1,   /* field[1] = email */
+  4,   /* field[4] = end_user_ip */
+  3,   /* field[3] = id_token */
+  2,   /* field[2] = oob_code */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__accounts_sign_in_with_email_link_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_email_link_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsSignInWithEmailLinkRequest",
+  "AccountsSignInWithEmailLinkRequest",
+  "Postern__V1__AccountsSignInWithEmailLinkRequest",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsSignInWithEmailLinkRequest),
+  5,
+  postern__v1__accounts_sign_in_with_email_link_request__field_descriptors,
+  postern__v1__accounts_sign_in_with_email_link_request__field_indices_by_name,
+  1,  postern__v1__accounts_sign_in_with_email_link_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_email_link_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_email_link_response__field_descriptors[3] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithEmailLinkResponse, user),
+    &postern__v1__user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "tokens",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithEmailLinkResponse, tokens),
+    &postern__v1__token_pair__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "is_new_user",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithEmailLinkResponse, is_new_user),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_sign_in_with_email_link_response__field_indices_by_name[] = {
+  2,   /* field[2] = is_new_user */
+  1,   /* field[1] = tokens */
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange postern__v1__accounts_sign_in_with_email_link_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_email_link_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsSignInWithEmailLinkResponse",
+  "AccountsSignInWithEmailLinkResponse",
+  "Postern__V1__AccountsSignInWithEmailLinkResponse",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsSignInWithEmailLinkResponse),
+  3,
+  postern__v1__accounts_sign_in_with_email_link_response__field_descriptors,
+  postern__v1__accounts_sign_in_with_email_link_response__field_indices_by_name,
+  1,  postern__v1__accounts_sign_in_with_email_link_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_email_link_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_send_oob_code_request__field_descriptors[7] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendOobCodeRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "request_type",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendOobCodeRequest, request_type),
+    &postern__v1__oob_request_type__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "email",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendOobCodeRequest, email),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "new_email",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendOobCodeRequest, new_email),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "id_token",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendOobCodeRequest, id_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "continue_url",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendOobCodeRequest, continue_url),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "end_user_ip",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendOobCodeRequest, end_user_ip),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_send_oob_code_request__field_indices_by_name[] = {
+  5,   /* field[5] = continue_url */
+  2,   /* field[2] = email */
+  6,   /* field[6] = end_user_ip */
+  4,   /* field[4] = id_token */
+  3,   /* field[3] = new_email */
+  1,   /* field[1] = request_type */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__accounts_send_oob_code_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 7 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_send_oob_code_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsSendOobCodeRequest",
+  "AccountsSendOobCodeRequest",
+  "Postern__V1__AccountsSendOobCodeRequest",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsSendOobCodeRequest),
+  7,
+  postern__v1__accounts_send_oob_code_request__field_descriptors,
+  postern__v1__accounts_send_oob_code_request__field_indices_by_name,
+  1,  postern__v1__accounts_send_oob_code_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_send_oob_code_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_send_oob_code_response__field_descriptors[1] =
+{
+  {
+    "email",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendOobCodeResponse, email),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_send_oob_code_response__field_indices_by_name[] = {
+  0,   /* field[0] = email */
+};
+static const ProtobufCIntRange postern__v1__accounts_send_oob_code_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_send_oob_code_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsSendOobCodeResponse",
+  "AccountsSendOobCodeResponse",
+  "Postern__V1__AccountsSendOobCodeResponse",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsSendOobCodeResponse),
+  1,
+  postern__v1__accounts_send_oob_code_response__field_descriptors,
+  postern__v1__accounts_send_oob_code_response__field_indices_by_name,
+  1,  postern__v1__accounts_send_oob_code_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_send_oob_code_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_check_oob_code_request__field_descriptors[2] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCheckOobCodeRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "oob_code",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCheckOobCodeRequest, oob_code),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_check_oob_code_request__field_indices_by_name[] = {
+  1,   /* field[1] = oob_code */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__accounts_check_oob_code_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_check_oob_code_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsCheckOobCodeRequest",
+  "AccountsCheckOobCodeRequest",
+  "Postern__V1__AccountsCheckOobCodeRequest",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsCheckOobCodeRequest),
+  2,
+  postern__v1__accounts_check_oob_code_request__field_descriptors,
+  postern__v1__accounts_check_oob_code_request__field_indices_by_name,
+  1,  postern__v1__accounts_check_oob_code_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_check_oob_code_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_check_oob_code_response__field_descriptors[3] =
+{
+  {
+    "request_type",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCheckOobCodeResponse, request_type),
+    &postern__v1__oob_request_type__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "email",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCheckOobCodeResponse, email),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "new_email",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCheckOobCodeResponse, new_email),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_check_oob_code_response__field_indices_by_name[] = {
+  1,   /* field[1] = email */
+  2,   /* field[2] = new_email */
+  0,   /* field[0] = request_type */
+};
+static const ProtobufCIntRange postern__v1__accounts_check_oob_code_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_check_oob_code_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsCheckOobCodeResponse",
+  "AccountsCheckOobCodeResponse",
+  "Postern__V1__AccountsCheckOobCodeResponse",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsCheckOobCodeResponse),
+  3,
+  postern__v1__accounts_check_oob_code_response__field_descriptors,
+  postern__v1__accounts_check_oob_code_response__field_indices_by_name,
+  1,  postern__v1__accounts_check_oob_code_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_check_oob_code_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_apply_oob_code_request__field_descriptors[2] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsApplyOobCodeRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "oob_code",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsApplyOobCodeRequest, oob_code),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_apply_oob_code_request__field_indices_by_name[] = {
+  1,   /* field[1] = oob_code */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__accounts_apply_oob_code_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_apply_oob_code_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsApplyOobCodeRequest",
+  "AccountsApplyOobCodeRequest",
+  "Postern__V1__AccountsApplyOobCodeRequest",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsApplyOobCodeRequest),
+  2,
+  postern__v1__accounts_apply_oob_code_request__field_descriptors,
+  postern__v1__accounts_apply_oob_code_request__field_indices_by_name,
+  1,  postern__v1__accounts_apply_oob_code_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_apply_oob_code_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_apply_oob_code_response__field_descriptors[2] =
+{
+  {
+    "request_type",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsApplyOobCodeResponse, request_type),
+    &postern__v1__oob_request_type__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "email",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsApplyOobCodeResponse, email),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_apply_oob_code_response__field_indices_by_name[] = {
+  1,   /* field[1] = email */
+  0,   /* field[0] = request_type */
+};
+static const ProtobufCIntRange postern__v1__accounts_apply_oob_code_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_apply_oob_code_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsApplyOobCodeResponse",
+  "AccountsApplyOobCodeResponse",
+  "Postern__V1__AccountsApplyOobCodeResponse",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsApplyOobCodeResponse),
+  2,
+  postern__v1__accounts_apply_oob_code_response__field_descriptors,
+  postern__v1__accounts_apply_oob_code_response__field_indices_by_name,
+  1,  postern__v1__accounts_apply_oob_code_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_apply_oob_code_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_reset_password_request__field_descriptors[3] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsResetPasswordRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "oob_code",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsResetPasswordRequest, oob_code),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "new_password",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsResetPasswordRequest, new_password),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_reset_password_request__field_indices_by_name[] = {
+  2,   /* field[2] = new_password */
+  1,   /* field[1] = oob_code */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__accounts_reset_password_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_reset_password_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsResetPasswordRequest",
+  "AccountsResetPasswordRequest",
+  "Postern__V1__AccountsResetPasswordRequest",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsResetPasswordRequest),
+  3,
+  postern__v1__accounts_reset_password_request__field_descriptors,
+  postern__v1__accounts_reset_password_request__field_indices_by_name,
+  1,  postern__v1__accounts_reset_password_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_reset_password_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_reset_password_response__field_descriptors[1] =
+{
+  {
+    "email",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsResetPasswordResponse, email),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_reset_password_response__field_indices_by_name[] = {
+  0,   /* field[0] = email */
+};
+static const ProtobufCIntRange postern__v1__accounts_reset_password_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_reset_password_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsResetPasswordResponse",
+  "AccountsResetPasswordResponse",
+  "Postern__V1__AccountsResetPasswordResponse",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsResetPasswordResponse),
+  1,
+  postern__v1__accounts_reset_password_response__field_descriptors,
+  postern__v1__accounts_reset_password_response__field_indices_by_name,
+  1,  postern__v1__accounts_reset_password_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_reset_password_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_create_auth_uri_request__field_descriptors[2] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCreateAuthUriRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "identifier",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCreateAuthUriRequest, identifier),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_create_auth_uri_request__field_indices_by_name[] = {
+  1,   /* field[1] = identifier */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__accounts_create_auth_uri_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_create_auth_uri_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsCreateAuthUriRequest",
+  "AccountsCreateAuthUriRequest",
+  "Postern__V1__AccountsCreateAuthUriRequest",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsCreateAuthUriRequest),
+  2,
+  postern__v1__accounts_create_auth_uri_request__field_descriptors,
+  postern__v1__accounts_create_auth_uri_request__field_indices_by_name,
+  1,  postern__v1__accounts_create_auth_uri_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_create_auth_uri_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_create_auth_uri_response__field_descriptors[2] =
+{
+  {
+    "registered",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCreateAuthUriResponse, registered),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "sign_in_methods",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__AccountsCreateAuthUriResponse, n_sign_in_methods),
+    offsetof(Postern__V1__AccountsCreateAuthUriResponse, sign_in_methods),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_create_auth_uri_response__field_indices_by_name[] = {
+  0,   /* field[0] = registered */
+  1,   /* field[1] = sign_in_methods */
+};
+static const ProtobufCIntRange postern__v1__accounts_create_auth_uri_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_create_auth_uri_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsCreateAuthUriResponse",
+  "AccountsCreateAuthUriResponse",
+  "Postern__V1__AccountsCreateAuthUriResponse",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsCreateAuthUriResponse),
+  2,
+  postern__v1__accounts_create_auth_uri_response__field_descriptors,
+  postern__v1__accounts_create_auth_uri_response__field_indices_by_name,
+  1,  postern__v1__accounts_create_auth_uri_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_create_auth_uri_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor postern__v1__accounts_unlink_request__field_descriptors[4] =
 {
   {
@@ -667,7 +1468,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_unlink_response__descript
   (ProtobufCMessageInit) postern__v1__accounts_unlink_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_request__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_request__field_descriptors[6] =
 {
   {
     "tenant_id",
@@ -729,8 +1530,21 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_reque
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "email_link",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__AccountsReauthenticateRequest, credential_case),
+    offsetof(Postern__V1__AccountsReauthenticateRequest, email_link),
+    &postern__v1__email_link_credential__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_reauthenticate_request__field_indices_by_name[] = {
+  5,   /* field[5] = email_link */
   4,   /* field[4] = end_user_ip */
   1,   /* field[1] = id_token */
   3,   /* field[3] = idp */
@@ -740,7 +1554,7 @@ static const unsigned postern__v1__accounts_reauthenticate_request__field_indice
 static const ProtobufCIntRange postern__v1__accounts_reauthenticate_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_request__descriptor =
 {
@@ -750,7 +1564,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_request__d
   "Postern__V1__AccountsReauthenticateRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsReauthenticateRequest),
-  5,
+  6,
   postern__v1__accounts_reauthenticate_request__field_descriptors,
   postern__v1__accounts_reauthenticate_request__field_indices_by_name,
   1,  postern__v1__accounts_reauthenticate_request__number_ranges,

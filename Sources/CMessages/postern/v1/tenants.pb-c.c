@@ -127,7 +127,7 @@ void   postern__v1__tenants_watch_denials_response__init
   static const Postern__V1__TenantsWatchDenialsResponse init_value = POSTERN__V1__TENANTS_WATCH_DENIALS_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[16] =
+static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[17] =
 {
   {
     "tenant_id",
@@ -321,6 +321,18 @@ static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[16]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "enable_email_link_signin",
+    17,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Tenant, enable_email_link_signin),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   3,   /* field[3] = allow_password_signup */
@@ -329,6 +341,7 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   2,   /* field[2] = disable_auth */
   1,   /* field[1] = display_name */
   4,   /* field[4] = enable_anonymous_user */
+  16,   /* field[16] = enable_email_link_signin */
   6,   /* field[6] = enable_email_privacy */
   11,   /* field[11] = guidance */
   10,   /* field[10] = recent_login_seconds */
@@ -343,7 +356,7 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
 static const ProtobufCIntRange postern__v1__tenant__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 16 }
+  { 0, 17 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
 {
@@ -353,7 +366,7 @@ const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
   "Postern__V1__Tenant",
   "postern.v1",
   sizeof(Postern__V1__Tenant),
-  16,
+  17,
   postern__v1__tenant__field_descriptors,
   postern__v1__tenant__field_indices_by_name,
   1,  postern__v1__tenant__number_ranges,

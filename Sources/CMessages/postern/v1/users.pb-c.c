@@ -175,6 +175,18 @@ void   postern__v1__users_unlink_response__init
   static const Postern__V1__UsersUnlinkResponse init_value = POSTERN__V1__USERS_UNLINK_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__users_generate_oob_link_request__init
+                     (Postern__V1__UsersGenerateOobLinkRequest         *message)
+{
+  static const Postern__V1__UsersGenerateOobLinkRequest init_value = POSTERN__V1__USERS_GENERATE_OOB_LINK_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_generate_oob_link_response__init
+                     (Postern__V1__UsersGenerateOobLinkResponse         *message)
+{
+  static const Postern__V1__UsersGenerateOobLinkResponse init_value = POSTERN__V1__USERS_GENERATE_OOB_LINK_RESPONSE__INIT;
+  *message = init_value;
+}
 static const ProtobufCFieldDescriptor postern__v1__users_create_request__field_descriptors[10] =
 {
   {
@@ -2022,6 +2034,160 @@ const ProtobufCMessageDescriptor postern__v1__users_unlink_response__descriptor 
   postern__v1__users_unlink_response__field_indices_by_name,
   1,  postern__v1__users_unlink_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__users_unlink_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_generate_oob_link_request__field_descriptors[5] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGenerateOobLinkRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "request_type",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGenerateOobLinkRequest, request_type),
+    &postern__v1__oob_request_type__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "email",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGenerateOobLinkRequest, email),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "new_email",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGenerateOobLinkRequest, new_email),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "continue_url",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGenerateOobLinkRequest, continue_url),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_generate_oob_link_request__field_indices_by_name[] = {
+  4,   /* field[4] = continue_url */
+  2,   /* field[2] = email */
+  3,   /* field[3] = new_email */
+  1,   /* field[1] = request_type */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__users_generate_oob_link_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_generate_oob_link_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersGenerateOobLinkRequest",
+  "UsersGenerateOobLinkRequest",
+  "Postern__V1__UsersGenerateOobLinkRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersGenerateOobLinkRequest),
+  5,
+  postern__v1__users_generate_oob_link_request__field_descriptors,
+  postern__v1__users_generate_oob_link_request__field_indices_by_name,
+  1,  postern__v1__users_generate_oob_link_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_generate_oob_link_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_generate_oob_link_response__field_descriptors[3] =
+{
+  {
+    "oob_code",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGenerateOobLinkResponse, oob_code),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "oob_link",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGenerateOobLinkResponse, oob_link),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "expires_at_micros",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGenerateOobLinkResponse, expires_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_generate_oob_link_response__field_indices_by_name[] = {
+  2,   /* field[2] = expires_at_micros */
+  0,   /* field[0] = oob_code */
+  1,   /* field[1] = oob_link */
+};
+static const ProtobufCIntRange postern__v1__users_generate_oob_link_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_generate_oob_link_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersGenerateOobLinkResponse",
+  "UsersGenerateOobLinkResponse",
+  "Postern__V1__UsersGenerateOobLinkResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersGenerateOobLinkResponse),
+  3,
+  postern__v1__users_generate_oob_link_response__field_descriptors,
+  postern__v1__users_generate_oob_link_response__field_indices_by_name,
+  1,  postern__v1__users_generate_oob_link_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_generate_oob_link_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCEnumValue postern__v1__import_conflict__enum_values_by_number[4] =

@@ -16,6 +16,13 @@ enum AccountsReauthenticate: SlowMethod {
             let identity = try await call.provedIdentity(credential)
             signedIn = try await call.project.reauthenticate(
                 verified, with: identity, origin: call.origin, deadline: call.deadline)
+        case .emailLink(let credential):
+            guard call.settings.allowsEmailLinkSignin else { throw Failure.operationNotAllowed }
+            guard !credential.oobCode.isEmpty else { throw Failure.missingOobCode }
+            signedIn = try await call.project.reauthenticate(
+                verified, emailLink: credential.oobCode,
+                email: try Values.email(credential.email, limits: call.limits), origin: call.origin,
+                deadline: call.deadline)
         case nil: throw Failure.invalid("MISSING_CREDENTIAL", field: "credential", "is required")
         }
         return AccountsReauthenticateResponse(user: signedIn.user, tokens: signedIn.tokens)

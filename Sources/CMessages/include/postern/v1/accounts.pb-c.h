@@ -16,6 +16,7 @@ PROTOBUF_C__BEGIN_DECLS
 
 #include "google/protobuf/field_mask.pb-c.h"
 #include "postern/v1/credentials.pb-c.h"
+#include "postern/v1/oob.pb-c.h"
 #include "postern/v1/user.pb-c.h"
 
 typedef struct Postern__V1__AccountsSignUpRequest Postern__V1__AccountsSignUpRequest;
@@ -24,6 +25,18 @@ typedef struct Postern__V1__AccountsSignInWithPasswordRequest Postern__V1__Accou
 typedef struct Postern__V1__AccountsSignInWithPasswordResponse Postern__V1__AccountsSignInWithPasswordResponse;
 typedef struct Postern__V1__AccountsSignInWithIdpRequest Postern__V1__AccountsSignInWithIdpRequest;
 typedef struct Postern__V1__AccountsSignInWithIdpResponse Postern__V1__AccountsSignInWithIdpResponse;
+typedef struct Postern__V1__AccountsSignInWithEmailLinkRequest Postern__V1__AccountsSignInWithEmailLinkRequest;
+typedef struct Postern__V1__AccountsSignInWithEmailLinkResponse Postern__V1__AccountsSignInWithEmailLinkResponse;
+typedef struct Postern__V1__AccountsSendOobCodeRequest Postern__V1__AccountsSendOobCodeRequest;
+typedef struct Postern__V1__AccountsSendOobCodeResponse Postern__V1__AccountsSendOobCodeResponse;
+typedef struct Postern__V1__AccountsCheckOobCodeRequest Postern__V1__AccountsCheckOobCodeRequest;
+typedef struct Postern__V1__AccountsCheckOobCodeResponse Postern__V1__AccountsCheckOobCodeResponse;
+typedef struct Postern__V1__AccountsApplyOobCodeRequest Postern__V1__AccountsApplyOobCodeRequest;
+typedef struct Postern__V1__AccountsApplyOobCodeResponse Postern__V1__AccountsApplyOobCodeResponse;
+typedef struct Postern__V1__AccountsResetPasswordRequest Postern__V1__AccountsResetPasswordRequest;
+typedef struct Postern__V1__AccountsResetPasswordResponse Postern__V1__AccountsResetPasswordResponse;
+typedef struct Postern__V1__AccountsCreateAuthUriRequest Postern__V1__AccountsCreateAuthUriRequest;
+typedef struct Postern__V1__AccountsCreateAuthUriResponse Postern__V1__AccountsCreateAuthUriResponse;
 typedef struct Postern__V1__AccountsUnlinkRequest Postern__V1__AccountsUnlinkRequest;
 typedef struct Postern__V1__AccountsUnlinkResponse Postern__V1__AccountsUnlinkResponse;
 typedef struct Postern__V1__AccountsReauthenticateRequest Postern__V1__AccountsReauthenticateRequest;
@@ -117,6 +130,148 @@ struct  Postern__V1__AccountsSignInWithIdpResponse
     , NULL, NULL, 0, NULL }
 
 
+struct  Postern__V1__AccountsSignInWithEmailLinkRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData email;
+  ProtobufCBinaryData oob_code;
+  ProtobufCBinaryData id_token;
+  ProtobufCBinaryData end_user_ip;
+};
+#define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_EMAIL_LINK_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_email_link_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__AccountsSignInWithEmailLinkResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__User *user;
+  Postern__V1__TokenPair *tokens;
+  protobuf_c_boolean is_new_user;
+};
+#define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_EMAIL_LINK_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_email_link_response__descriptor) \
+    , NULL, NULL, 0 }
+
+
+struct  Postern__V1__AccountsSendOobCodeRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  Postern__V1__OobRequestType request_type;
+  ProtobufCBinaryData email;
+  ProtobufCBinaryData new_email;
+  ProtobufCBinaryData id_token;
+  ProtobufCBinaryData continue_url;
+  ProtobufCBinaryData end_user_ip;
+};
+#define POSTERN__V1__ACCOUNTS_SEND_OOB_CODE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_send_oob_code_request__descriptor) \
+    , {0,NULL}, POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__AccountsSendOobCodeResponse
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData email;
+};
+#define POSTERN__V1__ACCOUNTS_SEND_OOB_CODE_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_send_oob_code_response__descriptor) \
+    , {0,NULL} }
+
+
+struct  Postern__V1__AccountsCheckOobCodeRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData oob_code;
+};
+#define POSTERN__V1__ACCOUNTS_CHECK_OOB_CODE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_check_oob_code_request__descriptor) \
+    , {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__AccountsCheckOobCodeResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__OobRequestType request_type;
+  ProtobufCBinaryData email;
+  ProtobufCBinaryData new_email;
+};
+#define POSTERN__V1__ACCOUNTS_CHECK_OOB_CODE_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_check_oob_code_response__descriptor) \
+    , POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__AccountsApplyOobCodeRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData oob_code;
+};
+#define POSTERN__V1__ACCOUNTS_APPLY_OOB_CODE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_apply_oob_code_request__descriptor) \
+    , {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__AccountsApplyOobCodeResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__OobRequestType request_type;
+  ProtobufCBinaryData email;
+};
+#define POSTERN__V1__ACCOUNTS_APPLY_OOB_CODE_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_apply_oob_code_response__descriptor) \
+    , POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL} }
+
+
+struct  Postern__V1__AccountsResetPasswordRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData oob_code;
+  ProtobufCBinaryData new_password;
+};
+#define POSTERN__V1__ACCOUNTS_RESET_PASSWORD_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_reset_password_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__AccountsResetPasswordResponse
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData email;
+};
+#define POSTERN__V1__ACCOUNTS_RESET_PASSWORD_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_reset_password_response__descriptor) \
+    , {0,NULL} }
+
+
+struct  Postern__V1__AccountsCreateAuthUriRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData identifier;
+};
+#define POSTERN__V1__ACCOUNTS_CREATE_AUTH_URI_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_create_auth_uri_request__descriptor) \
+    , {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__AccountsCreateAuthUriResponse
+{
+  ProtobufCMessage base;
+  protobuf_c_boolean registered;
+  size_t n_sign_in_methods;
+  ProtobufCBinaryData *sign_in_methods;
+};
+#define POSTERN__V1__ACCOUNTS_CREATE_AUTH_URI_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_create_auth_uri_response__descriptor) \
+    , 0, 0,NULL }
+
+
 struct  Postern__V1__AccountsUnlinkRequest
 {
   ProtobufCMessage base;
@@ -144,7 +299,8 @@ struct  Postern__V1__AccountsUnlinkResponse
 typedef enum {
   POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL__NOT_SET = 0,
   POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL_PASSWORD = 3,
-  POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL_IDP = 4
+  POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL_IDP = 4,
+  POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL_EMAIL_LINK = 6
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL__CASE)
 } Postern__V1__AccountsReauthenticateRequest__CredentialCase;
 
@@ -158,6 +314,7 @@ struct  Postern__V1__AccountsReauthenticateRequest
   union {
     Postern__V1__EmailPasswordCredential *password;
     Postern__V1__IdpCredential *idp;
+    Postern__V1__EmailLinkCredential *email_link;
   };
 };
 #define POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__INIT \
@@ -263,6 +420,42 @@ void   postern__v1__accounts_sign_in_with_idp_request__init
 /* Postern__V1__AccountsSignInWithIdpResponse methods */
 void   postern__v1__accounts_sign_in_with_idp_response__init
                      (Postern__V1__AccountsSignInWithIdpResponse         *message);
+/* Postern__V1__AccountsSignInWithEmailLinkRequest methods */
+void   postern__v1__accounts_sign_in_with_email_link_request__init
+                     (Postern__V1__AccountsSignInWithEmailLinkRequest         *message);
+/* Postern__V1__AccountsSignInWithEmailLinkResponse methods */
+void   postern__v1__accounts_sign_in_with_email_link_response__init
+                     (Postern__V1__AccountsSignInWithEmailLinkResponse         *message);
+/* Postern__V1__AccountsSendOobCodeRequest methods */
+void   postern__v1__accounts_send_oob_code_request__init
+                     (Postern__V1__AccountsSendOobCodeRequest         *message);
+/* Postern__V1__AccountsSendOobCodeResponse methods */
+void   postern__v1__accounts_send_oob_code_response__init
+                     (Postern__V1__AccountsSendOobCodeResponse         *message);
+/* Postern__V1__AccountsCheckOobCodeRequest methods */
+void   postern__v1__accounts_check_oob_code_request__init
+                     (Postern__V1__AccountsCheckOobCodeRequest         *message);
+/* Postern__V1__AccountsCheckOobCodeResponse methods */
+void   postern__v1__accounts_check_oob_code_response__init
+                     (Postern__V1__AccountsCheckOobCodeResponse         *message);
+/* Postern__V1__AccountsApplyOobCodeRequest methods */
+void   postern__v1__accounts_apply_oob_code_request__init
+                     (Postern__V1__AccountsApplyOobCodeRequest         *message);
+/* Postern__V1__AccountsApplyOobCodeResponse methods */
+void   postern__v1__accounts_apply_oob_code_response__init
+                     (Postern__V1__AccountsApplyOobCodeResponse         *message);
+/* Postern__V1__AccountsResetPasswordRequest methods */
+void   postern__v1__accounts_reset_password_request__init
+                     (Postern__V1__AccountsResetPasswordRequest         *message);
+/* Postern__V1__AccountsResetPasswordResponse methods */
+void   postern__v1__accounts_reset_password_response__init
+                     (Postern__V1__AccountsResetPasswordResponse         *message);
+/* Postern__V1__AccountsCreateAuthUriRequest methods */
+void   postern__v1__accounts_create_auth_uri_request__init
+                     (Postern__V1__AccountsCreateAuthUriRequest         *message);
+/* Postern__V1__AccountsCreateAuthUriResponse methods */
+void   postern__v1__accounts_create_auth_uri_response__init
+                     (Postern__V1__AccountsCreateAuthUriResponse         *message);
 /* Postern__V1__AccountsUnlinkRequest methods */
 void   postern__v1__accounts_unlink_request__init
                      (Postern__V1__AccountsUnlinkRequest         *message);
@@ -313,6 +506,42 @@ typedef void (*Postern__V1__AccountsSignInWithIdpRequest_Closure)
 typedef void (*Postern__V1__AccountsSignInWithIdpResponse_Closure)
                  (const Postern__V1__AccountsSignInWithIdpResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__AccountsSignInWithEmailLinkRequest_Closure)
+                 (const Postern__V1__AccountsSignInWithEmailLinkRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsSignInWithEmailLinkResponse_Closure)
+                 (const Postern__V1__AccountsSignInWithEmailLinkResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsSendOobCodeRequest_Closure)
+                 (const Postern__V1__AccountsSendOobCodeRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsSendOobCodeResponse_Closure)
+                 (const Postern__V1__AccountsSendOobCodeResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsCheckOobCodeRequest_Closure)
+                 (const Postern__V1__AccountsCheckOobCodeRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsCheckOobCodeResponse_Closure)
+                 (const Postern__V1__AccountsCheckOobCodeResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsApplyOobCodeRequest_Closure)
+                 (const Postern__V1__AccountsApplyOobCodeRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsApplyOobCodeResponse_Closure)
+                 (const Postern__V1__AccountsApplyOobCodeResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsResetPasswordRequest_Closure)
+                 (const Postern__V1__AccountsResetPasswordRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsResetPasswordResponse_Closure)
+                 (const Postern__V1__AccountsResetPasswordResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsCreateAuthUriRequest_Closure)
+                 (const Postern__V1__AccountsCreateAuthUriRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsCreateAuthUriResponse_Closure)
+                 (const Postern__V1__AccountsCreateAuthUriResponse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__AccountsUnlinkRequest_Closure)
                  (const Postern__V1__AccountsUnlinkRequest *message,
                   void *closure_data);
@@ -355,6 +584,18 @@ extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_passw
 extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_password_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_email_link_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_email_link_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_send_oob_code_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_send_oob_code_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_check_oob_code_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_check_oob_code_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_apply_oob_code_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_apply_oob_code_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_reset_password_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_reset_password_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_create_auth_uri_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_create_auth_uri_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_unlink_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_unlink_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_request__descriptor;

@@ -15,6 +15,7 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 #include "google/protobuf/field_mask.pb-c.h"
+#include "postern/v1/oob.pb-c.h"
 #include "postern/v1/user.pb-c.h"
 
 typedef struct Postern__V1__UsersCreateRequest Postern__V1__UsersCreateRequest;
@@ -45,6 +46,8 @@ typedef struct Postern__V1__UsersLinkRequest Postern__V1__UsersLinkRequest;
 typedef struct Postern__V1__UsersLinkResponse Postern__V1__UsersLinkResponse;
 typedef struct Postern__V1__UsersUnlinkRequest Postern__V1__UsersUnlinkRequest;
 typedef struct Postern__V1__UsersUnlinkResponse Postern__V1__UsersUnlinkResponse;
+typedef struct Postern__V1__UsersGenerateOobLinkRequest Postern__V1__UsersGenerateOobLinkRequest;
+typedef struct Postern__V1__UsersGenerateOobLinkResponse Postern__V1__UsersGenerateOobLinkResponse;
 
 
 /* --- enums --- */
@@ -416,6 +419,32 @@ struct  Postern__V1__UsersUnlinkResponse
     , NULL }
 
 
+struct  Postern__V1__UsersGenerateOobLinkRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  Postern__V1__OobRequestType request_type;
+  ProtobufCBinaryData email;
+  ProtobufCBinaryData new_email;
+  ProtobufCBinaryData continue_url;
+};
+#define POSTERN__V1__USERS_GENERATE_OOB_LINK_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_generate_oob_link_request__descriptor) \
+    , {0,NULL}, POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__UsersGenerateOobLinkResponse
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData oob_code;
+  ProtobufCBinaryData oob_link;
+  int64_t expires_at_micros;
+};
+#define POSTERN__V1__USERS_GENERATE_OOB_LINK_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_generate_oob_link_response__descriptor) \
+    , {0,NULL}, {0,NULL}, 0 }
+
+
 /* Postern__V1__UsersCreateRequest methods */
 void   postern__v1__users_create_request__init
                      (Postern__V1__UsersCreateRequest         *message);
@@ -500,6 +529,12 @@ void   postern__v1__users_unlink_request__init
 /* Postern__V1__UsersUnlinkResponse methods */
 void   postern__v1__users_unlink_response__init
                      (Postern__V1__UsersUnlinkResponse         *message);
+/* Postern__V1__UsersGenerateOobLinkRequest methods */
+void   postern__v1__users_generate_oob_link_request__init
+                     (Postern__V1__UsersGenerateOobLinkRequest         *message);
+/* Postern__V1__UsersGenerateOobLinkResponse methods */
+void   postern__v1__users_generate_oob_link_response__init
+                     (Postern__V1__UsersGenerateOobLinkResponse         *message);
 /* --- per-message closures --- */
 
 typedef void (*Postern__V1__UsersCreateRequest_Closure)
@@ -586,6 +621,12 @@ typedef void (*Postern__V1__UsersUnlinkRequest_Closure)
 typedef void (*Postern__V1__UsersUnlinkResponse_Closure)
                  (const Postern__V1__UsersUnlinkResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__UsersGenerateOobLinkRequest_Closure)
+                 (const Postern__V1__UsersGenerateOobLinkRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersGenerateOobLinkResponse_Closure)
+                 (const Postern__V1__UsersGenerateOobLinkResponse *message,
+                  void *closure_data);
 
 /* --- services --- */
 
@@ -621,6 +662,8 @@ extern const ProtobufCMessageDescriptor postern__v1__users_link_request__descrip
 extern const ProtobufCMessageDescriptor postern__v1__users_link_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_unlink_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_unlink_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_generate_oob_link_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_generate_oob_link_response__descriptor;
 
 PROTOBUF_C__END_DECLS
 

@@ -1,0 +1,110 @@
+import Base
+import Messages
+
+/// The words of a mail, in plain text and HTML. Pure.
+struct MailText {
+    let subject: Text
+    let text: Text
+    let html: Text
+
+    /// `appName` is the tenant's display name; `link` is the action link, which is ASCII.
+    init(_ type: OobRequestType, appName: Text, email: Text, newEmail: Text, link: Text) {
+        let app = appName.isEmpty ? "your account" : appName.string
+        let words = Self.words(type, app: app, email: email.string, newEmail: newEmail.string)
+        subject = Text(words.subject)
+        text = Text("Hello,\n\n\(words.lead)\n\n\(link)\n\n\(words.otherwise)\n")
+        let href = Self.escaped(link.string)
+        html = Text(
+            """
+            <p>Hello,</p>
+            <p>\(Self.escaped(words.lead))</p>
+            <p><a href="\(href)">\(href)</a></p>
+            <p>\(Self.escaped(words.otherwise))</p>
+
+            """)
+    }
+
+    private static func words(
+        _ type: OobRequestType, app: String, email: String, newEmail: String
+    ) -> (subject: String, lead: String, otherwise: String) {
+        let ignore = "If you did not ask for this, you can ignore this mail."
+        switch type {
+        case .verifyEmail, .unspecified:
+            return ("Verify your email for \(app)", "Follow this link to verify your email address \(email):", ignore)
+        case .passwordReset:
+            return (
+                "Reset your password for \(app)",
+                "Follow this link to set a new password for the account of \(email). It is good for one hour:", ignore
+            )
+        case .emailSignin:
+            return (
+                "Sign in to \(app)", "Follow this link to sign in with \(email). It is good for 15 minutes:", ignore
+            )
+        case .verifyAndChangeEmail:
+            return (
+                "Verify your new email for \(app)",
+                "Follow this link to make \(newEmail) the email address of your account:", ignore
+            )
+        case .recoverEmail:
+            return (
+                "Your email for \(app) was changed",
+                "The email address of your account was changed to \(newEmail). If it was not you who did that, follow "
+                    + "this link to take the change back and to end every session:",
+                "If it was you, you can ignore this mail."
+            )
+        }
+    }
+
+    static func escaped(_ text: String) -> String {
+        var escaped = ""
+        for character in text {
+            switch character {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            case "\"": escaped += "&quot;"
+            case "'": escaped += "&#39;"
+            default: escaped.append(character)
+            }
+        }
+        return escaped
+    }
+}
+
+/// The link of a mail: the action page's URL with what the page needs.
+enum ActionLink {
+    static func make(
+        base: Text, _ type: OobRequestType, code: Text, tenantID: Text, continueURL: Text
+    ) -> Text {
+        var query = "mode=\(mode(type))&oobCode=\(code)"
+        if !tenantID.isEmpty { query += "&tenantId=\(encoded(tenantID))" }
+        if !continueURL.isEmpty { query += "&continueUrl=\(encoded(continueURL))" }
+        return Text("\(base)\(base.bytes.contains(UInt8(ascii: "?")) ? "&" : "?")\(query)")
+    }
+
+    private static func mode(_ type: OobRequestType) -> String {
+        switch type {
+        case .verifyEmail, .unspecified: "verifyEmail"
+        case .passwordReset: "resetPassword"
+        case .emailSignin: "signIn"
+        case .verifyAndChangeEmail: "verifyAndChangeEmail"
+        case .recoverEmail: "recoverEmail"
+        }
+    }
+
+    /// Percent-encoding of everything but RFC 3986's unreserved characters.
+    private static func encoded(_ text: Text) -> String {
+        let digits = Array("0123456789ABCDEF")
+        return text.bytes.reduce(into: "") { encoded, byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                encoded.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                encoded += "%"
+                encoded.append(digits[Int(byte >> 4)])
+                encoded.append(digits[Int(byte & 15)])
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+public import Base
+import Crypto
+public import Messages
+import Store
+
+/// A code that is to be made: what for, for whom, and which mailbox gets it.
+public struct OobOrder: Sendable {
+    public var type: OobRequestType
+    /// "" where the address has no account.
+    public var uid: Text = .empty
+    /// The account's email, or the address that signs in.
+    public var email: Text
+    public var newEmail: Text = .empty
+    public var continueURL: Text = .empty
+    /// Costs the same and sends nothing.
+    public var isDecoy = false
+
+    public init(_ type: OobRequestType, email: Text) {
+        self.type = type
+        self.email = email
+    }
+
+    /// The mailbox the code goes to: it has to prove the new address, or the old one when that was replaced.
+    public var recipient: Text { type == .verifyAndChangeEmail ? newEmail : email }
+}
+
+/// A code that was made.
+public struct MadeOobCode: Sendable {
+    public let code: Secret
+    public let link: Secret
+    public let expiresAt: Timestamp
+}
+
+/// Makes codes and the mail that carries them: both in one transaction, so that there is never one without the other.
+public struct OobDelivery: Sendable {
+    private let resources: Resources
+    private let sealing: SealingKey
+    private let actionURL: Text
+
+    /// How long a message stays in the outbox.
+    static let messageKept = Duration.hours(24 * 7)
+
+    init(resources: Resources, sealing: SealingKey, actionURL: Text) {
+        self.resources = resources
+        self.sealing = sealing
+        self.actionURL = actionURL
+    }
+
+    /// Makes a code and puts its mail into the outbox.
+    public func send(_ order: OobOrder, settings: TenantSettings, origin: Origin) async throws {
+        let now = resources.clock.now()
+        let prepared = prepare(order, settings: settings, now: now)
+        try await resources.store.write { transaction in
+            _ = try transaction.once(origin, now: now) {
+                try prepared.put(in: transaction)
+                return AccountsSendOobCodeResponse()
+            }
+        }
+    }
+
+    /// Makes a code for an admin, who brings it to its user by other means.
+    public func generate(_ order: OobOrder, settings: TenantSettings, origin: Origin) async throws -> MadeOobCode {
+        let now = resources.clock.now()
+        let prepared = prepare(order, settings: settings, now: now)
+        try await resources.store.write { transaction in
+            try transaction.onceOnly(origin, now: now) {
+                try transaction.putOobCode(prepared.code, prepared.stored, tenantID: settings.tenantID)
+                try transaction.appendEvent(
+                    .oobLinkGenerated, tenantID: settings.tenantID, uid: order.uid, origin: origin,
+                    detail: Text("\(order.type)"), now: now)
+            }
+        }
+        return MadeOobCode(
+            code: prepared.code, link: prepared.link,
+            expiresAt: Timestamp(microseconds: prepared.stored.expiresAtMicros))
+    }
+
+    /// A code and its mail before they are written; for who writes them with something else.
+    func prepare(_ order: OobOrder, settings: TenantSettings, now: Timestamp) -> PreparedOob {
+        let code = Base64.url.encode(resources.random.bytes(32))
+        let stored = StoredOobCode(
+            requestType: order.type, uid: order.uid, email: order.email, newEmail: order.newEmail,
+            createdAtMicros: now.microseconds, expiresAtMicros: (now + OobCodes.lifetime(order.type)).microseconds,
+            decoy: order.isDecoy)
+        let link = ActionLink.make(
+            base: actionURL, order.type, code: Text(unchecked: code), tenantID: settings.tenantID,
+            continueURL: order.continueURL)
+        let words = MailText(
+            order.type, appName: settings.tenant.displayName, email: order.email, newEmail: order.newEmail, link: link)
+        let messageID = Text(Self.hex(now.microseconds) + resources.random.alphanumeric(10).string)
+        let contents = OutboxContents(subject: words.subject, text: words.text, html: words.html, link: link)
+        let sealed = sealing.seal(
+            Secret(contents.encoded()), context: Self.context(settings.tenantID, messageID), random: resources.random)
+        let message = OutboxMessage(
+            messageID: messageID, requestType: order.type, to: order.recipient, state: .held,
+            createdAtMicros: now.microseconds, expiresAtMicros: (now + Self.messageKept).microseconds)
+        return PreparedOob(
+            tenantID: settings.tenantID, code: Secret(code), link: Secret(link.bytes), stored: stored,
+            message: StoredOutboxMessage(message: message, sealedContents: sealed, decoy: order.isDecoy))
+    }
+
+    /// What a message says. OUTBOX_MESSAGE_UNREADABLE when it was sealed under another master key.
+    public func contents(of stored: StoredOutboxMessage, tenantID: Text) throws -> OutboxContents {
+        let context = Self.context(tenantID, stored.message?.messageID ?? .empty)
+        guard let opened = try? sealing.open(stored.sealedContents, context: context) else {
+            throw Failure(
+                .failedPrecondition, "OUTBOX_MESSAGE_UNREADABLE", "The message was written under another master key.")
+        }
+        return try opened.withBytes { try OutboxContents(decoding: $0) }
+    }
+
+    private static func context(_ tenantID: Text, _ messageID: Text) -> [UInt8] {
+        [UInt8]("outbox".utf8) + [0] + tenantID.bytes + [0] + messageID.bytes
+    }
+
+    /// 16 digits: message ids sort by time.
+    private static func hex(_ value: Int64) -> String {
+        let digits = String(UInt64(bitPattern: value), radix: 16)
+        return String(repeating: "0", count: max(0, 16 - digits.count)) + digits
+    }
+}
+
+/// A code and its mail, ready to be written together.
+struct PreparedOob: Sendable {
+    let tenantID: Text
+    let code: Secret
+    let link: Secret
+    let stored: StoredOobCode
+    let message: StoredOutboxMessage
+
+    func put(in transaction: borrowing WriteTransaction) throws {
+        try transaction.putOobCode(code, stored, tenantID: tenantID)
+        try transaction.putOutbox(message, tenantID: tenantID)
+    }
+}

@@ -1,0 +1,81 @@
+public import Base
+public import Messages
+public import Store
+
+extension Project {
+    /// Writes down who read a message: its link is as good as a password.
+    public func noteOutboxRead(_ messageID: Text, tenantID: Text, origin: Origin) async throws {
+        let now = clock.now()
+        try await store.write { transaction in
+            try transaction.appendEvent(
+                .outboxMessageRead, tenantID: tenantID, origin: origin, detail: messageID, now: now)
+        }
+    }
+}
+
+extension WriteTransaction {
+    func putOutbox(_ stored: StoredOutboxMessage, tenantID: Text) throws {
+        guard let message = stored.message else { return }
+        let key = TenantTextKey(tenantID, message.messageID)
+        try put(Tables.outbox, key, stored)
+        try scheduleExpiry(at: Timestamp(microseconds: message.expiresAtMicros), Tables.outbox, key)
+        if message.nextAttemptAtMicros > 0 {
+            let due = Timestamp(microseconds: message.nextAttemptAtMicros)
+            try put(Tables.outboxDue, OutboxDueKey(due, tenantID, message.messageID), [])
+        }
+    }
+
+    /// A message that exists; a decoy does not. OUTBOX_MESSAGE_NOT_FOUND.
+    func outboxMessage(_ messageID: Text, tenantID: Text) throws -> StoredOutboxMessage {
+        try reading.outboxMessage(messageID, tenantID: tenantID)
+    }
+
+    public func deleteOutboxMessage(_ messageID: Text, tenantID: Text) throws {
+        let stored = try outboxMessage(messageID, tenantID: tenantID)
+        try forgetOutboxMessage(TenantTextKey(tenantID, messageID), stored)
+    }
+
+    /// What `Project.sweep` does with a message whose time has come.
+    func forgetOutboxMessage(_ key: [UInt8]) throws {
+        guard let zero = key.firstIndex(of: 0) else { return }
+        let row = TenantTextKey(Text(unchecked: Array(key[..<zero])), Text(unchecked: Array(key[(zero + 1)...])))
+        guard let stored = try get(Tables.outbox, row) else { return }
+        try forgetOutboxMessage(row, stored)
+    }
+
+    private func forgetOutboxMessage(_ row: TenantTextKey, _ stored: StoredOutboxMessage) throws {
+        try delete(Tables.outbox, row)
+        guard let message = stored.message, message.nextAttemptAtMicros > 0 else { return }
+        let due = Timestamp(microseconds: message.nextAttemptAtMicros)
+        try delete(Tables.outboxDue, OutboxDueKey(due, row.tenant, row.text))
+    }
+}
+
+extension ReadTransaction {
+    /// OUTBOX_MESSAGE_NOT_FOUND.
+    public func outboxMessage(_ messageID: Text, tenantID: Text) throws -> StoredOutboxMessage {
+        // Longer than any id of ours would not fit a key.
+        guard (1...64).contains(messageID.byteCount),
+            let stored = try get(Tables.outbox, TenantTextKey(tenantID, messageID)), !stored.decoy
+        else {
+            throw Failure(.notFound, "OUTBOX_MESSAGE_NOT_FOUND", "There is no such message in this tenant's outbox.")
+        }
+        return stored
+    }
+
+    /// Messages below `last` (nil = from the newest), newest first.
+    public func outboxMessages(
+        tenantID: Text, before last: Text?, state: OutboxState, limit: Int
+    ) throws -> [OutboxMessage] {
+        let start = last.map { ScanStart.after(TenantTextKey(tenantID, $0).bytes) } ?? .first
+        var found: [OutboxMessage] = []
+        try scan(Tables.outbox, prefix: TenantPrefix(tenantID), from: start, reversed: true) { _, value in
+            let stored = try StoredOutboxMessage(decoding: value)
+            if let message = stored.message, !stored.decoy, state == .unspecified || message.state == state {
+                found.append(message)
+            }
+            return found.count < limit
+        }
+        return found
+    }
+}

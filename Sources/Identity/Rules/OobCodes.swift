@@ -1,0 +1,88 @@
+public import Base
+import Crypto
+import Messages
+
+/// What holds for codes sent to a mailbox, by kind. Pure.
+///
+/// A code is 256 random bits, kept as its hash, for one use. A newer one of the same kind for the same account or
+/// address voids the older, except RECOVER_EMAIL: an attacker who changes an email twice must not void what the owner
+/// was sent.
+enum OobCodes {
+    /// How long a code is good. A recovery has to outlive a holiday: its mailbox is the owner's last way back.
+    static func lifetime(_ type: OobRequestType) -> Duration {
+        switch type {
+        case .emailSignin: .seconds(15 * 60)
+        case .recoverEmail: .hours(24 * 7)
+        case .unspecified, .verifyEmail, .passwordReset, .verifyAndChangeEmail: .hours(1)
+        }
+    }
+
+    /// How much longer an expired one can be told from one that never was.
+    static let rememberedAfterExpiry = Duration.hours(24)
+
+    static func isVoidedByNewer(_ type: OobRequestType) -> Bool { type != .recoverEmail }
+
+    /// Whose codes void each other, and go together when an account is taken over: an account's, or an address's that
+    /// needs none.
+    static func subject(of code: StoredOobCode) -> [UInt8] {
+        if code.requestType != .emailSignin, !code.uid.isEmpty { return subject(uid: code.uid) }
+        return Digest.sha256([UInt8]("email".utf8) + [0] + (Email(code.email)?.canonical ?? code.email).bytes)
+    }
+
+    static func subject(uid: Text) -> [UInt8] { Digest.sha256([UInt8]("uid".utf8) + [0] + uid.bytes) }
+
+    static func hash(_ code: Secret) -> [UInt8] { code.withBytes { Digest.sha256($0) } }
+}
+
+extension Account {
+    /// The account after a code was applied that its user got by mail. INVALID_OOB_CODE when the account's email is
+    /// another one by now: the code proved something about the old one.
+    func applying(_ code: StoredOobCode) throws(Failure) -> Account {
+        var account = self
+        switch code.requestType {
+        case .verifyEmail:
+            try requireEmail(code.email)
+            account.user.emailVerified = true
+        case .verifyAndChangeEmail:
+            try requireEmail(code.email)
+            account.user.email = code.newEmail
+            account.user.emailVerified = true
+        case .recoverEmail:
+            // Whoever changed the email may know the password or have linked an identity: only the mailbox is proved.
+            account.user.email = code.email
+            _ = account.keepOnlyProved(by: nil)
+        case .passwordReset, .emailSignin, .unspecified: throw .invalidOobCode
+        }
+        account.deriveProviders()
+        return account
+    }
+
+    /// The account with the password that a code of PASSWORD_RESET sets. An email nobody had verified is proved only
+    /// now: what was there before goes, and `removed` says what.
+    func resetting(
+        passwordHash: Text, by code: StoredOobCode, now: Timestamp
+    ) throws(Failure) -> (account: Account, removed: Text) {
+        guard code.requestType == .passwordReset else { throw .invalidOobCode }
+        try requireEmail(code.email)
+        var account = self
+        let removed = user.emailVerified ? Text.empty : account.keepOnlyProved(by: nil)
+        account.user.emailVerified = true
+        account.passwordHash = passwordHash
+        account.passwordUpdatedAt = now
+        account.deriveProviders()
+        return (account, removed)
+    }
+
+    private func requireEmail(_ email: Text) throws(Failure) {
+        guard let own = Email(user.email), own == Email(email) else { throw .invalidOobCode }
+    }
+}
+
+extension Failure {
+    public static let invalidOobCode = Failure(
+        .failedPrecondition, "INVALID_OOB_CODE",
+        "The code is wrong, used up or replaced by a newer one; ask for another.")
+    static let expiredOobCode = Failure(
+        .failedPrecondition, "EXPIRED_OOB_CODE", "The code has expired; ask for another.")
+    public static let missingOobCode = Failure.invalid("MISSING_OOB_CODE", field: "oob_code", "is required")
+}

@@ -1,0 +1,15 @@
+import Base
+import Identity
+import Messages
+
+/// postern.v1.Accounts/ApplyOobCode
+enum AccountsApplyOobCode: SlowMethod {
+    static func handle(
+        _ request: AccountsApplyOobCodeRequest, _ call: Call
+    ) async throws -> AccountsApplyOobCodeResponse {
+        guard !request.oobCode.isEmpty else { throw Failure.missingOobCode }
+        let (type, user) = try await call.project.applyOobCode(
+            request.oobCode, settings: call.settings, origin: call.origin)
+        return AccountsApplyOobCodeResponse(requestType: type, email: user.email)
+    }
+}

@@ -1,0 +1,18 @@
+import Base
+import Identity
+import Messages
+import Store
+
+/// postern.v1.Accounts/CheckOobCode
+enum AccountsCheckOobCode: FastMethod {
+    static func handle(
+        _ request: AccountsCheckOobCodeRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+    ) throws -> Reply<AccountsCheckOobCodeResponse> {
+        guard !request.oobCode.isEmpty else { throw Failure.missingOobCode }
+        let code = try call.project.checkOobCode(request.oobCode, settings: call.settings)
+        // Who follows a sign-in link has to say whose it is: it is not told here.
+        let email = code.requestType == .emailSignin ? .empty : code.email
+        return .message(
+            AccountsCheckOobCodeResponse(requestType: code.requestType, email: email, newEmail: code.newEmail))
+    }
+}

@@ -1,0 +1,22 @@
+import Base
+import Identity
+import Messages
+
+/// postern.v1.Accounts/ResetPassword
+enum AccountsResetPassword: SlowMethod {
+    static func handle(
+        _ request: AccountsResetPasswordRequest, _ call: Call
+    ) async throws -> AccountsResetPasswordResponse {
+        guard call.settings.allowsPasswordSignup else { throw Failure.passwordLoginDisabled }
+        guard !request.oobCode.isEmpty else { throw Failure.missingOobCode }
+        // A hash is paid for only on behalf of a code that is good; the transaction looks again.
+        let seen = try call.project.checkOobCode(request.oobCode, settings: call.settings)
+        guard seen.requestType == .passwordReset else { throw Failure.invalidOobCode }
+        try Values.checkNewPassword(request.newPassword, limits: call.limits)
+        let hash = try await call.project.passwords.hash(
+            request.newPassword, settings: call.settings, deadline: call.deadline)
+        let user = try await call.project.resetPassword(
+            request.oobCode, passwordHash: hash, settings: call.settings, origin: call.origin)
+        return AccountsResetPasswordResponse(email: user.email)
+    }
+}

@@ -1,0 +1,81 @@
+import Base
+import Identity
+import Messages
+
+/// postern.v1.Accounts/SendOobCode
+enum AccountsSendOobCode: SlowMethod {
+    static func handle(_ request: AccountsSendOobCodeRequest, _ call: Call) async throws -> AccountsSendOobCodeResponse
+    {
+        try Values.checkContinueURL(request.continueURL, limits: call.limits)
+        var order: OobOrder
+        switch request.requestType {
+        case .emailSignin: order = try emailSignIn(request, call)
+        case .passwordReset: order = try passwordReset(request, call)
+        case .verifyEmail: order = try verification(request, call)
+        case .verifyAndChangeEmail: order = try change(request, call)
+        case .unspecified, .recoverEmail:
+            throw Failure.invalid("MISSING_REQ_TYPE", field: "request_type", "must be a kind that can be asked for")
+        }
+        order.continueURL = request.continueURL
+        if !call.settings.isSynthetic, let recipient = Email(order.recipient) {
+            try await call.project.tenants.tenant(call.settings).admitSend(
+                email: recipient, address: call.endUserAddress(request.endUserIP))
+        }
+        try await call.project.oobDelivery.send(order, settings: call.settings, origin: call.origin)
+        return AccountsSendOobCodeResponse(email: request.email.isEmpty ? order.recipient : request.email)
+    }
+
+    /// Nobody has to exist yet, unless end users may not sign up: then an unknown address is sent nothing.
+    private static func emailSignIn(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {
+        guard call.settings.allowsEmailLinkSignin else { throw Failure.operationNotAllowed }
+        if request.email.isEmpty { throw Failure.missingEmail }
+        let email = try Values.email(request.email, limits: call.limits)
+        var order = OobOrder(.emailSignin, email: email.address)
+        let isKnown = try call.project.isTaken(email, tenantID: call.tenantID)
+        order.isDecoy = !isKnown && SelfService.refusalOfSignUp(call.settings) != nil
+        return order
+    }
+
+    private static func passwordReset(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {
+        guard call.settings.allowsPasswordSignup else { throw Failure.passwordLoginDisabled }
+        if request.email.isEmpty { throw Failure.missingEmail }
+        let email = try Values.email(request.email, limits: call.limits)
+        guard let account = try call.project.account(email: email, tenantID: call.tenantID) else {
+            guard call.settings.hasEmailPrivacy else { throw Failure.emailNotFound }
+            var order = OobOrder(.passwordReset, email: email.address)
+            order.isDecoy = true
+            return order
+        }
+        // To the address as it is stored, not as a stranger typed it.
+        var order = OobOrder(.passwordReset, email: account.user.email)
+        order.uid = account.user.uid
+        return order
+    }
+
+    private static func verification(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {
+        let user = try call.verifiedUser(idToken: request.idToken).account.user
+        if user.email.isEmpty { throw Failure.missingEmail }
+        var order = OobOrder(.verifyEmail, email: user.email)
+        order.uid = user.uid
+        return order
+    }
+
+    private static func change(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {
+        let verified = try call.verifiedUser(idToken: request.idToken)
+        if request.newEmail.isEmpty {
+            throw Failure.invalid("MISSING_NEW_EMAIL", field: "new_email", "is required")
+        }
+        let newEmail = try Values.email(request.newEmail, field: "new_email", limits: call.limits)
+        let user = verified.account.user
+        if user.email.isEmpty { throw Failure.missingEmail }
+        try verified.requireRecentLogin(now: call.now)
+        var order = OobOrder(.verifyAndChangeEmail, email: user.email)
+        order.uid = user.uid
+        order.newEmail = newEmail.address
+        if try call.project.isTaken(newEmail, tenantID: call.tenantID), Email(user.email) != newEmail {
+            guard call.settings.hasEmailPrivacy else { throw Failure.emailExists }
+            order.isDecoy = true
+        }
+        return order
+    }
+}

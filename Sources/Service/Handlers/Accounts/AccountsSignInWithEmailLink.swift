@@ -1,0 +1,30 @@
+import Base
+import Identity
+import Messages
+
+/// postern.v1.Accounts/SignInWithEmailLink
+enum AccountsSignInWithEmailLink: SlowMethod {
+    static func handle(
+        _ request: AccountsSignInWithEmailLinkRequest, _ call: Call
+    ) async throws -> AccountsSignInWithEmailLinkResponse {
+        guard call.settings.allowsEmailLinkSignin else { throw Failure.operationNotAllowed }
+        let verified = request.idToken.isEmpty ? nil : try call.verifiedUser(idToken: request.idToken)
+        if request.email.isEmpty { throw Failure.missingEmail }
+        let email = try Values.email(request.email, limits: call.limits)
+        guard !request.oobCode.isEmpty else { throw Failure.missingOobCode }
+        let signedIn: SignedIn
+        if let verified {
+            try verified.requireRecentLogin(now: call.now)
+            signedIn = try await call.project.link(
+                emailLink: request.oobCode, email: email, to: verified, origin: call.origin, deadline: call.deadline)
+        } else {
+            signedIn = try await call.recordingRefusals(email: email) {
+                try await call.project.signIn(
+                    emailLink: request.oobCode, email: email, settings: call.settings, origin: call.origin,
+                    deadline: call.deadline)
+            }
+        }
+        return AccountsSignInWithEmailLinkResponse(
+            user: signedIn.user, tokens: signedIn.tokens, isNewUser: signedIn.isNewUser)
+    }
+}

@@ -1,0 +1,39 @@
+import Base
+import Identity
+import Messages
+
+/// postern.v1.Users/GenerateOobLink
+enum UsersGenerateOobLink: SlowMethod {
+    static func handle(
+        _ request: UsersGenerateOobLinkRequest, _ call: Call
+    ) async throws -> UsersGenerateOobLinkResponse {
+        guard request.requestType != .unspecified, request.requestType != .recoverEmail else {
+            throw Failure.invalid("MISSING_REQ_TYPE", field: "request_type", "must be a kind that can be asked for")
+        }
+        try Values.checkContinueURL(request.continueURL, limits: call.limits)
+        if request.email.isEmpty { throw Failure.missingEmail }
+        let email = try Values.email(request.email, limits: call.limits)
+        var order = OobOrder(request.requestType, email: email.address)
+        order.continueURL = request.continueURL
+        if request.requestType != .emailSignin {
+            guard let account = try call.project.account(email: email, tenantID: call.tenantID) else {
+                throw Failure.emailNotFound
+            }
+            order.uid = account.user.uid
+            order.email = account.user.email
+        }
+        if request.requestType == .verifyAndChangeEmail {
+            if request.newEmail.isEmpty {
+                throw Failure.invalid("MISSING_NEW_EMAIL", field: "new_email", "is required")
+            }
+            let newEmail = try Values.email(request.newEmail, field: "new_email", limits: call.limits)
+            if try call.project.isTaken(newEmail, tenantID: call.tenantID), newEmail != email {
+                throw Failure.emailExists
+            }
+            order.newEmail = newEmail.address
+        }
+        let made = try await call.project.oobDelivery.generate(order, settings: call.settings, origin: call.origin)
+        return UsersGenerateOobLinkResponse(
+            oobCode: made.code, oobLink: made.link, expiresAtMicros: made.expiresAt.microseconds)
+    }
+}

@@ -1,0 +1,97 @@
+import Base
+import Identity
+import Messages
+import TestSupport
+import Testing
+
+/// Somebody registers another's address in advance and keeps a way in; then the owner arrives. Every way to keep a foot
+/// in the door × every way for the owner to prove the address (Sudhodanan and Paverd, USENIX Security 2022).
+@Suite struct PreHijackingTests {
+    enum Foothold: CaseIterable {
+        case password, untrustedProvider, session, pendingEmailChange, linkedProvider, recoverEmailCode, phone
+    }
+
+    enum Arrival: CaseIterable { case trustedProvider, emailLink, passwordReset }
+
+    private static let victim: Text = "victim@gmail.com"
+
+    @Test(arguments: Foothold.allCases, Arrival.allCases)
+    func theAttackerEndsUpOutside(_ foothold: Foothold, _ arrival: Arrival) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
+            let attacker = try Self.register(client, foothold)
+            let uid = try client.lookup(attacker.idToken).uid
+            let change = try Self.keepFoot(client, foothold, attacker)
+            server.clock.advance(by: .seconds(60))
+            try Self.arrive(client, arrival)
+            // The owner has the account.
+            let account = try client.get(uid)
+            #expect(account.email == Self.victim && account.emailVerified)
+            // The attacker has nothing of it.
+            #expect(failure { _ = try client.lookup(attacker.idToken) }.reason == "TOKEN_EXPIRED")
+            #expect(failure { _ = try client.refresh(attacker.refreshToken) }.reason == "TOKEN_EXPIRED")
+            #expect(Self.reasonOfSigningIn(client, "attacker's password") != "")
+            #expect(Self.uidOfSigningIn(client, .facebook("attacker", email: Self.victim)) != uid)
+            #expect(Self.uidOfSigningIn(client, .github("attacker", email: "evil@example.com")) != uid)
+            if let change { #expect(failure { _ = try client.applyOob(change) }.reason == "INVALID_OOB_CODE") }
+            let after = try client.get(uid)
+            #expect(after.email == Self.victim && after.phoneNumber.isEmpty)
+            #expect(after.providers.allSatisfy { ["google.com", "password"].contains($0.providerID) })
+        }
+    }
+
+    private static func register(_ client: IdentityClient, _ foothold: Foothold) throws -> TokenPair {
+        switch foothold {
+        case .untrustedProvider: try client.signIn(.facebook("attacker", email: victim)).tokens!
+        case .recoverEmailCode: try client.signUp("evil@example.com", password: "attacker's password").tokens!
+        default: try client.signUp(victim, password: "attacker's password").tokens!
+        }
+    }
+
+    /// What the attacker does before the owner comes; returns a code the attacker holds.
+    private static func keepFoot(
+        _ client: IdentityClient, _ foothold: Foothold, _ attacker: TokenPair
+    ) throws -> Secret? {
+        let uid = try client.lookup(attacker.idToken).uid
+        switch foothold {
+        case .password, .untrustedProvider, .session: return nil
+        case .pendingEmailChange:
+            try client.sendOob(.verifyAndChangeEmail, newEmail: "evil@example.com", idToken: attacker.idToken)
+            return try client.mails().first?.code
+        case .linkedProvider:
+            _ = try client.signIn(.github("attacker", email: "evil@example.com"), linkingTo: attacker.idToken)
+            return nil
+        case .recoverEmailCode:
+            // The attacker's own address first, then the victim's, unproved: the way back goes to the attacker.
+            try client.sendOob(.verifyAndChangeEmail, newEmail: victim, idToken: attacker.idToken)
+            _ = try client.applyOob(try client.mails()[0].code)
+            let recovery = try client.mails().first { $0.message.requestType == .recoverEmail }?.code
+            try client.update(uid, ["email_verified"]) { $0.emailVerified = false }
+            return recovery
+        case .phone:
+            try client.update(uid, ["phone_number"]) { $0.phoneNumber = "+14155550123" }
+            return nil
+        }
+    }
+
+    private static func arrive(_ client: IdentityClient, _ arrival: Arrival) throws {
+        switch arrival {
+        case .trustedProvider: _ = try client.signIn(.google("victim", email: victim))
+        case .emailLink:
+            try client.sendOob(.emailSignin, email: victim)
+            _ = try client.signIn(victim, link: try client.mails()[0].code)
+        case .passwordReset:
+            try client.sendOob(.passwordReset, email: victim)
+            _ = try client.resetPassword(try client.mails()[0].code, "the owner's password")
+        }
+    }
+
+    private static func reasonOfSigningIn(_ client: IdentityClient, _ password: Text) -> String {
+        failure { _ = try client.signIn(victim, password: password) }.reason
+    }
+
+    private static func uidOfSigningIn(_ client: IdentityClient, _ identity: FederatedIdentity) -> Text? {
+        try? client.signIn(identity).user?.uid
+    }
+}
