@@ -26,6 +26,8 @@ public final class Project: Sendable {
     public let tenants: TenantDirectory
     public let users: UserDirectory
     public let callers: CallerDirectory
+    public let serviceAccounts: ServiceAccountDirectory
+    public let customTokens: CustomTokens
     public let passwords: PasswordService
     public let signer: TokenSigner
     public let tokenCheck: TokenCheck
@@ -62,7 +64,16 @@ public final class Project: Sendable {
             audience: configuration.projectID)
         self.tenants = TenantDirectory(resources: resources, loops: loops)
         self.users = UserDirectory(resources: resources, issuer: issuer, loops: loops)
-        self.callers = CallerDirectory(resources: resources)
+        let signers = ServiceAccountSigners()
+        self.callers = CallerDirectory(resources: resources, signers: signers, issuer: configuration.issuer)
+        self.serviceAccounts = ServiceAccountDirectory(
+            resources: resources, callers: callers, pool: signingPool, projectID: configuration.projectID,
+            issuer: configuration.issuer)
+        let builtIn = BuiltInServiceAccount(
+            resources: resources, sealing: masterKey.sealing, pool: signingPool,
+            email: serviceAccounts.email(of: BuiltInServiceAccount.id))
+        self.customTokens = CustomTokens(
+            resources: resources, signers: signers, builtIn: builtIn, issuer: configuration.issuer)
         self.passwords = PasswordService(
             pool: passwordPool, store: store, sealing: masterKey.sealing, random: resources.random,
             profile: configuration.passwordProfile)
@@ -76,6 +87,7 @@ public final class Project: Sendable {
     public func start() async throws -> Secret? {
         try await tenants.start()
         try await signer.start(algorithm: configuration.signingAlgorithm, record: keyEvent(origin: .server))
+        try await customTokens.builtIn.start()
         return try await callers.createFirstAdmin()
     }
 
@@ -120,6 +132,7 @@ public final class Project: Sendable {
             switch expired.tableID {
             case Tables.sessions.id: try transaction.settleSession(expired.key, now: clock.now())
             case Tables.idempotency.id: try transaction.forgetIdempotency(expired.key)
+            case Tables.usedTokenIDs.id: try transaction.delete(Tables.usedTokenIDs, HashKey(expired.key))
             default: break
             }
         }

@@ -37,6 +37,14 @@ public enum Tables {
     /// caller → how many idempotency records it has.
     public static let idempotencyCounts = Table<TextKey, StoredCount>(id: 31, name: "idempotency_counts")
 
+    /// service account id → role, scope, what it may; a deleted account leaves a tombstone.
+    public static let serviceAccounts = Table<TextKey, StoredServiceAccount>(id: 32, name: "service_accounts")
+    /// (service account id, key id) → the public key.
+    public static let serviceAccountKeys = Table<ServiceAccountKeyKey, StoredServiceAccountKey>(
+        id: 33, name: "service_account_keys")
+    /// SHA-256 of (issuer, jti) → until when: a token that was used and counts once.
+    public static let usedTokenIDs = Table<HashKey, StoredUsedTokenID>(id: 34, name: "used_token_ids")
+
     /// What opening the store takes.
     public static let all: [TableDeclaration] = [
         users.declaration, userByEmail.declaration, userByPhone.declaration, userByProvider.declaration,
@@ -44,5 +52,6 @@ public enum Tables {
         signingKeys.declaration, hashSecrets.declaration, denials.declaration, denialHeads.declaration,
         denialCounts.declaration, idempotency.declaration, passwordHashKinds.declaration,
         idempotencyCounts.declaration,
+        serviceAccounts.declaration, serviceAccountKeys.declaration, usedTokenIDs.declaration,
     ]
 }
