@@ -176,6 +176,20 @@ import Wire
         }
     }
 
+    @Test func whoCameByACustomTokenNeedsARecentLoginThoughWithoutProviders() async throws {
+        try await withServer { server in
+            let backEnd = try BackEnd(server)
+            let old = try backEnd.signIn(backEnd.token()).tokens?.idToken ?? .empty
+            server.clock.advance(by: .minutes(6))
+            let delete: (Text) throws -> Void = { idToken in
+                let _: AccountsDeleteResponse = try backEnd.client.call(
+                    "postern.v1.Accounts/Delete", AccountsDeleteRequest(idToken: idToken))
+            }
+            #expect(failure { try delete(old) }.reason == "CREDENTIAL_TOO_OLD_LOGIN_AGAIN")
+            try delete(try backEnd.signIn(backEnd.token()).tokens?.idToken ?? .empty)
+        }
+    }
+
     // MARK: The signer
 
     enum End: CaseIterable { case keyRevoked, accountDisabled, accountDeleted, customTokensTakenAway }
