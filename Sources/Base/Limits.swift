@@ -66,6 +66,12 @@ public struct Limits: Sendable {
     public var sendsPerMailboxAndHour = 5
     public var sendsPerAddressAndHour = 30
 
+    // Service accounts
+    /// Keys of one account that count: a token that names none is tried with each.
+    public var serviceAccountKeysMax = 10
+    /// With the revoked and expired ones; the oldest of these go first.
+    public var serviceAccountKeysKeptMax = 100
+
     // Idempotency
     public var idempotencyKeyMax = 256
     public var idempotencyRecordsPerCallerMax = 10_000

@@ -110,6 +110,14 @@ const PosternSchema grpc__health__v1__health_check_response__table = {
     &grpc__health__v1__health_check_response__descriptor, grpc__health__v1__health_check_response__fields, 2, 0,
 };
 
+static const PosternField postern__v1__scope__fields[] = {
+    [1] = {"all", 0, 0, 4, 0, 0, 0},
+    [2] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+};
+const PosternSchema postern__v1__scope__table = {
+    &postern__v1__scope__descriptor, postern__v1__scope__fields, 3, 0,
+};
+
 static const PosternField grpc__reflection__v1__extension_request__fields[] = {
     [1] = {"containing_type", 0, 0, 9, 2, 0, 0},
     [2] = {"extension_number", 0, 0, 2, 0, 0, 1},
@@ -288,12 +296,212 @@ const PosternSchema postern__store__v1__sealed_pending_credential__table = {
     &postern__store__v1__sealed_pending_credential__descriptor, postern__store__v1__sealed_pending_credential__fields, 10, 0,
 };
 
-static const PosternField postern__v1__scope__fields[] = {
-    [1] = {"all", 0, 0, 4, 0, 0, 0},
-    [2] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+static const PosternField google__protobuf__field_mask__fields[] = {
+    [1] = {"paths", 0, 0, 9, 2, 1, 0},
 };
-const PosternSchema postern__v1__scope__table = {
-    &postern__v1__scope__descriptor, postern__v1__scope__fields, 3, 0,
+const PosternSchema google__protobuf__field_mask__table = {
+    &google__protobuf__field_mask__descriptor, google__protobuf__field_mask__fields, 2, 0,
+};
+
+static const PosternField postern__v1__service_account__fields[] = {
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"email", 0, 0, 9, 2, 0, 1},
+    [3] = {"display_name", 0, 0, 9, 2, 0, 2},
+    [4] = {"role", 0, 0x3f, 5, 0, 0, 3},
+    [5] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 4},
+    [6] = {"custom_tokens", 0, 0, 4, 0, 0, 5},
+    [7] = {"disabled", 0, 0, 4, 0, 0, 6},
+    [8] = {"built_in", 0, 0, 4, 0, 0, 7},
+    [9] = {"created_at_micros", 0, 0, 1, 0, 0, 8},
+    [10] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 9},
+};
+const PosternSchema postern__v1__service_account__table = {
+    &postern__v1__service_account__descriptor, postern__v1__service_account__fields, 11, 0,
+};
+
+static const PosternField postern__v1__service_account_key__fields[] = {
+    [1] = {"key_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"algorithm", 0, 0, 9, 2, 0, 1},
+    [3] = {"uploaded", 0, 0, 4, 0, 0, 2},
+    [4] = {"created_at_micros", 0, 0, 1, 0, 0, 3},
+    [5] = {"expires_at_micros", 0, 0, 1, 0, 0, 4},
+    [6] = {"revoked_at_micros", 0, 0, 1, 0, 0, 5},
+};
+const PosternSchema postern__v1__service_account_key__table = {
+    &postern__v1__service_account_key__descriptor, postern__v1__service_account_key__fields, 7, 0,
+};
+
+static const PosternField postern__v1__project_create_service_account_request__fields[] = {
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"display_name", 0, 0, 9, 2, 0, 1},
+    [3] = {"role", 0, 0x3f, 5, 0, 0, 2},
+    [4] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 3},
+    [5] = {"custom_tokens", 0, 0, 4, 0, 0, 4},
+    [6] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 5},
+    [7] = {"validate_only", 0, 0, 4, 0, 0, 6},
+};
+const PosternSchema postern__v1__project_create_service_account_request__table = {
+    &postern__v1__project_create_service_account_request__descriptor, postern__v1__project_create_service_account_request__fields, 8, 0,
+};
+
+static const PosternField postern__v1__project_create_service_account_response__fields[] = {
+    [1] = {"service_account", &postern__v1__service_account__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__project_create_service_account_response__table = {
+    &postern__v1__project_create_service_account_response__descriptor, postern__v1__project_create_service_account_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__project_get_service_account_request__fields[] = {
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
+};
+const PosternSchema postern__v1__project_get_service_account_request__table = {
+    &postern__v1__project_get_service_account_request__descriptor, postern__v1__project_get_service_account_request__fields, 2, 0,
+};
+
+static const PosternField postern__v1__project_get_service_account_response__fields[] = {
+    [1] = {"service_account", &postern__v1__service_account__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__project_get_service_account_response__table = {
+    &postern__v1__project_get_service_account_response__descriptor, postern__v1__project_get_service_account_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__project_list_service_accounts_request__fields[] = {
+    [1] = {"page_size", 0, 0, 2, 0, 0, 0},
+    [2] = {"page_token", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__project_list_service_accounts_request__table = {
+    &postern__v1__project_list_service_accounts_request__descriptor, postern__v1__project_list_service_accounts_request__fields, 3, 0,
+};
+
+static const PosternField postern__v1__project_list_service_accounts_response__fields[] = {
+    [1] = {"service_accounts", &postern__v1__service_account__table, 0, 10, 2, 1, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0},
+};
+const PosternSchema postern__v1__project_list_service_accounts_response__table = {
+    &postern__v1__project_list_service_accounts_response__descriptor, postern__v1__project_list_service_accounts_response__fields, 3, 0,
+};
+
+static const PosternField postern__v1__project_update_service_account_request__fields[] = {
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 1},
+    [3] = {"display_name", 0, 0, 9, 2, 0, 2},
+    [4] = {"role", 0, 0x3f, 5, 0, 0, 3},
+    [5] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 4},
+    [6] = {"custom_tokens", 0, 0, 4, 0, 0, 5},
+    [7] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 6},
+    [8] = {"disabled", 0, 0, 4, 0, 0, 7},
+    [9] = {"validate_only", 0, 0, 4, 0, 0, 8},
+};
+const PosternSchema postern__v1__project_update_service_account_request__table = {
+    &postern__v1__project_update_service_account_request__descriptor, postern__v1__project_update_service_account_request__fields, 10, 0,
+};
+
+static const PosternField postern__v1__project_update_service_account_response__fields[] = {
+    [1] = {"service_account", &postern__v1__service_account__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__project_update_service_account_response__table = {
+    &postern__v1__project_update_service_account_response__descriptor, postern__v1__project_update_service_account_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__project_delete_service_account_request__fields[] = {
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"validate_only", 0, 0, 4, 0, 0, 1},
+};
+const PosternSchema postern__v1__project_delete_service_account_request__table = {
+    &postern__v1__project_delete_service_account_request__descriptor, postern__v1__project_delete_service_account_request__fields, 3, 0,
+};
+
+const PosternSchema postern__v1__project_delete_service_account_response__table = {
+    &postern__v1__project_delete_service_account_response__descriptor, 0, 1, 0,
+};
+
+static const PosternField postern__v1__project_create_service_account_key_request__fields[] = {
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"algorithm", 0, 0, 9, 2, 0, 1},
+    [3] = {"lifetime_seconds", 0, 0, 1, 0, 0, 2},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+};
+const PosternSchema postern__v1__project_create_service_account_key_request__table = {
+    &postern__v1__project_create_service_account_key_request__descriptor, postern__v1__project_create_service_account_key_request__fields, 5, 0,
+};
+
+static const PosternField postern__v1__project_create_service_account_key_response__fields[] = {
+    [1] = {"key", &postern__v1__service_account_key__table, 0, 10, 2, 0, 0},
+    [2] = {"key_file_json", 0, 0, 8, 2, 0, 1},
+};
+const PosternSchema postern__v1__project_create_service_account_key_response__table = {
+    &postern__v1__project_create_service_account_key_response__descriptor, postern__v1__project_create_service_account_key_response__fields, 3, 1,
+};
+
+static const PosternField postern__v1__project_upload_service_account_key_request__fields[] = {
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"public_key", 0, 0, 8, 2, 0, 1},
+    [3] = {"lifetime_seconds", 0, 0, 1, 0, 0, 2},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+};
+const PosternSchema postern__v1__project_upload_service_account_key_request__table = {
+    &postern__v1__project_upload_service_account_key_request__descriptor, postern__v1__project_upload_service_account_key_request__fields, 5, 0,
+};
+
+static const PosternField postern__v1__project_upload_service_account_key_response__fields[] = {
+    [1] = {"key", &postern__v1__service_account_key__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__project_upload_service_account_key_response__table = {
+    &postern__v1__project_upload_service_account_key_response__descriptor, postern__v1__project_upload_service_account_key_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__project_list_service_account_keys_request__fields[] = {
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
+};
+const PosternSchema postern__v1__project_list_service_account_keys_request__table = {
+    &postern__v1__project_list_service_account_keys_request__descriptor, postern__v1__project_list_service_account_keys_request__fields, 2, 0,
+};
+
+static const PosternField postern__v1__project_list_service_account_keys_response__fields[] = {
+    [1] = {"keys", &postern__v1__service_account_key__table, 0, 10, 2, 1, 0},
+};
+const PosternSchema postern__v1__project_list_service_account_keys_response__table = {
+    &postern__v1__project_list_service_account_keys_response__descriptor, postern__v1__project_list_service_account_keys_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__project_revoke_service_account_key_request__fields[] = {
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"key_id", 0, 0, 9, 2, 0, 1},
+    [3] = {"validate_only", 0, 0, 4, 0, 0, 2},
+};
+const PosternSchema postern__v1__project_revoke_service_account_key_request__table = {
+    &postern__v1__project_revoke_service_account_key_request__descriptor, postern__v1__project_revoke_service_account_key_request__fields, 4, 0,
+};
+
+static const PosternField postern__v1__project_revoke_service_account_key_response__fields[] = {
+    [1] = {"key", &postern__v1__service_account_key__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__project_revoke_service_account_key_response__table = {
+    &postern__v1__project_revoke_service_account_key_response__descriptor, postern__v1__project_revoke_service_account_key_response__fields, 2, 0,
+};
+
+static const PosternField postern__store__v1__stored_service_account__fields[] = {
+    [1] = {"service_account", &postern__v1__service_account__table, 0, 10, 2, 0, 0},
+    [2] = {"deleted", 0, 0, 4, 0, 0, 1},
+};
+const PosternSchema postern__store__v1__stored_service_account__table = {
+    &postern__store__v1__stored_service_account__descriptor, postern__store__v1__stored_service_account__fields, 3, 0,
+};
+
+static const PosternField postern__store__v1__stored_service_account_key__fields[] = {
+    [1] = {"key", &postern__v1__service_account_key__table, 0, 10, 2, 0, 0},
+    [2] = {"public_key", 0, 0, 8, 2, 0, 1},
+    [3] = {"sealed_private_key", 0, 0, 8, 2, 0, 2},
+};
+const PosternSchema postern__store__v1__stored_service_account_key__table = {
+    &postern__store__v1__stored_service_account_key__descriptor, postern__store__v1__stored_service_account_key__fields, 4, 0,
+};
+
+static const PosternField postern__store__v1__stored_used_token_id__fields[] = {
+    [1] = {"expires_at_micros", 0, 0, 1, 0, 0, 0},
+};
+const PosternSchema postern__store__v1__stored_used_token_id__table = {
+    &postern__store__v1__stored_used_token_id__descriptor, postern__store__v1__stored_used_token_id__fields, 2, 0,
 };
 
 static const PosternField postern__v1__api_key__fields[] = {
@@ -432,13 +640,6 @@ static const PosternField postern__v1__project_stats_response__fields[] = {
 };
 const PosternSchema postern__v1__project_stats_response__table = {
     &postern__v1__project_stats_response__descriptor, postern__v1__project_stats_response__fields, 2, 0,
-};
-
-static const PosternField google__protobuf__field_mask__fields[] = {
-    [1] = {"paths", 0, 0, 9, 2, 1, 0},
-};
-const PosternSchema google__protobuf__field_mask__table = {
-    &google__protobuf__field_mask__descriptor, google__protobuf__field_mask__fields, 2, 0,
 };
 
 static const PosternField postern__v1__client_permissions__fields[] = {
@@ -717,7 +918,7 @@ const PosternSchema postern__store__v1__stored_idempotency__table = {
 
 static const PosternField postern__store__v1__event_record__fields[] = {
     [1] = {"time_micros", 0, 0, 1, 0, 0, 0},
-    [2] = {"kind", 0, 0x7ff1ffff, 5, 0, 0, 1},
+    [2] = {"kind", 0, 0x1ffff1ffff, 5, 0, 0, 1},
     [3] = {"tenant_id", 0, 0, 9, 2, 0, 2},
     [4] = {"uid", 0, 0, 9, 2, 0, 3},
     [5] = {"actor", 0, 0, 9, 2, 0, 4},
@@ -1000,6 +1201,23 @@ const PosternSchema postern__v1__accounts_reauthenticate_response__table = {
     &postern__v1__accounts_reauthenticate_response__descriptor, postern__v1__accounts_reauthenticate_response__fields, 3, 0,
 };
 
+static const PosternField postern__v1__accounts_sign_in_with_custom_token_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"token", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__accounts_sign_in_with_custom_token_request__table = {
+    &postern__v1__accounts_sign_in_with_custom_token_request__descriptor, postern__v1__accounts_sign_in_with_custom_token_request__fields, 3, 1,
+};
+
+static const PosternField postern__v1__accounts_sign_in_with_custom_token_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
+    [3] = {"is_new_user", 0, 0, 4, 0, 0, 2},
+};
+const PosternSchema postern__v1__accounts_sign_in_with_custom_token_response__table = {
+    &postern__v1__accounts_sign_in_with_custom_token_response__descriptor, postern__v1__accounts_sign_in_with_custom_token_response__fields, 4, 0,
+};
+
 static const PosternField postern__v1__accounts_lookup_request__fields[] = {
     [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
     [2] = {"id_token", 0, 0, 9, 2, 0, 1},
@@ -1238,6 +1456,25 @@ static const PosternField postern__v1__users_revoke_tokens_response__fields[] = 
 };
 const PosternSchema postern__v1__users_revoke_tokens_response__table = {
     &postern__v1__users_revoke_tokens_response__descriptor, postern__v1__users_revoke_tokens_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__users_create_custom_token_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1},
+    [3] = {"claims_json", 0, 0, 8, 2, 0, 2},
+    [4] = {"lifetime_seconds", 0, 0, 1, 0, 0, 3},
+    [5] = {"validate_only", 0, 0, 4, 0, 0, 4},
+};
+const PosternSchema postern__v1__users_create_custom_token_request__table = {
+    &postern__v1__users_create_custom_token_request__descriptor, postern__v1__users_create_custom_token_request__fields, 6, 0,
+};
+
+static const PosternField postern__v1__users_create_custom_token_response__fields[] = {
+    [1] = {"custom_token", 0, 0, 9, 2, 0, 0},
+    [2] = {"expires_at_micros", 0, 0, 1, 0, 0, 1},
+};
+const PosternSchema postern__v1__users_create_custom_token_response__table = {
+    &postern__v1__users_create_custom_token_response__descriptor, postern__v1__users_create_custom_token_response__fields, 3, 1,
 };
 
 const PosternSchema postern__v1__argon2id_spec__table = {

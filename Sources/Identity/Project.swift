@@ -29,6 +29,8 @@ public final class Project: Sendable {
     public let tenants: TenantDirectory
     public let users: UserDirectory
     public let callers: CallerDirectory
+    public let serviceAccounts: ServiceAccountDirectory
+    public let customTokens: CustomTokens
     public let passwords: PasswordService
     public let signer: TokenSigner
     public let tokenCheck: TokenCheck
@@ -66,7 +68,16 @@ public final class Project: Sendable {
             audience: configuration.projectID)
         self.tenants = TenantDirectory(resources: resources, loops: loops)
         self.users = UserDirectory(resources: resources, issuer: issuer, loops: loops)
-        self.callers = CallerDirectory(resources: resources)
+        let signers = ServiceAccountSigners()
+        self.callers = CallerDirectory(resources: resources, signers: signers, issuer: configuration.issuer)
+        self.serviceAccounts = ServiceAccountDirectory(
+            resources: resources, callers: callers, pool: signingPool, projectID: configuration.projectID,
+            issuer: configuration.issuer)
+        let builtIn = BuiltInServiceAccount(
+            resources: resources, sealing: masterKey.sealing, pool: signingPool,
+            email: serviceAccounts.email(of: BuiltInServiceAccount.id))
+        self.customTokens = CustomTokens(
+            resources: resources, signers: signers, builtIn: builtIn, issuer: configuration.issuer)
         self.passwords = PasswordService(
             pool: passwordPool, store: store, sealing: masterKey.sealing, random: resources.random,
             profile: configuration.passwordProfile)
@@ -82,6 +93,7 @@ public final class Project: Sendable {
     public func start() async throws -> Secret? {
         try await tenants.start()
         try await signer.start(algorithm: configuration.signingAlgorithm, record: keyEvent(origin: .server))
+        try await customTokens.builtIn.start()
         return try await callers.createFirstAdmin()
     }
 
@@ -128,6 +140,7 @@ public final class Project: Sendable {
             case Tables.idempotency.id: try transaction.forgetIdempotency(expired.key)
             case Tables.oobCodes.id: try transaction.forgetOobCode(expired.key)
             case Tables.outbox.id: try transaction.forgetOutboxMessage(expired.key)
+            case Tables.usedTokenIDs.id: try transaction.delete(Tables.usedTokenIDs, HashKey(expired.key))
             default: break
             }
         }

@@ -23,7 +23,7 @@ struct Gate: Sendable {
 
     private func caller(_ authorization: UnsafeRawBufferPointer, _ context: ConnectionContext) throws -> Caller {
         let version = project.callers.version
-        if let known = context.cached(authorization, version: version) { return known }
+        if let known = context.cached(authorization, version: version, clock: project.clock) { return known }
         let found = try project.store.read { try project.callers.caller(authorization: authorization, in: $0) }
         guard let found else { throw Failure.callerUnauthenticated }
         context.cache(found, for: authorization, version: version)

@@ -59,11 +59,13 @@ final class ConnectionContext {
         lastSettingsGeneration = generation
     }
 
-    /// The caller found for exactly these bytes, while no API key has changed since.
-    func cached(_ authorization: UnsafeRawBufferPointer, version: UInt64) -> Caller? {
+    /// The caller found for exactly these bytes, while no credential has changed since and it has not expired.
+    func cached(_ authorization: UnsafeRawBufferPointer, version: UInt64, clock: Clock) -> Caller? {
         guard version == cachedVersion, let cachedCaller, cachedAuthorization.count == authorization.count else {
             return nil
         }
+        // The clock is asked only for those that expire.
+        if let expiresAt = cachedCaller.expiresAt, clock.now() >= expiresAt { return nil }
         let isSame = cachedAuthorization.withUnsafeBytes { constantTimeEqual($0, authorization) }
         return isSame ? cachedCaller : nil
     }

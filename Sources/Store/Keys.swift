@@ -80,6 +80,22 @@ public struct TextKey: StoreKey, Sendable {
     public func write(into key: inout KeyWriter) { key.append(contentsOf: text.bytes) }
 }
 
+/// `service account id ‖ 0x00 ‖ key id`; with an empty key id the prefix of one account's keys.
+public struct ServiceAccountKeyKey: StoreKey, Sendable {
+    public var accountID: Text
+    public var keyID: Text
+
+    public init(_ accountID: Text, _ keyID: Text = .empty) {
+        self.accountID = accountID
+        self.keyID = keyID
+    }
+
+    public func write(into key: inout KeyWriter) {
+        key.append(terminated: accountID)
+        key.append(contentsOf: keyID.bytes)
+    }
+}
+
 /// The 16 bytes of a session id.
 public struct SessionKey: StoreKey, Sendable {
     public var sessionID: [UInt8]

@@ -37,6 +37,13 @@ public enum Tables {
     /// caller → how many idempotency records it has.
     public static let idempotencyCounts = Table<TextKey, StoredCount>(id: 31, name: "idempotency_counts")
 
+    /// service account id → role, scope, what it may; a deleted account leaves a tombstone.
+    public static let serviceAccounts = Table<TextKey, StoredServiceAccount>(id: 32, name: "service_accounts")
+    /// (service account id, key id) → the public key.
+    public static let serviceAccountKeys = Table<ServiceAccountKeyKey, StoredServiceAccountKey>(
+        id: 33, name: "service_account_keys")
+    /// SHA-256 of (issuer, jti) → until when: a token that was used and counts once.
+    public static let usedTokenIDs = Table<HashKey, StoredUsedTokenID>(id: 34, name: "used_token_ids")
     /// (tenant, SHA-256 of a code that was sent) → what it is for.
     public static let oobCodes = Table<TenantHashKey, StoredOobCode>(id: 36, name: "oob_codes")
     /// (tenant, hash of whom it is for, kind, code's hash) → nothing: a newer code of a kind voids the older.
@@ -52,7 +59,8 @@ public enum Tables {
         sessions.declaration, sessionByUser.declaration, tenants.declaration, apiKeys.declaration,
         signingKeys.declaration, hashSecrets.declaration, denials.declaration, denialHeads.declaration,
         denialCounts.declaration, idempotency.declaration, passwordHashKinds.declaration,
-        idempotencyCounts.declaration, oobCodes.declaration, oobCodeBySubject.declaration, outbox.declaration,
+        idempotencyCounts.declaration, serviceAccounts.declaration, serviceAccountKeys.declaration,
+        usedTokenIDs.declaration, oobCodes.declaration, oobCodeBySubject.declaration, outbox.declaration,
         outboxDue.declaration,
     ]
 }

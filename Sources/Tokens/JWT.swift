@@ -4,11 +4,12 @@ import JSON
 /// The three parts of a compact JWS (RFC 7515 §7.1), split and decoded strictly; nothing is believed yet.
 ///
 /// Refused: more than `Limits.tokenMax` bytes, other than three parts, base64url with padding, foreign characters or
-/// non-zero unused bits, a header that is no JSON object or has duplicate members, `crit`, `b64`, a `kid` above 64
-/// bytes.
+/// non-zero unused bits, a header that is no JSON object or has duplicate members, `crit`, `b64`, a `kid` that is no
+/// text or above 64 bytes.
 struct JWT {
     let algorithm: Text
-    let keyID: Text
+    /// Some issuers with one key leave it out.
+    let keyID: Text?
     let type: Text?
     /// The signed bytes: header "." payload, as they came.
     let signedBytes: ArraySlice<UInt8>
@@ -23,8 +24,10 @@ struct JWT {
         else { return nil }
         guard let value = try? JSONValue(parsing: header), case .object(let members) = value,
             !members.contains(where: { $0.name == "crit" || $0.name == "b64" }),
-            let algorithm = value["alg"]?.text, let keyID = value["kid"]?.text, keyID.byteCount <= 64
+            let algorithm = value["alg"]?.text
         else { return nil }
+        let keyID = value["kid"]?.text
+        if value["kid"] != nil && keyID == nil || (keyID?.byteCount ?? 0) > 64 { return nil }
         if value["typ"] != nil && value["typ"]?.text == nil { return nil }
         self.algorithm = algorithm
         self.keyID = keyID

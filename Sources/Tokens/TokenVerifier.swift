@@ -77,9 +77,10 @@ public final class TokenVerifier: Sendable {
             return try checkTimes(known, now: now)
         }
         guard let jwt = JWT(token, byteCountMax: limits.tokenMax), jwt.type == "JWT",
-            let entry = keySet.entry(id: jwt.keyID, at: now), Text(entry.key.algorithm.rawValue) == jwt.algorithm,
+            let keyID = jwt.keyID, let entry = keySet.entry(id: keyID, at: now),
+            Text(entry.key.algorithm.rawValue) == jwt.algorithm,
             entry.key.publicKey.verify(signature: jwt.signature, over: Array(jwt.signedBytes)),
-            let verified = VerifiedToken(payload: jwt.payload, keyID: jwt.keyID, issuer: issuer, audience: audience)
+            let verified = VerifiedToken(payload: jwt.payload, keyID: keyID, issuer: issuer, audience: audience)
         else { throw .invalid }
         _ = try checkTimes(verified, now: now)
         cache.insert(verified, under: fingerprint)

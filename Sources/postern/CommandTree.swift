@@ -1,16 +1,18 @@
 /// Every command, and how a command line finds its own.
 enum CommandTree {
     static let commands =
-        TenantCommands.all + UserCommands.all + KeyCommands.all + APIKeyCommands.all + TokenCommands.all
+        TenantCommands.all + UserCommands.all + KeyCommands.all + APIKeyCommands.all + ServiceAccountCommands.all
+        + TokenCommands.all
         + AccountCommands.all + DenialCommands.all + ServerCommands.all + ContextCommands.all + InformationCommands.all
 
     private static let groups = [
         ("tenant", "tenants and their settings, self-service toggles included"),
         ("user", "what admins do with users; import"),
         ("account", "what end users do for themselves"),
-        ("token", "verify, refresh and look into tokens"),
+        ("token", "verify, refresh, make and look into tokens"),
         ("denials", "what the self-service toggles refused"),
         ("apikey", "credentials of the server's callers"),
+        ("service-account", "identities for programs, and their keys"),
         ("key", "the keys that sign ID tokens"),
         ("server", "the server itself"),
         ("rpc", "the methods of the protocol"),

@@ -85,3 +85,10 @@ func refusal(_ body: () async throws -> Void) async -> String? {
         return (error as? Failure)?.reason ?? "\(error)"
     }
 }
+
+extension CallerDirectory {
+    /// Of a project whose issuer does not matter.
+    convenience init(resources: Resources) {
+        self.init(resources: resources, signers: ServiceAccountSigners(), issuer: "https://issuer.test/test")
+    }
+}

@@ -33,12 +33,13 @@ import Wire
 
     /// Everything an end user or an admin can do to an account, and the toggle that may refuse it.
     private enum Action: CaseIterable {
-        case signUpWithPassword, signUpAnonymously, signIn, lookup, update, refresh, delete
+        case signUpWithPassword, signUpAnonymously, signUpWithCustomToken, signIn, signInWithCustomToken, lookup,
+            update, refresh, delete
         case adminCreate, adminGet, adminUpdate, adminClaims, adminRevoke, adminDelete
 
         var toggle: Toggle? {
             switch self {
-            case .signUpWithPassword, .signUpAnonymously: .disabledUserSignup
+            case .signUpWithPassword, .signUpAnonymously, .signUpWithCustomToken: .disabledUserSignup
             case .delete: .disabledUserDeletion
             default: nil
             }
@@ -252,6 +253,8 @@ import Wire
             let request = AccountsSignInWithPasswordRequest(email: subject.email, password: Secret("secret1"))
             _ = try client.call(
                 "postern.v1.Accounts/SignInWithPassword", request, returning: AccountsSignInWithPasswordResponse.self)
+        case .signUpWithCustomToken: try signInWithCustomToken(client, uid: RandomSource.system.alphanumeric(12))
+        case .signInWithCustomToken: try signInWithCustomToken(client, uid: subject.uid)
         case .lookup:
             let request = AccountsLookupRequest(idToken: idToken)
             _ = try client.call("postern.v1.Accounts/Lookup", request, returning: AccountsLookupResponse.self)
@@ -286,6 +289,16 @@ import Wire
             let request = UsersDeleteRequest(uid: subject.uid)
             _ = try client.call("postern.v1.Users/Delete", request, returning: UsersDeleteResponse.self)
         }
+    }
+
+    private static func signInWithCustomToken(_ client: RawClient, uid: Text) throws {
+        let minted = try client.call(
+            "postern.v1.Users/CreateCustomToken", UsersCreateCustomTokenRequest(uid: uid),
+            returning: UsersCreateCustomTokenResponse.self)
+        _ = try client.call(
+            "postern.v1.Accounts/SignInWithCustomToken",
+            AccountsSignInWithCustomTokenRequest(token: minted.customToken),
+            returning: AccountsSignInWithCustomTokenResponse.self)
     }
 
     private static func expectRestricted(_ failure: Failure, _ toggle: Toggle) {

@@ -80,21 +80,6 @@ struct TokenForge {
     }
 }
 
-extension JSONValue {
-    /// The object with one member changed, added, or (nil) removed.
-    func with(_ name: Text, _ value: JSONValue?) -> JSONValue {
-        var members = object ?? []
-        let index = members.firstIndex { $0.name == name }
-        switch (index, value) {
-        case (let index?, let value?): members[index].value = value
-        case (let index?, nil): members.remove(at: index)
-        case (nil, let value?): members.append(Member(name, value))
-        case (nil, nil): break
-        }
-        return .object(members)
-    }
-}
-
 /// The three parts of a token, as text.
 func parts(_ token: [UInt8]) -> [[UInt8]] {
     token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).map(Array.init)

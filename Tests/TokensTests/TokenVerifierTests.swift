@@ -1,6 +1,7 @@
 import Base
 import Crypto
 import JSON
+import TestSupport
 import Testing
 
 @testable import Tokens

@@ -56,6 +56,8 @@ extern const PosternSchema grpc__health__v1__health_check_request__table;
 static inline const PosternSchema *grpc__health__v1__health_check_request__schema(void) { return &grpc__health__v1__health_check_request__table; }
 extern const PosternSchema grpc__health__v1__health_check_response__table;
 static inline const PosternSchema *grpc__health__v1__health_check_response__schema(void) { return &grpc__health__v1__health_check_response__table; }
+extern const PosternSchema postern__v1__scope__table;
+static inline const PosternSchema *postern__v1__scope__schema(void) { return &postern__v1__scope__table; }
 extern const PosternSchema grpc__reflection__v1__extension_request__table;
 static inline const PosternSchema *grpc__reflection__v1__extension_request__schema(void) { return &grpc__reflection__v1__extension_request__table; }
 extern const PosternSchema grpc__reflection__v1__server_reflection_request__table;
@@ -94,8 +96,54 @@ extern const PosternSchema postern__store__v1__stored_outbox_message__table;
 static inline const PosternSchema *postern__store__v1__stored_outbox_message__schema(void) { return &postern__store__v1__stored_outbox_message__table; }
 extern const PosternSchema postern__store__v1__sealed_pending_credential__table;
 static inline const PosternSchema *postern__store__v1__sealed_pending_credential__schema(void) { return &postern__store__v1__sealed_pending_credential__table; }
-extern const PosternSchema postern__v1__scope__table;
-static inline const PosternSchema *postern__v1__scope__schema(void) { return &postern__v1__scope__table; }
+extern const PosternSchema google__protobuf__field_mask__table;
+static inline const PosternSchema *google__protobuf__field_mask__schema(void) { return &google__protobuf__field_mask__table; }
+extern const PosternSchema postern__v1__service_account__table;
+static inline const PosternSchema *postern__v1__service_account__schema(void) { return &postern__v1__service_account__table; }
+extern const PosternSchema postern__v1__service_account_key__table;
+static inline const PosternSchema *postern__v1__service_account_key__schema(void) { return &postern__v1__service_account_key__table; }
+extern const PosternSchema postern__v1__project_create_service_account_request__table;
+static inline const PosternSchema *postern__v1__project_create_service_account_request__schema(void) { return &postern__v1__project_create_service_account_request__table; }
+extern const PosternSchema postern__v1__project_create_service_account_response__table;
+static inline const PosternSchema *postern__v1__project_create_service_account_response__schema(void) { return &postern__v1__project_create_service_account_response__table; }
+extern const PosternSchema postern__v1__project_get_service_account_request__table;
+static inline const PosternSchema *postern__v1__project_get_service_account_request__schema(void) { return &postern__v1__project_get_service_account_request__table; }
+extern const PosternSchema postern__v1__project_get_service_account_response__table;
+static inline const PosternSchema *postern__v1__project_get_service_account_response__schema(void) { return &postern__v1__project_get_service_account_response__table; }
+extern const PosternSchema postern__v1__project_list_service_accounts_request__table;
+static inline const PosternSchema *postern__v1__project_list_service_accounts_request__schema(void) { return &postern__v1__project_list_service_accounts_request__table; }
+extern const PosternSchema postern__v1__project_list_service_accounts_response__table;
+static inline const PosternSchema *postern__v1__project_list_service_accounts_response__schema(void) { return &postern__v1__project_list_service_accounts_response__table; }
+extern const PosternSchema postern__v1__project_update_service_account_request__table;
+static inline const PosternSchema *postern__v1__project_update_service_account_request__schema(void) { return &postern__v1__project_update_service_account_request__table; }
+extern const PosternSchema postern__v1__project_update_service_account_response__table;
+static inline const PosternSchema *postern__v1__project_update_service_account_response__schema(void) { return &postern__v1__project_update_service_account_response__table; }
+extern const PosternSchema postern__v1__project_delete_service_account_request__table;
+static inline const PosternSchema *postern__v1__project_delete_service_account_request__schema(void) { return &postern__v1__project_delete_service_account_request__table; }
+extern const PosternSchema postern__v1__project_delete_service_account_response__table;
+static inline const PosternSchema *postern__v1__project_delete_service_account_response__schema(void) { return &postern__v1__project_delete_service_account_response__table; }
+extern const PosternSchema postern__v1__project_create_service_account_key_request__table;
+static inline const PosternSchema *postern__v1__project_create_service_account_key_request__schema(void) { return &postern__v1__project_create_service_account_key_request__table; }
+extern const PosternSchema postern__v1__project_create_service_account_key_response__table;
+static inline const PosternSchema *postern__v1__project_create_service_account_key_response__schema(void) { return &postern__v1__project_create_service_account_key_response__table; }
+extern const PosternSchema postern__v1__project_upload_service_account_key_request__table;
+static inline const PosternSchema *postern__v1__project_upload_service_account_key_request__schema(void) { return &postern__v1__project_upload_service_account_key_request__table; }
+extern const PosternSchema postern__v1__project_upload_service_account_key_response__table;
+static inline const PosternSchema *postern__v1__project_upload_service_account_key_response__schema(void) { return &postern__v1__project_upload_service_account_key_response__table; }
+extern const PosternSchema postern__v1__project_list_service_account_keys_request__table;
+static inline const PosternSchema *postern__v1__project_list_service_account_keys_request__schema(void) { return &postern__v1__project_list_service_account_keys_request__table; }
+extern const PosternSchema postern__v1__project_list_service_account_keys_response__table;
+static inline const PosternSchema *postern__v1__project_list_service_account_keys_response__schema(void) { return &postern__v1__project_list_service_account_keys_response__table; }
+extern const PosternSchema postern__v1__project_revoke_service_account_key_request__table;
+static inline const PosternSchema *postern__v1__project_revoke_service_account_key_request__schema(void) { return &postern__v1__project_revoke_service_account_key_request__table; }
+extern const PosternSchema postern__v1__project_revoke_service_account_key_response__table;
+static inline const PosternSchema *postern__v1__project_revoke_service_account_key_response__schema(void) { return &postern__v1__project_revoke_service_account_key_response__table; }
+extern const PosternSchema postern__store__v1__stored_service_account__table;
+static inline const PosternSchema *postern__store__v1__stored_service_account__schema(void) { return &postern__store__v1__stored_service_account__table; }
+extern const PosternSchema postern__store__v1__stored_service_account_key__table;
+static inline const PosternSchema *postern__store__v1__stored_service_account_key__schema(void) { return &postern__store__v1__stored_service_account_key__table; }
+extern const PosternSchema postern__store__v1__stored_used_token_id__table;
+static inline const PosternSchema *postern__store__v1__stored_used_token_id__schema(void) { return &postern__store__v1__stored_used_token_id__table; }
 extern const PosternSchema postern__v1__api_key__table;
 static inline const PosternSchema *postern__v1__api_key__schema(void) { return &postern__v1__api_key__table; }
 extern const PosternSchema postern__v1__project_create_api_key_request__table;
@@ -130,8 +178,6 @@ extern const PosternSchema postern__v1__stats_value__table;
 static inline const PosternSchema *postern__v1__stats_value__schema(void) { return &postern__v1__stats_value__table; }
 extern const PosternSchema postern__v1__project_stats_response__table;
 static inline const PosternSchema *postern__v1__project_stats_response__schema(void) { return &postern__v1__project_stats_response__table; }
-extern const PosternSchema google__protobuf__field_mask__table;
-static inline const PosternSchema *google__protobuf__field_mask__schema(void) { return &google__protobuf__field_mask__table; }
 extern const PosternSchema postern__v1__client_permissions__table;
 static inline const PosternSchema *postern__v1__client_permissions__schema(void) { return &postern__v1__client_permissions__table; }
 extern const PosternSchema postern__v1__client_config__table;
@@ -248,6 +294,10 @@ extern const PosternSchema postern__v1__accounts_reauthenticate_request__table;
 static inline const PosternSchema *postern__v1__accounts_reauthenticate_request__schema(void) { return &postern__v1__accounts_reauthenticate_request__table; }
 extern const PosternSchema postern__v1__accounts_reauthenticate_response__table;
 static inline const PosternSchema *postern__v1__accounts_reauthenticate_response__schema(void) { return &postern__v1__accounts_reauthenticate_response__table; }
+extern const PosternSchema postern__v1__accounts_sign_in_with_custom_token_request__table;
+static inline const PosternSchema *postern__v1__accounts_sign_in_with_custom_token_request__schema(void) { return &postern__v1__accounts_sign_in_with_custom_token_request__table; }
+extern const PosternSchema postern__v1__accounts_sign_in_with_custom_token_response__table;
+static inline const PosternSchema *postern__v1__accounts_sign_in_with_custom_token_response__schema(void) { return &postern__v1__accounts_sign_in_with_custom_token_response__table; }
 extern const PosternSchema postern__v1__accounts_lookup_request__table;
 static inline const PosternSchema *postern__v1__accounts_lookup_request__schema(void) { return &postern__v1__accounts_lookup_request__table; }
 extern const PosternSchema postern__v1__accounts_lookup_response__table;
@@ -304,6 +354,10 @@ extern const PosternSchema postern__v1__users_revoke_tokens_request__table;
 static inline const PosternSchema *postern__v1__users_revoke_tokens_request__schema(void) { return &postern__v1__users_revoke_tokens_request__table; }
 extern const PosternSchema postern__v1__users_revoke_tokens_response__table;
 static inline const PosternSchema *postern__v1__users_revoke_tokens_response__schema(void) { return &postern__v1__users_revoke_tokens_response__table; }
+extern const PosternSchema postern__v1__users_create_custom_token_request__table;
+static inline const PosternSchema *postern__v1__users_create_custom_token_request__schema(void) { return &postern__v1__users_create_custom_token_request__table; }
+extern const PosternSchema postern__v1__users_create_custom_token_response__table;
+static inline const PosternSchema *postern__v1__users_create_custom_token_response__schema(void) { return &postern__v1__users_create_custom_token_response__table; }
 extern const PosternSchema postern__v1__argon2id_spec__table;
 static inline const PosternSchema *postern__v1__argon2id_spec__schema(void) { return &postern__v1__argon2id_spec__table; }
 extern const PosternSchema postern__v1__firebase_scrypt_spec__table;

@@ -10,9 +10,9 @@ public struct VerifiedUser: Sendable {
     public let settings: TenantSettings
 
     /// Throws CREDENTIAL_TOO_OLD_LOGIN_AGAIN unless the user logged in recently; anonymous users cannot log in again
-    /// and are exempt.
+    /// and are exempt. Who came by a custom token can, with another one.
     public func requireRecentLogin(now: Timestamp) throws(Failure) {
-        guard !account.user.providers.isEmpty else { return }
+        guard !account.user.providers.isEmpty || token.signInProvider == "custom" else { return }
         guard now - token.authTime <= settings.recentLogin else { throw .recentLoginRequired }
     }
 }

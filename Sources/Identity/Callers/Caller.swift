@@ -1,20 +1,32 @@
 public import Base
 public import Messages
 
-/// Who calls: an API key with a role and a scope. Immutable.
+/// Who calls: an API key or a service account, with a role and a scope. Immutable.
 public final class Caller: Sendable {
+    /// The API key's id, or the service account's email: one never looks like the other.
     public let id: Text
     public let role: Role
     /// Nil: all tenants. Otherwise this one only; "" is the default pool.
     public let tenantID: Text?
     /// Whether `end_user_ip` in its requests is believed.
     public let trustsEndUserIP: Bool
+    /// When the credential ends by itself; nil: never.
+    public let expiresAt: Timestamp?
 
     public init(_ key: ApiKey) {
         self.id = key.apiKeyID
         self.role = key.role
         self.trustsEndUserIP = key.trustedEndUserIP
-        if case .tenantID(let tenantID) = key.scope?.tenants { self.tenantID = tenantID } else { self.tenantID = nil }
+        self.tenantID = key.scope?.onlyTenantID
+        self.expiresAt = nil
+    }
+
+    init(_ account: ServiceAccount, until expiresAt: Timestamp) {
+        self.id = account.email
+        self.role = account.role
+        self.trustsEndUserIP = account.trustedEndUserIP
+        self.tenantID = account.scope?.onlyTenantID
+        self.expiresAt = expiresAt
     }
 
     /// A role includes the lower ones.
@@ -43,6 +55,11 @@ public final class Caller: Sendable {
     }
 }
 
+extension Scope {
+    /// Nil: all tenants.
+    fileprivate var onlyTenantID: Text? { if case .tenantID(let tenantID) = tenants { tenantID } else { nil } }
+}
+
 extension Role {
     /// As the CLI and error metadata write it.
     public var name: String {
@@ -61,5 +78,5 @@ extension Failure {
     /// The caller's own credential is missing, unknown or revoked; says nothing about end users.
     public static let callerUnauthenticated = Failure(
         .unauthenticated, "CALLER_UNAUTHENTICATED",
-        "Send a valid API key as metadata `authorization: Bearer pk_…`.")
+        "Send a valid API key or a service account's JWT as metadata `authorization: Bearer …`.")
 }

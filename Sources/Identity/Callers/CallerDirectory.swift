@@ -3,37 +3,69 @@ import Crypto
 public import Messages
 public import Store
 import Synchronization
+import Tokens
 
-/// The API keys: makes, lists, revokes and recognises them. Only their hashes are stored.
+/// Recognises callers, by API key or by the JWT of a service account; makes, lists and revokes the API keys.
 ///
-/// A key reads `pk_<12 characters: its id>_<43 characters: 32 random bytes>`. Looking one up costs a read and a
-/// SHA-256; connections remember the result while `version` stays.
+/// A key reads `pk_<12 characters: its id>_<43 characters: 32 random bytes>`; only its hash is stored. Looking one up
+/// costs a read and a SHA-256, a JWT a signature check; connections remember the result while `version` stays.
 public final class CallerDirectory: Sendable {
+    /// The header's `typ` of a caller JWT: nothing else is one.
+    public static let jwtType: Text = "postern-caller+jwt"
+
     private let resources: Resources
+    private let signers: ServiceAccountSigners
+    /// The audience of caller JWTs.
+    private let audience: Text
     private let versionCounter = Atomic<UInt64>(1)
     private static let prefix = [UInt8]("Bearer ".utf8)
     private static let keyPrefix = [UInt8]("pk_".utf8)
     private static let idByteCount = 12
 
-    public init(resources: Resources) { self.resources = resources }
+    /// `issuer` is the project's, of which the audience of caller JWTs is made.
+    public init(resources: Resources, signers: ServiceAccountSigners, issuer: Text) {
+        self.resources = resources
+        self.signers = signers
+        self.audience = Text(unchecked: issuer.bytes + [UInt8]("/caller".utf8))
+    }
 
-    /// Changes before the answer to every creation and revocation.
+    /// Changes before the answer to whatever makes a credential, changes what it may or ends it.
     public var version: UInt64 { versionCounter.load(ordering: .acquiring) }
 
-    /// The caller behind `Bearer pk_…`, or nil.
+    /// Has every connection look at its caller again.
+    func credentialsChanged() { versionCounter.add(1, ordering: .acquiringAndReleasing) }
+
+    /// The caller behind `Bearer pk_…` or `Bearer <JWT>`, or nil.
     public func caller(
         authorization: UnsafeRawBufferPointer, in transaction: borrowing ReadTransaction
     ) throws -> Caller? {
-        guard authorization.count <= 256, authorization.starts(with: Self.prefix) else { return nil }
-        let key = [UInt8](authorization.dropFirst(Self.prefix.count))
+        guard authorization.count <= Self.prefix.count + resources.limits.tokenMax,
+            authorization.starts(with: Self.prefix)
+        else { return nil }
+        let credential = [UInt8](authorization.dropFirst(Self.prefix.count))
+        return credential.starts(with: Self.keyPrefix)
+            ? try apiKeyCaller(credential, in: transaction) : try jwtCaller(credential, in: transaction)
+    }
+
+    private func apiKeyCaller(_ key: [UInt8], in transaction: borrowing ReadTransaction) throws -> Caller? {
         let idStart = Self.keyPrefix.count
         let idEnd = idStart + Self.idByteCount
-        guard key.count > idEnd + 1, key.starts(with: Self.keyPrefix), key[idEnd] == UInt8(ascii: "_"),
+        guard key.count <= 256, key.count > idEnd + 1, key[idEnd] == UInt8(ascii: "_"),
             let id = Text(validating: Array(key[idStart..<idEnd])),
             let stored = try transaction.get(Tables.apiKeys, TextKey(id)), let apiKey = stored.apiKey,
             constantTimeEqual(stored.secretHash, Digest.sha256(key)), apiKey.revokedAtMicros == 0
         else { return nil }
         return Caller(apiKey)
+    }
+
+    /// A caller JWT names its key: nobody who is not recognised yet makes us try several.
+    private func jwtCaller(_ token: [UInt8], in transaction: borrowing ReadTransaction) throws -> Caller? {
+        let now = resources.clock.now()
+        guard let jwt = ServiceAccountJWT(token, limits: resources.limits), jwt.type == Self.jwtType,
+            jwt.audience == audience, jwt.keyID != nil, (try? jwt.checkTimes(now: now)) != nil,
+            let signer = try signers.signer(of: jwt, now: now, in: transaction), signer.account.role != .unspecified
+        else { return nil }
+        return Caller(signer.account, until: min(jwt.expiresAt, signer.expiresAt))
     }
 
     /// Makes a key. INVALID_ROLE, INVALID_SCOPE, TENANT_NOT_FOUND.
@@ -46,14 +78,14 @@ public final class CallerDirectory: Sendable {
         let now = resources.clock.now()
         let key = request.stored.apiKey ?? ApiKey()
         try await resources.store.write { transaction in
-            if case .tenantID(let tenantID) = key.scope?.tenants { _ = try transaction.reading.liveTenant(tenantID) }
+            try transaction.reading.checkExists(key.scope)
             if validateOnly { return }
             try transaction.onceOnly(origin, now: now) {
                 try transaction.put(Tables.apiKeys, TextKey(key.apiKeyID), request.stored)
                 try transaction.appendEvent(event, tenantID: .empty, origin: origin, detail: key.apiKeyID, now: now)
             }
         }
-        versionCounter.add(1, ordering: .acquiringAndReleasing)
+        credentialsChanged()
         return (key, request.secret)
     }
 
@@ -92,27 +124,19 @@ public final class CallerDirectory: Sendable {
             try transaction.appendEvent(.apiKeyRevoked, tenantID: .empty, origin: origin, detail: id, now: now)
             return key
         }
-        versionCounter.add(1, ordering: .acquiringAndReleasing)
+        credentialsChanged()
         return key
     }
 
     private func makeKey(
         role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool
     ) throws -> (stored: StoredApiKey, secret: Secret) {
-        guard [.verifier, .app, .tenantAdmin, .projectAdmin].contains(role) else {
-            throw Failure.invalid("INVALID_ROLE", field: "role", "must be verifier, app, tenant-admin or project-admin")
-        }
-        guard let tenants = scope?.tenants, tenants != .all(false) else {
-            throw Failure.invalid("INVALID_SCOPE", field: "scope", "must be all tenants or one tenant")
-        }
-        guard role != .projectAdmin || tenants == .all(true) else {
-            throw Failure.invalid("INVALID_SCOPE", field: "scope", "a project admin's scope is all tenants")
-        }
+        let grant = try Grant(role: role, scope: scope)
         try Values.checkDisplayName(displayName, limits: resources.limits)
         let id = resources.random.alphanumeric(Self.idByteCount)
         let secret = Self.keyPrefix + id.bytes + [UInt8(ascii: "_")] + Base64.url.encode(resources.random.bytes(32))
         let key = ApiKey(
-            apiKeyID: id, role: role, scope: Scope(tenants: tenants), displayName: displayName,
+            apiKeyID: id, role: grant.role, scope: grant.scope, displayName: displayName,
             trustedEndUserIP: trustsEndUserIP, createdAtMicros: resources.clock.now().microseconds)
         return (StoredApiKey(apiKey: key, secretHash: Digest.sha256(secret)), Secret(secret))
     }

@@ -13,12 +13,17 @@ public enum Values {
 
     /// `[a-z0-9-]{4,64}`.
     public static func checkTenantID(_ id: Text) throws(Failure) {
-        let isAllowed = id.bytes.allSatisfy { byte in
-            (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
-        }
-        guard (4...64).contains(id.byteCount), isAllowed else {
+        guard isPlainID(id) else {
             throw .invalid("INVALID_TENANT_ID", field: "tenant_id", "must be 4 to 64 characters of a-z, 0-9 and -")
         }
+    }
+
+    /// Whether an id is `[a-z0-9-]{4,64}`.
+    static func isPlainID(_ id: Text) -> Bool {
+        (4...64).contains(id.byteCount)
+            && id.bytes.allSatisfy { byte in
+                (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
+            }
     }
 
     public static func checkDisplayName(_ name: Text, field: String = "display_name", limits: Limits) throws(Failure) {
@@ -103,8 +108,9 @@ public enum Values {
     }
 
     /// Checks in this order: CLAIMS_TOO_LARGE, INVALID_CLAIMS (no JSON object), FORBIDDEN_CLAIM (a reserved name).
-    public static func checkCustomClaims(_ json: [UInt8], limits: Limits) throws(Failure) {
-        let field = "custom_claims_json"
+    public static func checkCustomClaims(
+        _ json: [UInt8], field: String = "custom_claims_json", limits: Limits
+    ) throws(Failure) {
         guard json.count <= limits.customClaimsMax else {
             throw .invalid("CLAIMS_TOO_LARGE", field: field, "must have at most \(limits.customClaimsMax) bytes")
         }

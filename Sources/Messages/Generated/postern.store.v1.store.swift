@@ -43,6 +43,13 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     /// Whoever proved the account's unverified email took it over: what was unproved is gone.
     case credentialsRemoved = 29
     case reauthenticated = 30
+    case serviceAccountCreated = 31
+    case serviceAccountUpdated = 32
+    case serviceAccountDeleted = 33
+    case serviceAccountKeyCreated = 34
+    case serviceAccountKeyRevoked = 35
+    /// An admin had a token made by which somebody can sign in as the user.
+    case customTokenCreated = 36
 }
 
 public struct StoredUser: Message {
@@ -467,7 +474,7 @@ public struct EventRecord: Message {
     public var kind: EventKind = .unspecified
     public var tenantID: Text = .empty
     public var uid: Text = .empty
-    /// The API key that asked, or "" for the server itself.
+    /// The API key (its id) or service account (its email) that asked, or "" for the server itself.
     public var actor: Text = .empty
     public var requestID: Text = .empty
     /// What else there is to know, never a secret: changed fields, a key id.

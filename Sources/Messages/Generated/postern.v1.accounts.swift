@@ -902,6 +902,79 @@ extension AccountsReauthenticateResponse: ConvertibleToC {
     }
 }
 
+public struct AccountsSignInWithCustomTokenRequest: Message {
+    public var tenantID: Text = .empty
+    /// docs/protocol.md lists what it says.
+    public var token: Secret = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, token: Secret = .empty) {
+        self.tenantID = tenantID
+        self.token = token
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension AccountsSignInWithCustomTokenRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_sign_in_with_custom_token_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsSignInWithCustomTokenRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.token = Secret(copying: source.pointee.token)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithCustomTokenRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.token = arena.copy(self.token)
+    }
+}
+
+public struct AccountsSignInWithCustomTokenResponse: Message {
+    public var user: User?
+    public var tokens: TokenPair?
+    /// This sign-in created the account.
+    public var isNewUser: Bool = false
+
+    public init() {}
+
+    public init(user: User? = nil, tokens: TokenPair? = nil, isNewUser: Bool = false) {
+        self.user = user
+        self.tokens = tokens
+        self.isNewUser = isNewUser
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension AccountsSignInWithCustomTokenResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_sign_in_with_custom_token_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsSignInWithCustomTokenResponse>) {
+        self.user = source.pointee.user.map { User(copying: $0) }
+        self.tokens = source.pointee.tokens.map { TokenPair(copying: $0) }
+        self.isNewUser = source.pointee.is_new_user != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithCustomTokenResponse>, arena: Arena) {
+        if let value = self.user { target.pointee.user = arena.make(value) }
+        if let value = self.tokens { target.pointee.tokens = arena.make(value) }
+        target.pointee.is_new_user = self.isNewUser ? 1 : 0
+    }
+}
+
 public struct AccountsLookupRequest: Message {
     public var tenantID: Text = .empty
     public var idToken: Text = .empty

@@ -13,54 +13,6 @@ public enum SigningKeyState: Int32, Sendable, CaseIterable {
     case retired = 3
 }
 
-/// What a credential may touch.
-public struct Scope: Message {
-    public enum Tenants: Sendable, Equatable {
-        case all(Bool)
-        /// "" is the default pool only.
-        case tenantID(Text)
-    }
-
-    public var tenants: Tenants?
-
-    public init() {}
-
-    public init(tenants: Tenants? = nil) {
-        self.tenants = tenants
-    }
-
-    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
-        self = try decodeMessage(bytes, limits: limits)
-    }
-
-    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
-    public var encodedByteCount: Int { measureMessage(self) }
-}
-
-extension Scope: ConvertibleToC {
-    static var schema: UnsafePointer<PosternSchema> { postern__v1__scope__schema() }
-
-    init(copying source: UnsafePointer<Postern__V1__Scope>) {
-        switch source.pointee.tenants_case.rawValue {
-        case 1: self.tenants = .all(source.pointee.all != 0)
-        case 2: self.tenants = .tenantID(Text(copying: source.pointee.tenant_id))
-        default: break
-        }
-    }
-
-    func copy(to target: UnsafeMutablePointer<Postern__V1__Scope>, arena: Arena) {
-        switch self.tenants {
-        case nil: break
-        case .all(let value):
-            target.pointee.tenants_case = Postern__V1__Scope__TenantsCase(rawValue: 1)
-            target.pointee.all = value ? 1 : 0
-        case .tenantID(let value):
-            target.pointee.tenants_case = Postern__V1__Scope__TenantsCase(rawValue: 2)
-            target.pointee.tenant_id = arena.copy(value)
-        }
-    }
-}
-
 public struct ApiKey: Message {
     public var apiKeyID: Text = .empty
     public var role: Role = .unspecified

@@ -642,6 +642,95 @@ extension UsersRevokeTokensResponse: ConvertibleToC {
     }
 }
 
+public struct UsersCreateCustomTokenRequest: Message {
+    public var tenantID: Text = .empty
+    /// 1..128 bytes.
+    public var uid: Text = .empty
+    /// A JSON object that goes into every ID token of the session, as custom claims do; empty = none.
+    public var claimsJSON: [UInt8] = []
+    /// 1..3,600; 0 = 3,600.
+    public var lifetimeSeconds: Int64 = 0
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        uid: Text = .empty,
+        claimsJSON: [UInt8] = [],
+        lifetimeSeconds: Int64 = 0,
+        validateOnly: Bool = false
+    ) {
+        self.tenantID = tenantID
+        self.uid = uid
+        self.claimsJSON = claimsJSON
+        self.lifetimeSeconds = lifetimeSeconds
+        self.validateOnly = validateOnly
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension UsersCreateCustomTokenRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_create_custom_token_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersCreateCustomTokenRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.uid = Text(copying: source.pointee.uid)
+        self.claimsJSON = [UInt8](copying: source.pointee.claims_json)
+        self.lifetimeSeconds = source.pointee.lifetime_seconds
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersCreateCustomTokenRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.uid = arena.copy(self.uid)
+        target.pointee.claims_json = arena.copy(self.claimsJSON)
+        target.pointee.lifetime_seconds = self.lifetimeSeconds
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct UsersCreateCustomTokenResponse: Message {
+    /// For Accounts.SignInWithCustomToken. Empty with validate_only.
+    public var customToken: Secret = .empty
+    public var expiresAtMicros: Int64 = 0
+
+    public init() {}
+
+    public init(customToken: Secret = .empty, expiresAtMicros: Int64 = 0) {
+        self.customToken = customToken
+        self.expiresAtMicros = expiresAtMicros
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersCreateCustomTokenResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_create_custom_token_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersCreateCustomTokenResponse>) {
+        self.customToken = Secret(copying: source.pointee.custom_token)
+        self.expiresAtMicros = source.pointee.expires_at_micros
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersCreateCustomTokenResponse>, arena: Arena) {
+        target.pointee.custom_token = arena.copy(self.customToken)
+        target.pointee.expires_at_micros = self.expiresAtMicros
+    }
+}
+
 /// How the passwords of an import were hashed.
 public struct PasswordHashSpec: Message {
     public enum Algorithm: Sendable, Equatable {

@@ -93,6 +93,79 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "RevokeApiKey", request, idempotent: true, options: options)
     }
 
+    /// Makes a service account: an identity for programs, whose keys sign custom tokens, caller JWTs, or both. It has no
+    /// key yet. Refusals: INVALID_SERVICE_ACCOUNT_ID, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, TENANT_NOT_FOUND,
+    /// SERVICE_ACCOUNT_ID_EXISTS (also of a deleted one: an id is never used again).
+    public func createServiceAccount(_ request: ProjectCreateServiceAccountRequest, options: CallOptions = .init()) async throws
+        -> ProjectCreateServiceAccountResponse
+    {
+        try await channel.unary("postern.v1.Project", "CreateServiceAccount", request, idempotent: false, options: options)
+    }
+
+    /// Refusals: SERVICE_ACCOUNT_NOT_FOUND.
+    public func getServiceAccount(_ request: ProjectGetServiceAccountRequest, options: CallOptions = .init()) async throws
+        -> ProjectGetServiceAccountResponse
+    {
+        try await channel.unary("postern.v1.Project", "GetServiceAccount", request, idempotent: true, options: options)
+    }
+
+    /// In the order of their ids; deleted ones are not listed.
+    public func listServiceAccounts(_ request: ProjectListServiceAccountsRequest, options: CallOptions = .init()) async throws
+        -> ProjectListServiceAccountsResponse
+    {
+        try await channel.unary("postern.v1.Project", "ListServiceAccounts", request, idempotent: true, options: options)
+    }
+
+    /// Changes the masked fields; binds the next request and the next custom token, on every connection. Refusals:
+    /// INVALID_UPDATE_MASK, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, SERVICE_ACCOUNT_NOT_FOUND,
+    /// BUILT_IN_SERVICE_ACCOUNT, TENANT_NOT_FOUND.
+    public func updateServiceAccount(_ request: ProjectUpdateServiceAccountRequest, options: CallOptions = .init()) async throws
+        -> ProjectUpdateServiceAccountResponse
+    {
+        try await channel.unary("postern.v1.Project", "UpdateServiceAccount", request, idempotent: true, options: options)
+    }
+
+    /// Removes the account and its keys: whatever they signed is refused from now on. Refusals: SERVICE_ACCOUNT_NOT_FOUND,
+    /// BUILT_IN_SERVICE_ACCOUNT.
+    public func deleteServiceAccount(_ request: ProjectDeleteServiceAccountRequest, options: CallOptions = .init()) async throws
+        -> ProjectDeleteServiceAccountResponse
+    {
+        try await channel.unary("postern.v1.Project", "DeleteServiceAccount", request, idempotent: false, options: options)
+    }
+
+    /// Makes a key pair and answers the private part as a key file, which cannot be read again; the server keeps the
+    /// public part. Refusals: INVALID_ALGORITHM, INVALID_DURATION, SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT,
+    /// TOO_MANY_SERVICE_ACCOUNT_KEYS.
+    public func createServiceAccountKey(_ request: ProjectCreateServiceAccountKeyRequest, options: CallOptions = .init()) async throws
+        -> ProjectCreateServiceAccountKeyResponse
+    {
+        try await channel.unary("postern.v1.Project", "CreateServiceAccountKey", request, idempotent: false, options: options)
+    }
+
+    /// Adds a public key whose private part never leaves its owner. Refusals: INVALID_PUBLIC_KEY (form, kind, size,
+    /// soundness), INVALID_DURATION, SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT, SERVICE_ACCOUNT_KEY_EXISTS (also
+    /// of a revoked one), TOO_MANY_SERVICE_ACCOUNT_KEYS.
+    public func uploadServiceAccountKey(_ request: ProjectUploadServiceAccountKeyRequest, options: CallOptions = .init()) async throws
+        -> ProjectUploadServiceAccountKeyResponse
+    {
+        try await channel.unary("postern.v1.Project", "UploadServiceAccountKey", request, idempotent: false, options: options)
+    }
+
+    /// All keys of one account, revoked ones too: at most 100. Refusals: SERVICE_ACCOUNT_NOT_FOUND.
+    public func listServiceAccountKeys(_ request: ProjectListServiceAccountKeysRequest, options: CallOptions = .init()) async throws
+        -> ProjectListServiceAccountKeysResponse
+    {
+        try await channel.unary("postern.v1.Project", "ListServiceAccountKeys", request, idempotent: true, options: options)
+    }
+
+    /// Whatever the key signed is refused from now on, on every connection. The built-in account makes itself a new key
+    /// when it next needs one. Refusals: SERVICE_ACCOUNT_NOT_FOUND, SERVICE_ACCOUNT_KEY_NOT_FOUND.
+    public func revokeServiceAccountKey(_ request: ProjectRevokeServiceAccountKeyRequest, options: CallOptions = .init()) async throws
+        -> ProjectRevokeServiceAccountKeyResponse
+    {
+        try await channel.unary("postern.v1.Project", "RevokeServiceAccountKey", request, idempotent: true, options: options)
+    }
+
     public func listSigningKeys(_ request: ProjectListSigningKeysRequest, options: CallOptions = .init()) async throws
         -> ProjectListSigningKeysResponse
     {
@@ -295,6 +368,19 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "CreateAuthUri", request, idempotent: true, options: options)
     }
 
+    /// Signs in the user that a custom token names, a JWT of one of the project's service accounts; creates the user if
+    /// there is none. The token's claims go into every ID token of the session. A token with a `jti` counts once.
+    ///
+    /// Checks in order: MISSING_CUSTOM_TOKEN, INVALID_CUSTOM_TOKEN (form, signer, signature, times: metadata `cause`),
+    /// CREDENTIAL_MISMATCH (its audience is another project, or its signer is not for this tenant), TENANT_ID_MISMATCH,
+    /// MISSING_IDENTIFIER, INVALID_UID, CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM, USER_DISABLED,
+    /// INVALID_CUSTOM_TOKEN (used before), ADMIN_RESTRICTED_OPERATION (the user is new, and the tenant's sign-up toggle).
+    public func signInWithCustomToken(_ request: AccountsSignInWithCustomTokenRequest, options: CallOptions = .init()) async throws
+        -> AccountsSignInWithCustomTokenResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "SignInWithCustomToken", request, idempotent: false, options: options)
+    }
+
     /// Reads the account an ID token belongs to.
     public func lookup(_ request: AccountsLookupRequest, options: CallOptions = .init()) async throws
         -> AccountsLookupResponse
@@ -438,6 +524,15 @@ public struct UsersClient: Sendable {
         -> UsersUnlinkResponse
     {
         try await channel.unary("postern.v1.Users", "Unlink", request, idempotent: false, options: options)
+    }
+
+    /// Makes a custom token by which a client signs in as the user, who need not exist yet. It is signed by the project's
+    /// built-in service account, counts once, and is written to the event log. Refusals: INVALID_UID, CLAIMS_TOO_LARGE,
+    /// INVALID_CLAIMS, FORBIDDEN_CLAIM, INVALID_DURATION.
+    public func createCustomToken(_ request: UsersCreateCustomTokenRequest, options: CallOptions = .init()) async throws
+        -> UsersCreateCustomTokenResponse
+    {
+        try await channel.unary("postern.v1.Users", "CreateCustomToken", request, idempotent: false, options: options)
     }
 
     /// Brings users in with the password hashes they have. Each request is one batch; each is answered, in order, with

@@ -57,6 +57,70 @@ extension MethodDescriptor {
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: false)
 
+    /// Makes a service account: an identity for programs, whose keys sign custom tokens, caller JWTs, or both. It has no
+    /// key yet. Refusals: INVALID_SERVICE_ACCOUNT_ID, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, TENANT_NOT_FOUND,
+    /// SERVICE_ACCOUNT_ID_EXISTS (also of a deleted one: an id is never used again).
+    static let projectCreateServiceAccount = MethodDescriptor(
+        service: "postern.v1.Project", method: "CreateServiceAccount", requestStreaming: false,
+        responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
+        mutation: true, refusedWhenDisabled: false)
+
+    /// Refusals: SERVICE_ACCOUNT_NOT_FOUND.
+    static let projectGetServiceAccount = MethodDescriptor(
+        service: "postern.v1.Project", method: "GetServiceAccount", requestStreaming: false, responseStreaming: false,
+        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false)
+
+    /// In the order of their ids; deleted ones are not listed.
+    static let projectListServiceAccounts = MethodDescriptor(
+        service: "postern.v1.Project", method: "ListServiceAccounts", requestStreaming: false, responseStreaming: false,
+        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false)
+
+    /// Changes the masked fields; binds the next request and the next custom token, on every connection. Refusals:
+    /// INVALID_UPDATE_MASK, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, SERVICE_ACCOUNT_NOT_FOUND,
+    /// BUILT_IN_SERVICE_ACCOUNT, TENANT_NOT_FOUND.
+    static let projectUpdateServiceAccount = MethodDescriptor(
+        service: "postern.v1.Project", method: "UpdateServiceAccount", requestStreaming: false,
+        responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true,
+        mutation: true, refusedWhenDisabled: false)
+
+    /// Removes the account and its keys: whatever they signed is refused from now on. Refusals: SERVICE_ACCOUNT_NOT_FOUND,
+    /// BUILT_IN_SERVICE_ACCOUNT.
+    static let projectDeleteServiceAccount = MethodDescriptor(
+        service: "postern.v1.Project", method: "DeleteServiceAccount", requestStreaming: false,
+        responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
+        mutation: true, refusedWhenDisabled: false)
+
+    /// Makes a key pair and answers the private part as a key file, which cannot be read again; the server keeps the
+    /// public part. Refusals: INVALID_ALGORITHM, INVALID_DURATION, SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT,
+    /// TOO_MANY_SERVICE_ACCOUNT_KEYS.
+    static let projectCreateServiceAccountKey = MethodDescriptor(
+        service: "postern.v1.Project", method: "CreateServiceAccountKey", requestStreaming: false,
+        responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: false,
+        mutation: true, refusedWhenDisabled: false)
+
+    /// Adds a public key whose private part never leaves its owner. Refusals: INVALID_PUBLIC_KEY (form, kind, size,
+    /// soundness), INVALID_DURATION, SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT, SERVICE_ACCOUNT_KEY_EXISTS (also
+    /// of a revoked one), TOO_MANY_SERVICE_ACCOUNT_KEYS.
+    static let projectUploadServiceAccountKey = MethodDescriptor(
+        service: "postern.v1.Project", method: "UploadServiceAccountKey", requestStreaming: false,
+        responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
+        mutation: true, refusedWhenDisabled: false)
+
+    /// All keys of one account, revoked ones too: at most 100. Refusals: SERVICE_ACCOUNT_NOT_FOUND.
+    static let projectListServiceAccountKeys = MethodDescriptor(
+        service: "postern.v1.Project", method: "ListServiceAccountKeys", requestStreaming: false,
+        responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true,
+        mutation: false, refusedWhenDisabled: false)
+
+    /// Whatever the key signed is refused from now on, on every connection. The built-in account makes itself a new key
+    /// when it next needs one. Refusals: SERVICE_ACCOUNT_NOT_FOUND, SERVICE_ACCOUNT_KEY_NOT_FOUND.
+    static let projectRevokeServiceAccountKey = MethodDescriptor(
+        service: "postern.v1.Project", method: "RevokeServiceAccountKey", requestStreaming: false,
+        responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true,
+        mutation: true, refusedWhenDisabled: false)
+
     static let projectListSigningKeys = MethodDescriptor(
         service: "postern.v1.Project", method: "ListSigningKeys", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
@@ -220,6 +284,18 @@ extension MethodDescriptor {
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true)
 
+    /// Signs in the user that a custom token names, a JWT of one of the project's service accounts; creates the user if
+    /// there is none. The token's claims go into every ID token of the session. A token with a `jti` counts once.
+    ///
+    /// Checks in order: MISSING_CUSTOM_TOKEN, INVALID_CUSTOM_TOKEN (form, signer, signature, times: metadata `cause`),
+    /// CREDENTIAL_MISMATCH (its audience is another project, or its signer is not for this tenant), TENANT_ID_MISMATCH,
+    /// MISSING_IDENTIFIER, INVALID_UID, CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM, USER_DISABLED,
+    /// INVALID_CUSTOM_TOKEN (used before), ADMIN_RESTRICTED_OPERATION (the user is new, and the tenant's sign-up toggle).
+    static let accountsSignInWithCustomToken = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "SignInWithCustomToken", requestStreaming: false,
+        responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 10_000, idempotent: false,
+        mutation: true, refusedWhenDisabled: true)
+
     /// Reads the account an ID token belongs to.
     static let accountsLookup = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Lookup", requestStreaming: false, responseStreaming: false, role: .app,
@@ -330,6 +406,14 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true)
 
+    /// Makes a custom token by which a client signs in as the user, who need not exist yet. It is signed by the project's
+    /// built-in service account, counts once, and is written to the event log. Refusals: INVALID_UID, CLAIMS_TOO_LARGE,
+    /// INVALID_CLAIMS, FORBIDDEN_CLAIM, INVALID_DURATION.
+    static let usersCreateCustomToken = MethodDescriptor(
+        service: "postern.v1.Users", method: "CreateCustomToken", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true)
+
     /// Brings users in with the password hashes they have. Each request is one batch; each is answered, in order, with
     /// counts, the rows that were refused and a checkpoint to resume from.
     static let usersImport = MethodDescriptor(
@@ -349,6 +433,15 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ProjectCreateApiKey.self, .projectCreateApiKey)
     registry.register(ProjectListApiKeys.self, .projectListApiKeys)
     registry.register(ProjectRevokeApiKey.self, .projectRevokeApiKey)
+    registry.register(ProjectCreateServiceAccount.self, .projectCreateServiceAccount)
+    registry.register(ProjectGetServiceAccount.self, .projectGetServiceAccount)
+    registry.register(ProjectListServiceAccounts.self, .projectListServiceAccounts)
+    registry.register(ProjectUpdateServiceAccount.self, .projectUpdateServiceAccount)
+    registry.register(ProjectDeleteServiceAccount.self, .projectDeleteServiceAccount)
+    registry.register(ProjectCreateServiceAccountKey.self, .projectCreateServiceAccountKey)
+    registry.register(ProjectUploadServiceAccountKey.self, .projectUploadServiceAccountKey)
+    registry.register(ProjectListServiceAccountKeys.self, .projectListServiceAccountKeys)
+    registry.register(ProjectRevokeServiceAccountKey.self, .projectRevokeServiceAccountKey)
     registry.register(ProjectListSigningKeys.self, .projectListSigningKeys)
     registry.register(ProjectRotateSigningKey.self, .projectRotateSigningKey)
     registry.register(ProjectServerInfo.self, .projectServerInfo)
@@ -371,6 +464,7 @@ func registerAll(_ registry: inout Registry) {
     registry.register(AccountsApplyOobCode.self, .accountsApplyOobCode)
     registry.register(AccountsResetPassword.self, .accountsResetPassword)
     registry.register(AccountsCreateAuthUri.self, .accountsCreateAuthUri)
+    registry.register(AccountsSignInWithCustomToken.self, .accountsSignInWithCustomToken)
     registry.register(AccountsLookup.self, .accountsLookup)
     registry.register(AccountsUpdate.self, .accountsUpdate)
     registry.register(AccountsDelete.self, .accountsDelete)
@@ -388,5 +482,6 @@ func registerAll(_ registry: inout Registry) {
     registry.register(UsersGenerateOobLink.self, .usersGenerateOobLink)
     registry.register(UsersLink.self, .usersLink)
     registry.register(UsersUnlink.self, .usersUnlink)
+    registry.register(UsersCreateCustomToken.self, .usersCreateCustomToken)
     registry.register(UsersImport.self, .usersImport)
 }

@@ -7,7 +7,7 @@ import PosternClient
 enum APIKeyCommands {
     static let all = [create, list, revoke]
 
-    private static let roles: [(String, Role)] = [
+    static let roles: [(String, Role)] = [
         ("verifier", .verifier), ("app", .app), ("tenant-admin", .tenantAdmin), ("project-admin", .projectAdmin),
     ]
 

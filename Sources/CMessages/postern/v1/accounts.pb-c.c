@@ -139,6 +139,18 @@ void   postern__v1__accounts_reauthenticate_response__init
   static const Postern__V1__AccountsReauthenticateResponse init_value = POSTERN__V1__ACCOUNTS_REAUTHENTICATE_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__accounts_sign_in_with_custom_token_request__init
+                     (Postern__V1__AccountsSignInWithCustomTokenRequest         *message)
+{
+  static const Postern__V1__AccountsSignInWithCustomTokenRequest init_value = POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_CUSTOM_TOKEN_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_sign_in_with_custom_token_response__init
+                     (Postern__V1__AccountsSignInWithCustomTokenResponse         *message)
+{
+  static const Postern__V1__AccountsSignInWithCustomTokenResponse init_value = POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_CUSTOM_TOKEN_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__accounts_lookup_request__init
                      (Postern__V1__AccountsLookupRequest         *message)
 {
@@ -1620,6 +1632,121 @@ const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_response__
   postern__v1__accounts_reauthenticate_response__field_indices_by_name,
   1,  postern__v1__accounts_reauthenticate_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__accounts_reauthenticate_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_custom_token_request__field_descriptors[2] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithCustomTokenRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "token",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithCustomTokenRequest, token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_sign_in_with_custom_token_request__field_indices_by_name[] = {
+  0,   /* field[0] = tenant_id */
+  1,   /* field[1] = token */
+};
+static const ProtobufCIntRange postern__v1__accounts_sign_in_with_custom_token_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_custom_token_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsSignInWithCustomTokenRequest",
+  "AccountsSignInWithCustomTokenRequest",
+  "Postern__V1__AccountsSignInWithCustomTokenRequest",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsSignInWithCustomTokenRequest),
+  2,
+  postern__v1__accounts_sign_in_with_custom_token_request__field_descriptors,
+  postern__v1__accounts_sign_in_with_custom_token_request__field_indices_by_name,
+  1,  postern__v1__accounts_sign_in_with_custom_token_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_custom_token_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_custom_token_response__field_descriptors[3] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithCustomTokenResponse, user),
+    &postern__v1__user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "tokens",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithCustomTokenResponse, tokens),
+    &postern__v1__token_pair__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "is_new_user",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithCustomTokenResponse, is_new_user),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_sign_in_with_custom_token_response__field_indices_by_name[] = {
+  2,   /* field[2] = is_new_user */
+  1,   /* field[1] = tokens */
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange postern__v1__accounts_sign_in_with_custom_token_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_custom_token_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsSignInWithCustomTokenResponse",
+  "AccountsSignInWithCustomTokenResponse",
+  "Postern__V1__AccountsSignInWithCustomTokenResponse",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsSignInWithCustomTokenResponse),
+  3,
+  postern__v1__accounts_sign_in_with_custom_token_response__field_descriptors,
+  postern__v1__accounts_sign_in_with_custom_token_response__field_indices_by_name,
+  1,  postern__v1__accounts_sign_in_with_custom_token_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_custom_token_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__accounts_lookup_request__field_descriptors[2] =

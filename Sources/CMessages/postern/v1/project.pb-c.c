@@ -7,12 +7,6 @@
 #endif
 
 #include "postern/v1/project.pb-c.h"
-void   postern__v1__scope__init
-                     (Postern__V1__Scope         *message)
-{
-  static const Postern__V1__Scope init_value = POSTERN__V1__SCOPE__INIT;
-  *message = init_value;
-}
 void   postern__v1__api_key__init
                      (Postern__V1__ApiKey         *message)
 {
@@ -115,57 +109,6 @@ void   postern__v1__stats_value__init
   static const Postern__V1__StatsValue init_value = POSTERN__V1__STATS_VALUE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__scope__field_descriptors[2] =
-{
-  {
-    "all",
-    1,
-    PROTOBUF_C_LABEL_NONE,
-    PROTOBUF_C_TYPE_BOOL,
-    offsetof(Postern__V1__Scope, tenants_case),
-    offsetof(Postern__V1__Scope, all),
-    NULL,
-    NULL,
-    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
-    0,NULL,NULL    /* reserved1,reserved2, etc */
-  },
-  {
-    "tenant_id",
-    2,
-    PROTOBUF_C_LABEL_NONE,
-    PROTOBUF_C_TYPE_BYTES,
-    offsetof(Postern__V1__Scope, tenants_case),
-    offsetof(Postern__V1__Scope, tenant_id),
-    NULL,
-    &protobuf_c_empty_string,
-    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
-    0,NULL,NULL    /* reserved1,reserved2, etc */
-  },
-};
-static const unsigned postern__v1__scope__field_indices_by_name[] = {
-  0,   /* field[0] = all */
-  1,   /* field[1] = tenant_id */
-};
-static const ProtobufCIntRange postern__v1__scope__number_ranges[1 + 1] =
-{
-  { 1, 0 },
-  { 0, 2 }
-};
-const ProtobufCMessageDescriptor postern__v1__scope__descriptor =
-{
-  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
-  "postern.v1.Scope",
-  "Scope",
-  "Postern__V1__Scope",
-  "postern.v1",
-  sizeof(Postern__V1__Scope),
-  2,
-  postern__v1__scope__field_descriptors,
-  postern__v1__scope__field_indices_by_name,
-  1,  postern__v1__scope__number_ranges,
-  (ProtobufCMessageInit) postern__v1__scope__init,
-  NULL,NULL,NULL    /* reserved[123] */
-};
 static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[7] =
 {
   {

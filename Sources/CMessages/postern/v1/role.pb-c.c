@@ -7,6 +7,63 @@
 #endif
 
 #include "postern/v1/role.pb-c.h"
+void   postern__v1__scope__init
+                     (Postern__V1__Scope         *message)
+{
+  static const Postern__V1__Scope init_value = POSTERN__V1__SCOPE__INIT;
+  *message = init_value;
+}
+static const ProtobufCFieldDescriptor postern__v1__scope__field_descriptors[2] =
+{
+  {
+    "all",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    offsetof(Postern__V1__Scope, tenants_case),
+    offsetof(Postern__V1__Scope, all),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "tenant_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__Scope, tenants_case),
+    offsetof(Postern__V1__Scope, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__scope__field_indices_by_name[] = {
+  0,   /* field[0] = all */
+  1,   /* field[1] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__scope__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__scope__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.Scope",
+  "Scope",
+  "Postern__V1__Scope",
+  "postern.v1",
+  sizeof(Postern__V1__Scope),
+  2,
+  postern__v1__scope__field_descriptors,
+  postern__v1__scope__field_indices_by_name,
+  1,  postern__v1__scope__number_ranges,
+  (ProtobufCMessageInit) postern__v1__scope__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCEnumValue postern__v1__role__enum_values_by_number[6] =
 {
   { "ROLE_UNSPECIFIED", "POSTERN__V1__ROLE__ROLE_UNSPECIFIED", 0 },

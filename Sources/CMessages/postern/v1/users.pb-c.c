@@ -103,6 +103,18 @@ void   postern__v1__users_revoke_tokens_response__init
   static const Postern__V1__UsersRevokeTokensResponse init_value = POSTERN__V1__USERS_REVOKE_TOKENS_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__users_create_custom_token_request__init
+                     (Postern__V1__UsersCreateCustomTokenRequest         *message)
+{
+  static const Postern__V1__UsersCreateCustomTokenRequest init_value = POSTERN__V1__USERS_CREATE_CUSTOM_TOKEN_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_create_custom_token_response__init
+                     (Postern__V1__UsersCreateCustomTokenResponse         *message)
+{
+  static const Postern__V1__UsersCreateCustomTokenResponse init_value = POSTERN__V1__USERS_CREATE_CUSTOM_TOKEN_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__password_hash_spec__init
                      (Postern__V1__PasswordHashSpec         *message)
 {
@@ -1189,6 +1201,147 @@ const ProtobufCMessageDescriptor postern__v1__users_revoke_tokens_response__desc
   postern__v1__users_revoke_tokens_response__field_indices_by_name,
   1,  postern__v1__users_revoke_tokens_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__users_revoke_tokens_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_create_custom_token_request__field_descriptors[5] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersCreateCustomTokenRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "uid",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersCreateCustomTokenRequest, uid),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "claims_json",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersCreateCustomTokenRequest, claims_json),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "lifetime_seconds",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersCreateCustomTokenRequest, lifetime_seconds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersCreateCustomTokenRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_create_custom_token_request__field_indices_by_name[] = {
+  2,   /* field[2] = claims_json */
+  3,   /* field[3] = lifetime_seconds */
+  0,   /* field[0] = tenant_id */
+  1,   /* field[1] = uid */
+  4,   /* field[4] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__users_create_custom_token_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_create_custom_token_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersCreateCustomTokenRequest",
+  "UsersCreateCustomTokenRequest",
+  "Postern__V1__UsersCreateCustomTokenRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersCreateCustomTokenRequest),
+  5,
+  postern__v1__users_create_custom_token_request__field_descriptors,
+  postern__v1__users_create_custom_token_request__field_indices_by_name,
+  1,  postern__v1__users_create_custom_token_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_create_custom_token_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_create_custom_token_response__field_descriptors[2] =
+{
+  {
+    "custom_token",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersCreateCustomTokenResponse, custom_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "expires_at_micros",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersCreateCustomTokenResponse, expires_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_create_custom_token_response__field_indices_by_name[] = {
+  0,   /* field[0] = custom_token */
+  1,   /* field[1] = expires_at_micros */
+};
+static const ProtobufCIntRange postern__v1__users_create_custom_token_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_create_custom_token_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersCreateCustomTokenResponse",
+  "UsersCreateCustomTokenResponse",
+  "Postern__V1__UsersCreateCustomTokenResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersCreateCustomTokenResponse),
+  2,
+  postern__v1__users_create_custom_token_response__field_descriptors,
+  postern__v1__users_create_custom_token_response__field_indices_by_name,
+  1,  postern__v1__users_create_custom_token_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_create_custom_token_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__password_hash_spec__field_descriptors[3] =

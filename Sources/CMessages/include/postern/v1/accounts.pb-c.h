@@ -41,6 +41,8 @@ typedef struct Postern__V1__AccountsUnlinkRequest Postern__V1__AccountsUnlinkReq
 typedef struct Postern__V1__AccountsUnlinkResponse Postern__V1__AccountsUnlinkResponse;
 typedef struct Postern__V1__AccountsReauthenticateRequest Postern__V1__AccountsReauthenticateRequest;
 typedef struct Postern__V1__AccountsReauthenticateResponse Postern__V1__AccountsReauthenticateResponse;
+typedef struct Postern__V1__AccountsSignInWithCustomTokenRequest Postern__V1__AccountsSignInWithCustomTokenRequest;
+typedef struct Postern__V1__AccountsSignInWithCustomTokenResponse Postern__V1__AccountsSignInWithCustomTokenResponse;
 typedef struct Postern__V1__AccountsLookupRequest Postern__V1__AccountsLookupRequest;
 typedef struct Postern__V1__AccountsLookupResponse Postern__V1__AccountsLookupResponse;
 typedef struct Postern__V1__AccountsUpdateRequest Postern__V1__AccountsUpdateRequest;
@@ -333,6 +335,29 @@ struct  Postern__V1__AccountsReauthenticateResponse
     , NULL, NULL }
 
 
+struct  Postern__V1__AccountsSignInWithCustomTokenRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData token;
+};
+#define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_CUSTOM_TOKEN_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_custom_token_request__descriptor) \
+    , {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__AccountsSignInWithCustomTokenResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__User *user;
+  Postern__V1__TokenPair *tokens;
+  protobuf_c_boolean is_new_user;
+};
+#define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_CUSTOM_TOKEN_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_custom_token_response__descriptor) \
+    , NULL, NULL, 0 }
+
+
 struct  Postern__V1__AccountsLookupRequest
 {
   ProtobufCMessage base;
@@ -468,6 +493,12 @@ void   postern__v1__accounts_reauthenticate_request__init
 /* Postern__V1__AccountsReauthenticateResponse methods */
 void   postern__v1__accounts_reauthenticate_response__init
                      (Postern__V1__AccountsReauthenticateResponse         *message);
+/* Postern__V1__AccountsSignInWithCustomTokenRequest methods */
+void   postern__v1__accounts_sign_in_with_custom_token_request__init
+                     (Postern__V1__AccountsSignInWithCustomTokenRequest         *message);
+/* Postern__V1__AccountsSignInWithCustomTokenResponse methods */
+void   postern__v1__accounts_sign_in_with_custom_token_response__init
+                     (Postern__V1__AccountsSignInWithCustomTokenResponse         *message);
 /* Postern__V1__AccountsLookupRequest methods */
 void   postern__v1__accounts_lookup_request__init
                      (Postern__V1__AccountsLookupRequest         *message);
@@ -554,6 +585,12 @@ typedef void (*Postern__V1__AccountsReauthenticateRequest_Closure)
 typedef void (*Postern__V1__AccountsReauthenticateResponse_Closure)
                  (const Postern__V1__AccountsReauthenticateResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__AccountsSignInWithCustomTokenRequest_Closure)
+                 (const Postern__V1__AccountsSignInWithCustomTokenRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsSignInWithCustomTokenResponse_Closure)
+                 (const Postern__V1__AccountsSignInWithCustomTokenResponse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__AccountsLookupRequest_Closure)
                  (const Postern__V1__AccountsLookupRequest *message,
                   void *closure_data);
@@ -600,6 +637,8 @@ extern const ProtobufCMessageDescriptor postern__v1__accounts_unlink_request__de
 extern const ProtobufCMessageDescriptor postern__v1__accounts_unlink_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_custom_token_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_custom_token_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_lookup_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_lookup_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_update_request__descriptor;

@@ -15,8 +15,8 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 #include "postern/v1/role.pb-c.h"
+#include "postern/v1/service_accounts.pb-c.h"
 
-typedef struct Postern__V1__Scope Postern__V1__Scope;
 typedef struct Postern__V1__ApiKey Postern__V1__ApiKey;
 typedef struct Postern__V1__ProjectCreateApiKeyRequest Postern__V1__ProjectCreateApiKeyRequest;
 typedef struct Postern__V1__ProjectCreateApiKeyResponse Postern__V1__ProjectCreateApiKeyResponse;
@@ -47,27 +47,6 @@ typedef enum _Postern__V1__SigningKeyState {
 } Postern__V1__SigningKeyState;
 
 /* --- messages --- */
-
-typedef enum {
-  POSTERN__V1__SCOPE__TENANTS__NOT_SET = 0,
-  POSTERN__V1__SCOPE__TENANTS_ALL = 1,
-  POSTERN__V1__SCOPE__TENANTS_TENANT_ID = 2
-    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__SCOPE__TENANTS__CASE)
-} Postern__V1__Scope__TenantsCase;
-
-struct  Postern__V1__Scope
-{
-  ProtobufCMessage base;
-  Postern__V1__Scope__TenantsCase tenants_case;
-  union {
-    protobuf_c_boolean all;
-    ProtobufCBinaryData tenant_id;
-  };
-};
-#define POSTERN__V1__SCOPE__INIT \
- { PROTOBUF_C_MESSAGE_INIT (&postern__v1__scope__descriptor) \
-    , POSTERN__V1__SCOPE__TENANTS__NOT_SET, {0} }
-
 
 struct  Postern__V1__ApiKey
 {
@@ -267,9 +246,6 @@ struct  Postern__V1__StatsValue
     , {0,NULL}, 0 }
 
 
-/* Postern__V1__Scope methods */
-void   postern__v1__scope__init
-                     (Postern__V1__Scope         *message);
 /* Postern__V1__ApiKey methods */
 void   postern__v1__api_key__init
                      (Postern__V1__ApiKey         *message);
@@ -323,9 +299,6 @@ void   postern__v1__stats_value__init
                      (Postern__V1__StatsValue         *message);
 /* --- per-message closures --- */
 
-typedef void (*Postern__V1__Scope_Closure)
-                 (const Postern__V1__Scope *message,
-                  void *closure_data);
 typedef void (*Postern__V1__ApiKey_Closure)
                  (const Postern__V1__ApiKey *message,
                   void *closure_data);
@@ -384,7 +357,6 @@ typedef void (*Postern__V1__StatsValue_Closure)
 /* --- descriptors --- */
 
 extern const ProtobufCEnumDescriptor    postern__v1__signing_key_state__descriptor;
-extern const ProtobufCMessageDescriptor postern__v1__scope__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__api_key__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_create_api_key_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_create_api_key_response__descriptor;

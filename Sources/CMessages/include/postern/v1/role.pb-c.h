@@ -15,6 +15,7 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 
+typedef struct Postern__V1__Scope Postern__V1__Scope;
 
 
 /* --- enums --- */
@@ -37,8 +38,35 @@ typedef enum _Postern__V1__TenantRule {
 
 /* --- messages --- */
 
+typedef enum {
+  POSTERN__V1__SCOPE__TENANTS__NOT_SET = 0,
+  POSTERN__V1__SCOPE__TENANTS_ALL = 1,
+  POSTERN__V1__SCOPE__TENANTS_TENANT_ID = 2
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__SCOPE__TENANTS__CASE)
+} Postern__V1__Scope__TenantsCase;
+
+struct  Postern__V1__Scope
+{
+  ProtobufCMessage base;
+  Postern__V1__Scope__TenantsCase tenants_case;
+  union {
+    protobuf_c_boolean all;
+    ProtobufCBinaryData tenant_id;
+  };
+};
+#define POSTERN__V1__SCOPE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__scope__descriptor) \
+    , POSTERN__V1__SCOPE__TENANTS__NOT_SET, {0} }
+
+
+/* Postern__V1__Scope methods */
+void   postern__v1__scope__init
+                     (Postern__V1__Scope         *message);
 /* --- per-message closures --- */
 
+typedef void (*Postern__V1__Scope_Closure)
+                 (const Postern__V1__Scope *message,
+                  void *closure_data);
 
 /* --- services --- */
 
@@ -47,6 +75,7 @@ typedef enum _Postern__V1__TenantRule {
 
 extern const ProtobufCEnumDescriptor    postern__v1__role__descriptor;
 extern const ProtobufCEnumDescriptor    postern__v1__tenant_rule__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__scope__descriptor;
 
 PROTOBUF_C__END_DECLS
 

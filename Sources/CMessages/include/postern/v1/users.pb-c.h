@@ -34,6 +34,8 @@ typedef struct Postern__V1__UsersDeleteRequest Postern__V1__UsersDeleteRequest;
 typedef struct Postern__V1__UsersDeleteResponse Postern__V1__UsersDeleteResponse;
 typedef struct Postern__V1__UsersRevokeTokensRequest Postern__V1__UsersRevokeTokensRequest;
 typedef struct Postern__V1__UsersRevokeTokensResponse Postern__V1__UsersRevokeTokensResponse;
+typedef struct Postern__V1__UsersCreateCustomTokenRequest Postern__V1__UsersCreateCustomTokenRequest;
+typedef struct Postern__V1__UsersCreateCustomTokenResponse Postern__V1__UsersCreateCustomTokenResponse;
 typedef struct Postern__V1__PasswordHashSpec Postern__V1__PasswordHashSpec;
 typedef struct Postern__V1__Argon2idSpec Postern__V1__Argon2idSpec;
 typedef struct Postern__V1__BcryptSpec Postern__V1__BcryptSpec;
@@ -252,6 +254,31 @@ struct  Postern__V1__UsersRevokeTokensResponse
 #define POSTERN__V1__USERS_REVOKE_TOKENS_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_revoke_tokens_response__descriptor) \
     , NULL }
+
+
+struct  Postern__V1__UsersCreateCustomTokenRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData uid;
+  ProtobufCBinaryData claims_json;
+  int64_t lifetime_seconds;
+  protobuf_c_boolean validate_only;
+};
+#define POSTERN__V1__USERS_CREATE_CUSTOM_TOKEN_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_create_custom_token_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, 0, 0 }
+
+
+struct  Postern__V1__UsersCreateCustomTokenResponse
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData custom_token;
+  int64_t expires_at_micros;
+};
+#define POSTERN__V1__USERS_CREATE_CUSTOM_TOKEN_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_create_custom_token_response__descriptor) \
+    , {0,NULL}, 0 }
 
 
 typedef enum {
@@ -493,6 +520,12 @@ void   postern__v1__users_revoke_tokens_request__init
 /* Postern__V1__UsersRevokeTokensResponse methods */
 void   postern__v1__users_revoke_tokens_response__init
                      (Postern__V1__UsersRevokeTokensResponse         *message);
+/* Postern__V1__UsersCreateCustomTokenRequest methods */
+void   postern__v1__users_create_custom_token_request__init
+                     (Postern__V1__UsersCreateCustomTokenRequest         *message);
+/* Postern__V1__UsersCreateCustomTokenResponse methods */
+void   postern__v1__users_create_custom_token_response__init
+                     (Postern__V1__UsersCreateCustomTokenResponse         *message);
 /* Postern__V1__PasswordHashSpec methods */
 void   postern__v1__password_hash_spec__init
                      (Postern__V1__PasswordHashSpec         *message);
@@ -585,6 +618,12 @@ typedef void (*Postern__V1__UsersRevokeTokensRequest_Closure)
 typedef void (*Postern__V1__UsersRevokeTokensResponse_Closure)
                  (const Postern__V1__UsersRevokeTokensResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__UsersCreateCustomTokenRequest_Closure)
+                 (const Postern__V1__UsersCreateCustomTokenRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersCreateCustomTokenResponse_Closure)
+                 (const Postern__V1__UsersCreateCustomTokenResponse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__PasswordHashSpec_Closure)
                  (const Postern__V1__PasswordHashSpec *message,
                   void *closure_data);
@@ -650,6 +689,8 @@ extern const ProtobufCMessageDescriptor postern__v1__users_delete_request__descr
 extern const ProtobufCMessageDescriptor postern__v1__users_delete_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_revoke_tokens_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_revoke_tokens_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_create_custom_token_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_create_custom_token_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__password_hash_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__argon2id_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__bcrypt_spec__descriptor;

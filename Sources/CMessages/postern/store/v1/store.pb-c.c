@@ -910,7 +910,7 @@ const ProtobufCEnumDescriptor postern__store__v1__session_end__descriptor =
   postern__store__v1__session_end__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[28] =
+static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[34] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -940,16 +940,23 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_PROVIDER_UNLINKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_UNLINKED", 28 },
   { "EVENT_KIND_CREDENTIALS_REMOVED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CREDENTIALS_REMOVED", 29 },
   { "EVENT_KIND_REAUTHENTICATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_REAUTHENTICATED", 30 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SERVICE_ACCOUNT_CREATED", 31 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_UPDATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SERVICE_ACCOUNT_UPDATED", 32 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_DELETED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SERVICE_ACCOUNT_DELETED", 33 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED", 34 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED", 35 },
+  { "EVENT_KIND_CUSTOM_TOKEN_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CUSTOM_TOKEN_CREATED", 36 },
 };
 static const ProtobufCIntRange postern__store__v1__event_kind__value_ranges[] = {
-{0, 0},{20, 17},{0, 28}
+{0, 0},{20, 17},{0, 34}
 };
-static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[28] =
+static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[34] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
   { "EVENT_KIND_API_KEY_REVOKED", 13 },
   { "EVENT_KIND_CREDENTIALS_REMOVED", 26 },
+  { "EVENT_KIND_CUSTOM_TOKEN_CREATED", 33 },
   { "EVENT_KIND_EMAIL_CHANGED", 18 },
   { "EVENT_KIND_EMAIL_CONFIG_UPDATED", 23 },
   { "EVENT_KIND_EMAIL_RECOVERED", 19 },
@@ -961,6 +968,11 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_PROVIDER_LINKED", 24 },
   { "EVENT_KIND_PROVIDER_UNLINKED", 25 },
   { "EVENT_KIND_REAUTHENTICATED", 27 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_CREATED", 28 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_DELETED", 30 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED", 31 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED", 32 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_UPDATED", 29 },
   { "EVENT_KIND_SESSION_REVOKED", 6 },
   { "EVENT_KIND_SIGNED_IN", 5 },
   { "EVENT_KIND_SIGNING_KEY_CREATED", 14 },
@@ -982,9 +994,9 @@ const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
   "EventKind",
   "Postern__Store__V1__EventKind",
   "postern.store.v1",
-  28,
+  34,
   postern__store__v1__event_kind__enum_values_by_number,
-  28,
+  34,
   postern__store__v1__event_kind__enum_values_by_name,
   2,
   postern__store__v1__event_kind__value_ranges,

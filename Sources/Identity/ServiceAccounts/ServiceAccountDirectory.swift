@@ -1,0 +1,139 @@
+public import Base
+import Crypto
+public import Messages
+public import Reactor
+import Store
+
+/// What an update changes of a service account: each non-nil value is set.
+public struct ServiceAccountChange: Sendable {
+    public var displayName: Text?
+    public var role: Role?
+    public var scope: Scope?
+    public var signsCustomTokens: Bool?
+    public var trustsEndUserIP: Bool?
+    public var isDisabled: Bool?
+
+    public init() {}
+
+    /// INVALID_DISPLAY_NAME, INVALID_ROLE, INVALID_SCOPE.
+    func apply(to account: inout ServiceAccount, limits: Limits) throws(Failure) {
+        if let displayName {
+            try Values.checkDisplayName(displayName, limits: limits)
+            account.displayName = displayName
+        }
+        let grant = try Grant(role: role ?? account.role, scope: scope ?? account.scope, allowsNoRole: true)
+        account.role = grant.role
+        account.scope = grant.scope
+        if let signsCustomTokens { account.customTokens = signsCustomTokens }
+        if let trustsEndUserIP { account.trustedEndUserIP = trustsEndUserIP }
+        if let isDisabled { account.disabled = isDisabled }
+    }
+}
+
+/// The service accounts of the project and their keys: makes, changes and ends them. Who signed something is for
+/// `ServiceAccountSigners` to say.
+public final class ServiceAccountDirectory: Sendable {
+    let resources: Resources
+    let callers: CallerDirectory
+    let pool: WorkerPool
+    let projectID: Text
+    let issuer: Text
+
+    public init(resources: Resources, callers: CallerDirectory, pool: WorkerPool, projectID: Text, issuer: Text) {
+        self.resources = resources
+        self.callers = callers
+        self.pool = pool
+        self.projectID = projectID
+        self.issuer = issuer
+    }
+
+    /// What an account is called in what it signs.
+    func email(of id: Text) -> Text {
+        Text(unchecked: id.bytes + [UInt8(ascii: "@")] + projectID.bytes + [UInt8](".postern.local".utf8))
+    }
+
+    /// INVALID_SERVICE_ACCOUNT_ID, INVALID_DISPLAY_NAME, INVALID_ROLE, INVALID_SCOPE, TENANT_NOT_FOUND,
+    /// SERVICE_ACCOUNT_ID_EXISTS. An empty id is made.
+    public func create(
+        id wanted: Text, _ change: ServiceAccountChange, validateOnly: Bool, origin: Origin
+    ) async throws -> ServiceAccount {
+        let id = wanted.isEmpty ? resources.random.alphanumeric(20, lowercase: true) : wanted
+        guard Values.isPlainID(id) else {
+            throw Failure.invalid(
+                "INVALID_SERVICE_ACCOUNT_ID", field: "service_account_id",
+                "must be 4 to 64 characters of a-z, 0-9 and -")
+        }
+        let now = resources.clock.now()
+        var account = ServiceAccount(serviceAccountID: id, email: email(of: id), createdAtMicros: now.microseconds)
+        try change.apply(to: &account, limits: resources.limits)
+        let made = account
+        return try await resources.store.write { transaction in
+            try transaction.once(validateOnly ? .server : origin, now: now) {
+                try transaction.reading.checkExists(made.scope)
+                guard try !transaction.exists(Tables.serviceAccounts, TextKey(id)) else {
+                    throw Failure(
+                        .alreadyExists, "SERVICE_ACCOUNT_ID_EXISTS",
+                        "There is or was a service account \"\(id)\"; an id is never used again, choose another.")
+                }
+                if !validateOnly { try transaction.put(made, .serviceAccountCreated, origin: origin, now: now) }
+                return made
+            }
+        }
+    }
+
+    /// SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT and what `ServiceAccountChange` refuses; TENANT_NOT_FOUND.
+    /// Binds the next request and the next token.
+    public func update(
+        id: Text, _ change: ServiceAccountChange, validateOnly: Bool, origin: Origin
+    ) async throws -> ServiceAccount {
+        let now = resources.clock.now()
+        let limits = resources.limits
+        let changed = try await resources.store.write { transaction in
+            try transaction.once(validateOnly ? .server : origin, now: now) {
+                var account = try transaction.reading.changeableServiceAccount(id)
+                try change.apply(to: &account, limits: limits)
+                if change.scope != nil { try transaction.reading.checkExists(account.scope) }
+                if !validateOnly { try transaction.put(account, .serviceAccountUpdated, origin: origin, now: now) }
+                return account
+            }
+        }
+        callers.credentialsChanged()
+        return changed
+    }
+
+    /// Leaves a tombstone without keys. SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT.
+    public func delete(id: Text, validateOnly: Bool, origin: Origin) async throws {
+        let now = resources.clock.now()
+        _ = try await resources.store.write { transaction in
+            try transaction.once(validateOnly ? .server : origin, now: now) {
+                let account = try transaction.reading.changeableServiceAccount(id)
+                if validateOnly { return ProjectDeleteServiceAccountResponse() }
+                try transaction.put(
+                    Tables.serviceAccounts, TextKey(id), StoredServiceAccount(serviceAccount: account, deleted: true))
+                _ = try transaction.deleteAll(
+                    Tables.serviceAccountKeys, prefix: ServiceAccountKeyKey(id), limit: .max)
+                try transaction.appendEvent(
+                    .serviceAccountDeleted, tenantID: .empty, origin: origin, detail: id, now: now)
+                return ProjectDeleteServiceAccountResponse()
+            }
+        }
+        callers.credentialsChanged()
+    }
+}
+
+extension ReadTransaction {
+    /// SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT.
+    func changeableServiceAccount(_ id: Text) throws -> ServiceAccount {
+        let account = try serviceAccount(id)
+        if account.builtIn { throw Failure.builtInServiceAccount }
+        return account
+    }
+}
+
+extension WriteTransaction {
+    func put(_ account: ServiceAccount, _ event: EventKind, origin: Origin, now: Timestamp) throws {
+        let id = account.serviceAccountID
+        try put(Tables.serviceAccounts, TextKey(id), StoredServiceAccount(serviceAccount: account))
+        try appendEvent(event, tenantID: .empty, origin: origin, detail: id, now: now)
+    }
+}

@@ -1,0 +1,62 @@
+public import Base
+public import Messages
+public import Store
+
+extension ReadTransaction {
+    /// An account that is not deleted; SERVICE_ACCOUNT_NOT_FOUND.
+    public func serviceAccount(_ id: Text) throws -> ServiceAccount {
+        guard let account = try liveServiceAccount(id) else { throw Failure.serviceAccountNotFound }
+        return account
+    }
+
+    /// Accounts in the order of their ids, behind `last`; deleted ones are left out.
+    public func serviceAccounts(after last: Text?, limit: Int) throws -> [ServiceAccount] {
+        let start = last.map { ScanStart.after($0.bytes) } ?? .first
+        var accounts: [ServiceAccount] = []
+        try scan(Tables.serviceAccounts, from: start) { _, value in
+            let stored = try StoredServiceAccount(decoding: value)
+            if !stored.deleted, let account = stored.serviceAccount { accounts.append(account) }
+            return accounts.count < limit
+        }
+        return accounts
+    }
+
+    /// All keys of an account in the order of their ids, revoked and expired ones too.
+    public func serviceAccountKeys(of accountID: Text) throws -> [ServiceAccountKey] {
+        try storedServiceAccountKeys(of: accountID).map { $0.key ?? ServiceAccountKey() }
+    }
+
+    /// Nil for an id that is none, was never given, or was deleted.
+    func liveServiceAccount(_ id: Text) throws -> ServiceAccount? {
+        guard Values.isPlainID(id), let stored = try get(Tables.serviceAccounts, TextKey(id)), !stored.deleted else {
+            return nil
+        }
+        return stored.serviceAccount
+    }
+
+    func storedServiceAccountKeys(of accountID: Text) throws -> [StoredServiceAccountKey] {
+        var keys: [StoredServiceAccountKey] = []
+        try scan(Tables.serviceAccountKeys, prefix: ServiceAccountKeyKey(accountID)) { _, value in
+            keys.append(try StoredServiceAccountKey(decoding: value))
+            return true
+        }
+        return keys
+    }
+}
+
+extension ServiceAccountKey {
+    /// Neither revoked nor expired.
+    func isLive(at now: Timestamp) -> Bool { revokedAtMicros == 0 && now < expiresAt }
+
+    var expiresAt: Timestamp {
+        expiresAtMicros == 0 ? Timestamp(microseconds: .max) : Timestamp(microseconds: expiresAtMicros)
+    }
+}
+
+extension Failure {
+    static let serviceAccountNotFound = Failure(
+        .notFound, "SERVICE_ACCOUNT_NOT_FOUND", "There is no service account with this id.")
+    static let builtInServiceAccount = Failure(
+        .failedPrecondition, "BUILT_IN_SERVICE_ACCOUNT",
+        "This is the project's own service account: it cannot be changed, and its key never leaves the server.")
+}

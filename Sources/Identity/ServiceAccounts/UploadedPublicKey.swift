@@ -1,0 +1,50 @@
+import Base
+import Crypto
+import JSON
+
+/// A public key as an admin brings it: a PEM block "PUBLIC KEY", or a JWK.
+enum UploadedPublicKey {
+    static let byteCountMax = 8_192
+
+    /// INVALID_PUBLIC_KEY for anything but a sound RSA key of 2,048 to 4,096 bits or a P-256 point. RSA takes 2 ms and
+    /// more: crypto pool.
+    static func parse(_ text: [UInt8]) throws(Failure) -> VerificationKey {
+        guard !text.isEmpty, text.count <= byteCountMax else {
+            throw invalid("must be a PEM block \"PUBLIC KEY\" or a JWK, of at most \(byteCountMax) bytes")
+        }
+        let key: VerificationKey
+        do throws(CryptoError) {
+            if let found = try jwk(text) {
+                key = found
+            } else {
+                key = try VerificationKey(spki: try PEM.decode("PUBLIC KEY", text))
+            }
+        } catch .unsupported {
+            throw invalid("must be an RSA or a P-256 key")
+        } catch .outOfRange {
+            throw invalid("an RSA key has 2,048 to 4,096 bits and an odd exponent from 65,537 on")
+        } catch .unsoundKey {
+            throw invalid("is a key that is known to be weak")
+        } catch {
+            throw invalid("must be a PEM block \"PUBLIC KEY\" or a JWK without private members")
+        }
+        guard key.algorithm != .edDSA else { throw invalid("must be an RSA or a P-256 key") }
+        return key
+    }
+
+    /// Nil for what is no JSON. Whoever sends a private key made a mistake that must not go unnoticed.
+    private static func jwk(_ text: [UInt8]) throws(CryptoError) -> VerificationKey? {
+        guard let value = try? JSONValue(parsing: text), let members = value.object else { return nil }
+        guard !members.contains(where: { privateMembers.contains($0.name) }) else { throw .malformed }
+        let key = try VerificationKey(jwk: PublicJWK { value[$0]?.text })
+        if let algorithm = value["alg"], algorithm.string != key.algorithm.rawValue { throw .unsupported }
+        if let use = value["use"], use.string != "sig" { throw .unsupported }
+        return key
+    }
+
+    private static let privateMembers: Set<Text> = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]
+
+    private static func invalid(_ description: String) -> Failure {
+        .invalid("INVALID_PUBLIC_KEY", field: "public_key", description)
+    }
+}

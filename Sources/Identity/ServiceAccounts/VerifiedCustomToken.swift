@@ -1,0 +1,66 @@
+public import Base
+import Messages
+public import Store
+
+/// A custom token that is genuine, in time, of this tenant, and well formed. Whether it was used before is asked in the
+/// transaction that uses it: `useTokenID`.
+public struct VerifiedCustomToken: Sendable {
+    /// Whom it signs in; the user need not exist.
+    public let uid: Text
+    /// A JSON object that every ID token of the session carries; empty = none.
+    public let claims: [UInt8]
+    /// Of issuer and `jti`; nil: the token may be used until it expires.
+    let useKey: HashKey?
+    let expiresAt: Timestamp
+    let accountID: Text
+    let keyID: Text
+
+    /// How a session that it proves begins.
+    public var start: SessionStart { SessionStart("custom", claims: claims) }
+}
+
+/// Why a token was refused, as the metadata `cause` of INVALID_CUSTOM_TOKEN.
+enum CustomTokenFault: String {
+    case malformed = "MALFORMED"
+    /// No account, not enabled, not for custom tokens; no such key, revoked; a wrong signature.
+    case notAuthentic = "NOT_AUTHENTIC"
+    case expired = "EXPIRED"
+    /// Not yet valid, or for longer than an hour.
+    case times = "TIMES"
+    case used = "USED"
+}
+
+extension Failure {
+    static func invalidCustomToken(_ fault: CustomTokenFault) -> Failure {
+        let what =
+            switch fault {
+            case .malformed: "is no JWT as a service account writes it"
+            case .notAuthentic: "is not signed by a service account of this project that may"
+            case .expired: "has expired"
+            case .times: "is not valid yet, or for longer than an hour"
+            case .used: "was used before"
+            }
+        return Failure(
+            .unauthenticated, "INVALID_CUSTOM_TOKEN", "The custom token \(what); ask the back end for a new one.",
+            metadata: [Entry("cause", fault.rawValue)])
+    }
+
+    static func credentialMismatch(_ what: String) -> Failure {
+        Failure(.unauthenticated, "CREDENTIAL_MISMATCH", "The custom token \(what).")
+    }
+}
+
+extension WriteTransaction {
+    /// Takes a custom token's id, in the transaction of what the token proves: the second use is refused, and so is a
+    /// signer that was revoked, disabled or deleted meanwhile. INVALID_CUSTOM_TOKEN.
+    public func useTokenID(of token: VerifiedCustomToken, now: Timestamp) throws {
+        let key = try get(Tables.serviceAccountKeys, ServiceAccountKeyKey(token.accountID, token.keyID))?.key
+        guard let account = try reading.liveServiceAccount(token.accountID), !account.disabled, account.customTokens,
+            key?.isLive(at: now) == true
+        else { throw Failure.invalidCustomToken(.notAuthentic) }
+        guard let useKey = token.useKey else { return }
+        let record = StoredUsedTokenID(expiresAtMicros: token.expiresAt.microseconds)
+        guard try put(ifAbsent: Tables.usedTokenIDs, useKey, record) else { throw Failure.invalidCustomToken(.used) }
+        try scheduleExpiry(at: token.expiresAt, Tables.usedTokenIDs, useKey)
+    }
+}

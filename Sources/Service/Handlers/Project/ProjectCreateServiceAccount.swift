@@ -1,0 +1,19 @@
+import Identity
+import Messages
+
+/// postern.v1.Project/CreateServiceAccount
+enum ProjectCreateServiceAccount: SlowMethod {
+    static func handle(
+        _ request: ProjectCreateServiceAccountRequest, _ call: Call
+    ) async throws -> ProjectCreateServiceAccountResponse {
+        var change = ServiceAccountChange()
+        change.displayName = request.displayName
+        change.role = request.role
+        change.scope = request.scope
+        change.signsCustomTokens = request.customTokens
+        change.trustsEndUserIP = request.trustedEndUserIP
+        let account = try await call.project.serviceAccounts.create(
+            id: request.serviceAccountID, change, validateOnly: request.validateOnly, origin: call.origin)
+        return ProjectCreateServiceAccountResponse(serviceAccount: account)
+    }
+}

@@ -1,0 +1,76 @@
+public import Base
+public import Crypto
+public import JSON
+
+/// A JWT by which a service account speaks for itself: `iss` and `sub` are its email, its key signed it (RFC 7523 §3).
+///
+/// Custom tokens and caller JWTs are such. Well formed is all this says: who takes one finds the account's key, asks
+/// `isSigned(by:)` and `checkTimes(now:)`, and holds `type` and `audience` to the one kind it takes.
+public struct ServiceAccountJWT: Sendable {
+    /// From `iat` to `exp`, at most.
+    public static let lifetimeMax = Duration.hours(1)
+    /// How far the signer's clock may be ahead of ours. Behind it may not be: an expired token is expired.
+    static let leeway = Duration.seconds(60)
+
+    /// The header's `typ`.
+    public let type: Text?
+    /// The header's `kid`; some Admin SDKs write none.
+    public let keyID: Text?
+    /// The account it claims to be of.
+    public let email: Text
+    /// One text; a list of audiences is refused.
+    public let audience: Text
+    public let issuedAt: Timestamp
+    public let expiresAt: Timestamp
+    public let claims: JSONValue
+    private let algorithm: Text
+    private let signedBytes: [UInt8]
+    private let signature: [UInt8]
+
+    /// Nil for what is no such JWT: see `JWT`; `iss` ≠ `sub`, `aud`, `iat`, `exp` or `nbf` of another type.
+    public init?(_ token: [UInt8], limits: Limits) {
+        guard let jwt = JWT(token, byteCountMax: limits.tokenMax),
+            let claims = try? JSONValue(parsing: jwt.payload), case .object = claims,
+            let email = claims["iss"]?.text, !email.isEmpty, claims["sub"]?.text == email,
+            let audience = claims["aud"]?.text, let issuedAt = claims["iat"]?.integer,
+            let expiresAt = claims["exp"]?.integer
+        else { return nil }
+        if claims["nbf"] != nil && claims["nbf"]?.integer == nil { return nil }
+        self.type = jwt.type
+        self.keyID = jwt.keyID
+        self.email = email
+        self.audience = audience
+        self.issuedAt = Timestamp(seconds: issuedAt)
+        self.expiresAt = Timestamp(seconds: expiresAt)
+        self.claims = claims
+        self.algorithm = jwt.algorithm
+        self.signedBytes = Array(jwt.signedBytes)
+        self.signature = jwt.signature
+    }
+
+    /// The algorithm is the key's, never the header's choice.
+    public func isSigned(by key: VerificationKey) -> Bool {
+        Text(key.algorithm.rawValue) == algorithm && key.verify(signature: signature, over: signedBytes)
+    }
+
+    /// `expired`, or `invalid`: not yet valid, or valid for longer than `lifetimeMax`.
+    public func checkTimes(now: Timestamp) throws(TokenError) {
+        let validFrom = claims["nbf"]?.integer.map { Timestamp(seconds: $0) } ?? issuedAt
+        guard max(issuedAt, validFrom) <= now + Self.leeway, issuedAt < expiresAt,
+            expiresAt - issuedAt <= Self.lifetimeMax
+        else { throw .invalid }
+        guard now < expiresAt else { throw .expired }
+    }
+
+    /// A JWT of this payload. RS256 takes 250 µs: crypto pool.
+    public static func sign(_ payload: [UInt8], type: Text = "JWT", with key: SigningKey) -> [UInt8] {
+        var header = JSONWriter()
+        header.beginObject()
+        header.member("alg", text: Text(key.algorithm.rawValue))
+        header.member("kid", text: key.publicKey.keyID)
+        header.member("typ", text: type)
+        header.endObject()
+        let signedBytes = Base64.url.encode(header.bytes) + [UInt8(ascii: ".")] + Base64.url.encode(payload)
+        return signedBytes + [UInt8(ascii: ".")] + Base64.url.encode(key.sign(signedBytes))
+    }
+}

@@ -1,0 +1,101 @@
+import Base
+import JSON
+import Messages
+import PosternClient
+
+/// postern service-account key …
+enum ServiceAccountKeyCommands {
+    static let all = [create, upload, list, revoke]
+
+    private static let lifetimeFlag = Flag("lifetime", "DURATION", "how long it counts (default: until it is revoked)")
+
+    static let create = Command(
+        path: ["service-account", "key", "create"],
+        summary: "Makes a key pair and writes its key file, which cannot be read again.",
+        example: "service-account key create shop-backend --key-out shop-backend.json",
+        operands: [.required("service-account-id")],
+        flags: [
+            Flag("key-out", "FILE", "write the key file there, readable by you only; - prints it"),
+            Flag("algorithm", "NAME", "RS256 (default; what Admin SDKs read) or ES256"), lifetimeFlag,
+        ], isValidatable: true
+    ) { session in
+        guard let file = session.arguments.value("key-out") else {
+            throw CommandError.usage("say where the key file goes: --key-out FILE")
+        }
+        let request = ProjectCreateServiceAccountKeyRequest(
+            serviceAccountID: ServiceAccountCommands.id(session),
+            algorithm: session.arguments.text("algorithm") ?? .empty, lifetimeSeconds: try lifetimeSeconds(session),
+            validateOnly: session.isValidatingOnly)
+        let client = try ServiceAccountCommands.client(session)
+        let response = try await client.createServiceAccountKey(request, options: session.callOptions())
+        if session.isValidatingOnly { return session.say("") }
+        let keyFile: [UInt8] = response.keyFileJSON.withBytes { Array($0) } + [0x0A]
+        if file == "-" {
+            session.console.write(keyFile)
+        } else {
+            try File.replace(file, with: keyFile)
+            session.say("the key is in \(file)")
+            session.output.print(response.key ?? ServiceAccountKey())
+        }
+    }
+
+    static let upload = Command(
+        path: ["service-account", "key", "upload"],
+        summary: "Adds a public key whose private part stays where it was made.",
+        example: "service-account key upload shop-backend shop-backend.pem",
+        operands: [.required("service-account-id"), .required("public-key-file|-")], flags: [lifetimeFlag],
+        isValidatable: true
+    ) { session in
+        let request = ProjectUploadServiceAccountKeyRequest(
+            serviceAccountID: ServiceAccountCommands.id(session),
+            publicKey: try session.contents(of: session.arguments.operands[1]),
+            lifetimeSeconds: try lifetimeSeconds(session), validateOnly: session.isValidatingOnly)
+        let client = try ServiceAccountCommands.client(session)
+        let response = try await client.uploadServiceAccountKey(request, options: session.callOptions())
+        session.output.print(response.key ?? ServiceAccountKey())
+    }
+
+    static let list = Command(
+        path: ["service-account", "key", "list"], summary: "Lists a service account's keys, revoked ones too.",
+        example: "service-account key list shop-backend", operands: [.required("service-account-id")]
+    ) { session in
+        let request = ProjectListServiceAccountKeysRequest(serviceAccountID: ServiceAccountCommands.id(session))
+        let client = try ServiceAccountCommands.client(session)
+        session.output.print(try await client.listServiceAccountKeys(request, options: session.callOptions()).keys)
+    }
+
+    static let revoke = Command(
+        path: ["service-account", "key", "revoke"], summary: "Refuses all that a key signed or signs, everywhere.",
+        example: "service-account key revoke shop-backend <key-id>",
+        operands: [.required("service-account-id"), .required("key-id")], isValidatable: true
+    ) { session in
+        let keyID = session.arguments.operands[1]
+        try session.confirm("Revoke key \(keyID)? Whoever uses it is refused at once.")
+        let request = ProjectRevokeServiceAccountKeyRequest(
+            serviceAccountID: ServiceAccountCommands.id(session), keyID: Text(keyID),
+            validateOnly: session.isValidatingOnly)
+        let client = try ServiceAccountCommands.client(session)
+        let response = try await client.revokeServiceAccountKey(request, options: session.callOptions())
+        session.output.print(response.key ?? ServiceAccountKey())
+    }
+
+    private static func lifetimeSeconds(_ session: Session) throws(CommandError) -> Int64 {
+        try session.arguments.duration("lifetime")?.components.seconds ?? 0
+    }
+}
+
+extension ServiceAccountKey: Record {
+    static let columns = [
+        "key_id", "algorithm", "uploaded", "created_at_micros", "expires_at_micros", "revoked_at_micros",
+    ]
+
+    var id: String { keyID.string }
+
+    var json: JSONValue {
+        [
+            "key_id": .string(keyID), "algorithm": .string(algorithm), "uploaded": .bool(uploaded),
+            "created_at_micros": .integer(createdAtMicros), "expires_at_micros": .integer(expiresAtMicros),
+            "revoked_at_micros": .integer(revokedAtMicros),
+        ]
+    }
+}
