@@ -1188,9 +1188,10 @@ static const PosternField postern__v1__accounts_reauthenticate_request__fields[]
     [4] = {"idp", &postern__v1__idp_credential__table, 0, 10, 2, 0, 2},
     [5] = {"end_user_ip", 0, 0, 9, 2, 0, 3},
     [6] = {"email_link", &postern__v1__email_link_credential__table, 0, 10, 2, 0, 2},
+    [7] = {"custom_token", 0, 0, 9, 2, 0, 2},
 };
 const PosternSchema postern__v1__accounts_reauthenticate_request__table = {
-    &postern__v1__accounts_reauthenticate_request__descriptor, postern__v1__accounts_reauthenticate_request__fields, 7, 1,
+    &postern__v1__accounts_reauthenticate_request__descriptor, postern__v1__accounts_reauthenticate_request__fields, 8, 1,
 };
 
 static const PosternField postern__v1__accounts_reauthenticate_response__fields[] = {

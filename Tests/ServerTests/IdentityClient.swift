@@ -45,6 +45,18 @@ struct IdentityClient {
             AccountsSignInWithPasswordRequest(email: email, password: Secret(password.bytes)))
     }
 
+    func customToken(for uid: Text) throws -> Secret {
+        let minted: UsersCreateCustomTokenResponse = try client.call(
+            "postern.v1.Users/CreateCustomToken", UsersCreateCustomTokenRequest(uid: uid))
+        return minted.customToken
+    }
+
+    func signIn(customTokenFor uid: Text) throws -> AccountsSignInWithCustomTokenResponse {
+        try client.call(
+            "postern.v1.Accounts/SignInWithCustomToken",
+            AccountsSignInWithCustomTokenRequest(token: try customToken(for: uid)))
+    }
+
     func lookup(_ idToken: Text) throws -> User {
         let found: AccountsLookupResponse = try client.call(
             "postern.v1.Accounts/Lookup", AccountsLookupRequest(idToken: idToken))

@@ -231,6 +231,33 @@ import Testing
         }
     }
 
+    @Test func aCustomTokenOrALinkInTheMailProvesItsUserOnce() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
+            let user = try client.signUp("ada@example.com")
+            let uid = user.user!.uid
+            func prove(_ credential: AccountsReauthenticateRequest.Credential) -> String {
+                failure { _ = try Self.reauthenticate(client, user.tokens!.idToken, credential) }.reason
+            }
+            let token = try client.customToken(for: uid)
+            #expect(prove(.customToken(token)) == "")
+            #expect(prove(.customToken(token)) == "INVALID_CUSTOM_TOKEN")
+            #expect(prove(.customToken(try client.customToken(for: "eve"))) == "USER_MISMATCH")
+            try client.sendOob(.emailSignin, email: "ada@example.com")
+            let code = try #require(try client.mails().first).code
+            let link = AccountsReauthenticateRequest.Credential.emailLink(
+                EmailLinkCredential(email: "ada@example.com", oobCode: code))
+            #expect(prove(link) == "")
+            #expect(prove(link) == "INVALID_OOB_CODE")
+            try client.sendOob(.emailSignin, email: "eve@example.com")
+            let foreign = try #require(try client.mails().first).code
+            let mismatch = AccountsReauthenticateRequest.Credential.emailLink(
+                EmailLinkCredential(email: "eve@example.com", oobCode: foreign))
+            #expect(prove(mismatch) == "USER_MISMATCH")
+        }
+    }
+
     @Test func wrongPasswordsShareTheThrottleOfSignIn() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

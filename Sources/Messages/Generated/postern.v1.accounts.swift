@@ -805,6 +805,7 @@ public struct AccountsReauthenticateRequest: Message {
         case password(EmailPasswordCredential)
         case idp(IdpCredential)
         case emailLink(EmailLinkCredential)
+        case customToken(Secret)
     }
 
     public var tenantID: Text = .empty
@@ -846,6 +847,7 @@ extension AccountsReauthenticateRequest: ConvertibleToC {
         case 3: self.credential = .password(EmailPasswordCredential(copying: source.pointee.password))
         case 4: self.credential = .idp(IdpCredential(copying: source.pointee.idp))
         case 6: self.credential = .emailLink(EmailLinkCredential(copying: source.pointee.email_link))
+        case 7: self.credential = .customToken(Secret(copying: source.pointee.custom_token))
         default: break
         }
     }
@@ -865,6 +867,9 @@ extension AccountsReauthenticateRequest: ConvertibleToC {
         case .emailLink(let value):
             target.pointee.credential_case = Postern__V1__AccountsReauthenticateRequest__CredentialCase(rawValue: 6)
             target.pointee.email_link = arena.make(value)
+        case .customToken(let value):
+            target.pointee.credential_case = Postern__V1__AccountsReauthenticateRequest__CredentialCase(rawValue: 7)
+            target.pointee.custom_token = arena.copy(value)
         }
     }
 }

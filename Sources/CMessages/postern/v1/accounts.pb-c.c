@@ -1480,7 +1480,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_unlink_response__descript
   (ProtobufCMessageInit) postern__v1__accounts_unlink_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_request__field_descriptors[6] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_request__field_descriptors[7] =
 {
   {
     "tenant_id",
@@ -1554,8 +1554,21 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_reque
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "custom_token",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__AccountsReauthenticateRequest, credential_case),
+    offsetof(Postern__V1__AccountsReauthenticateRequest, custom_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_reauthenticate_request__field_indices_by_name[] = {
+  6,   /* field[6] = custom_token */
   5,   /* field[5] = email_link */
   4,   /* field[4] = end_user_ip */
   1,   /* field[1] = id_token */
@@ -1566,7 +1579,7 @@ static const unsigned postern__v1__accounts_reauthenticate_request__field_indice
 static const ProtobufCIntRange postern__v1__accounts_reauthenticate_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_request__descriptor =
 {
@@ -1576,7 +1589,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_request__d
   "Postern__V1__AccountsReauthenticateRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsReauthenticateRequest),
-  6,
+  7,
   postern__v1__accounts_reauthenticate_request__field_descriptors,
   postern__v1__accounts_reauthenticate_request__field_indices_by_name,
   1,  postern__v1__accounts_reauthenticate_request__number_ranges,

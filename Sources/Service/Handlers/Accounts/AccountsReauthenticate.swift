@@ -23,6 +23,8 @@ enum AccountsReauthenticate: SlowMethod {
                 verified, emailLink: credential.oobCode,
                 email: try Values.email(credential.email, limits: call.limits), origin: call.origin,
                 deadline: call.deadline)
+        case .customToken(let token):
+            signedIn = try await byCustomToken(token, verified, call)
         case nil: throw Failure.invalid("MISSING_CREDENTIAL", field: "credential", "is required")
         }
         return AccountsReauthenticateResponse(user: signedIn.user, tokens: signedIn.tokens)
@@ -44,5 +46,15 @@ enum AccountsReauthenticate: SlowMethod {
                 }
             }
         }
+    }
+
+    private static func byCustomToken(
+        _ token: Secret, _ verified: VerifiedUser, _ call: Call
+    ) async throws -> SignedIn {
+        let proved = try call.project.customTokens.verify(token, settings: call.settings, now: call.now)
+        guard proved.uid == verified.account.user.uid else { throw Failure.userMismatch }
+        return try await call.project.reauthenticate(
+            verified, as: proved.start, origin: call.origin, deadline: call.deadline
+        ) { [now = call.now] transaction, _ in try transaction.useTokenID(of: proved, now: now) }
     }
 }
