@@ -57,8 +57,12 @@ let package = Package(
         library("Outbound", ["Base", "Reactor", "CCurl"]),  // HTTP to other servers, on the blocking pool
         // Claims, key sets, the verifier and the signer.
         library("Tokens", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store"]),
+        // Identity providers: discovery, key sets, their tokens, and when to trust their word on an email.
+        library("Federation", ["Base", "JSON", "Messages", "Crypto", "Tokens", "Outbound"]),
         // Tenants, users, sessions, callers: the rules and their owners.
-        library("Identity", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens"]),
+        library(
+            "Identity",
+            ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Outbound", "Tokens", "Federation"]),
         library(
             "Service",  // router, interceptors, one handler per method
             ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Identity"]),
@@ -89,6 +93,8 @@ let package = Package(
         tests("PosternClientTests", ["Base", "Messages", "Wire", "PosternClient"]),
         tests("posternTests", ["Base", "JSON", "Messages", "PosternClient", "postern"]),
         tests("TokensTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens"]),
+        tests(
+            "FederationTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Outbound", "Tokens", "Federation"]),
         tests("PosternBenchTests", ["Base", "JSON", "Messages", "Wire", "PosternBench"]),
         tests("IdentityTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens", "Identity"]),
         tests(

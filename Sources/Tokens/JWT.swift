@@ -1,21 +1,23 @@
-import Base
+public import Base
 import JSON
 
 /// The three parts of a compact JWS (RFC 7515 §7.1), split and decoded strictly; nothing is believed yet.
 ///
 /// Refused: more than `Limits.tokenMax` bytes, other than three parts, base64url with padding, foreign characters or
-/// non-zero unused bits, a header that is no JSON object or has duplicate members, `crit`, `b64`, a `kid` above 64
-/// bytes.
-struct JWT {
-    let algorithm: Text
-    let keyID: Text
-    let type: Text?
+/// non-zero unused bits, a header that is no JSON object or has duplicate members, `crit`, `b64`, no `kid`, a `kid`
+/// above 64 bytes. Tokens of other issuers may have no `kid` (`keyID` is then empty) or a longer one.
+public struct JWT: Sendable {
+    public let algorithm: Text
+    public let keyID: Text
+    public let type: Text?
     /// The signed bytes: header "." payload, as they came.
-    let signedBytes: ArraySlice<UInt8>
-    let payload: [UInt8]
-    let signature: [UInt8]
+    public let signedBytes: ArraySlice<UInt8>
+    public let payload: [UInt8]
+    public let signature: [UInt8]
 
-    init?(_ token: [UInt8], byteCountMax: Int) {
+    public init?(
+        _ token: [UInt8], byteCountMax: Int, keyIDByteCountMax: Int = 64, mayLackKeyID: Bool = false
+    ) {
         guard token.count <= byteCountMax else { return nil }
         let parts = token.split(separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false)
         guard parts.count == 3, let header = Base64.url.decode(parts[0]), let payload = Base64.url.decode(parts[1]),
@@ -23,8 +25,10 @@ struct JWT {
         else { return nil }
         guard let value = try? JSONValue(parsing: header), case .object(let members) = value,
             !members.contains(where: { $0.name == "crit" || $0.name == "b64" }),
-            let algorithm = value["alg"]?.text, let keyID = value["kid"]?.text, keyID.byteCount <= 64
+            let algorithm = value["alg"]?.text
         else { return nil }
+        if value["kid"] == nil && !mayLackKeyID { return nil }
+        guard let keyID = (value["kid"] ?? "").text, keyID.byteCount <= keyIDByteCountMax else { return nil }
         if value["typ"] != nil && value["typ"]?.text == nil { return nil }
         self.algorithm = algorithm
         self.keyID = keyID

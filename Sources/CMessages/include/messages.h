@@ -8,6 +8,8 @@
 #include "postern/v1/role.pb-c.h"
 #include "grpc/reflection/v1/reflection.pb-c.h"
 #include "postern/store/v1/pending_credential.pb-c.h"
+#include "postern/v1/providers.pb-c.h"
+#include "postern/store/v1/provider.pb-c.h"
 #include "postern/v1/project.pb-c.h"
 #include "google/protobuf/field_mask.pb-c.h"
 #include "postern/v1/tenants.pb-c.h"

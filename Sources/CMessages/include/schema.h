@@ -74,6 +74,20 @@ extern const PosternSchema grpc__reflection__v1__server_reflection_response__tab
 static inline const PosternSchema *grpc__reflection__v1__server_reflection_response__schema(void) { return &grpc__reflection__v1__server_reflection_response__table; }
 extern const PosternSchema postern__store__v1__sealed_pending_credential__table;
 static inline const PosternSchema *postern__store__v1__sealed_pending_credential__schema(void) { return &postern__store__v1__sealed_pending_credential__table; }
+extern const PosternSchema postern__v1__provider_endpoints__table;
+static inline const PosternSchema *postern__v1__provider_endpoints__schema(void) { return &postern__v1__provider_endpoints__table; }
+extern const PosternSchema postern__v1__required_claim__table;
+static inline const PosternSchema *postern__v1__required_claim__schema(void) { return &postern__v1__required_claim__table; }
+extern const PosternSchema postern__v1__provider_trust__table;
+static inline const PosternSchema *postern__v1__provider_trust__schema(void) { return &postern__v1__provider_trust__table; }
+extern const PosternSchema postern__v1__apple_key__table;
+static inline const PosternSchema *postern__v1__apple_key__schema(void) { return &postern__v1__apple_key__table; }
+extern const PosternSchema postern__v1__provider__table;
+static inline const PosternSchema *postern__v1__provider__schema(void) { return &postern__v1__provider__table; }
+extern const PosternSchema postern__v1__provider_test_step__table;
+static inline const PosternSchema *postern__v1__provider_test_step__schema(void) { return &postern__v1__provider_test_step__table; }
+extern const PosternSchema postern__store__v1__stored_provider__table;
+static inline const PosternSchema *postern__store__v1__stored_provider__schema(void) { return &postern__store__v1__stored_provider__table; }
 extern const PosternSchema postern__v1__scope__table;
 static inline const PosternSchema *postern__v1__scope__schema(void) { return &postern__v1__scope__table; }
 extern const PosternSchema postern__v1__api_key__table;

@@ -31,6 +31,9 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case signingKeyCreated = 14
     case signingKeyRetired = 15
     case adminRecovered = 16
+    case providerCreated = 17
+    case providerUpdated = 18
+    case providerDeleted = 19
     case providerLinked = 27
     case providerUnlinked = 28
     /// Whoever proved the account's unverified email took it over: what was unproved is gone.

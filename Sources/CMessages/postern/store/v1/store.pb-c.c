@@ -910,7 +910,7 @@ const ProtobufCEnumDescriptor postern__store__v1__session_end__descriptor =
   postern__store__v1__session_end__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[21] =
+static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[24] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -929,24 +929,30 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_SIGNING_KEY_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_CREATED", 14 },
   { "EVENT_KIND_SIGNING_KEY_RETIRED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_RETIRED", 15 },
   { "EVENT_KIND_ADMIN_RECOVERED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_ADMIN_RECOVERED", 16 },
+  { "EVENT_KIND_PROVIDER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_CREATED", 17 },
+  { "EVENT_KIND_PROVIDER_UPDATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_UPDATED", 18 },
+  { "EVENT_KIND_PROVIDER_DELETED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_DELETED", 19 },
   { "EVENT_KIND_PROVIDER_LINKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_LINKED", 27 },
   { "EVENT_KIND_PROVIDER_UNLINKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_UNLINKED", 28 },
   { "EVENT_KIND_CREDENTIALS_REMOVED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CREDENTIALS_REMOVED", 29 },
   { "EVENT_KIND_REAUTHENTICATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_REAUTHENTICATED", 30 },
 };
 static const ProtobufCIntRange postern__store__v1__event_kind__value_ranges[] = {
-{0, 0},{27, 17},{0, 21}
+{0, 0},{27, 20},{0, 24}
 };
-static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[21] =
+static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[24] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
   { "EVENT_KIND_API_KEY_REVOKED", 13 },
-  { "EVENT_KIND_CREDENTIALS_REMOVED", 19 },
+  { "EVENT_KIND_CREDENTIALS_REMOVED", 22 },
   { "EVENT_KIND_PASSWORD_CHANGED", 8 },
-  { "EVENT_KIND_PROVIDER_LINKED", 17 },
-  { "EVENT_KIND_PROVIDER_UNLINKED", 18 },
-  { "EVENT_KIND_REAUTHENTICATED", 20 },
+  { "EVENT_KIND_PROVIDER_CREATED", 17 },
+  { "EVENT_KIND_PROVIDER_DELETED", 19 },
+  { "EVENT_KIND_PROVIDER_LINKED", 20 },
+  { "EVENT_KIND_PROVIDER_UNLINKED", 21 },
+  { "EVENT_KIND_PROVIDER_UPDATED", 18 },
+  { "EVENT_KIND_REAUTHENTICATED", 23 },
   { "EVENT_KIND_SESSION_REVOKED", 6 },
   { "EVENT_KIND_SIGNED_IN", 5 },
   { "EVENT_KIND_SIGNING_KEY_CREATED", 14 },
@@ -968,9 +974,9 @@ const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
   "EventKind",
   "Postern__Store__V1__EventKind",
   "postern.store.v1",
-  21,
+  24,
   postern__store__v1__event_kind__enum_values_by_number,
-  21,
+  24,
   postern__store__v1__event_kind__enum_values_by_name,
   2,
   postern__store__v1__event_kind__value_ranges,
