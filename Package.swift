@@ -65,7 +65,10 @@ let package = Package(
             ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Outbound", "Tokens", "Federation"]),
         library(
             "Service",  // router, interceptors, one handler per method
-            ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Identity"]),
+            [
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Outbound", "Tokens",
+                "Identity",
+            ]),
         library("PosternClient", ["Base", "Messages", "Wire"]),  // channel, typed stubs
 
         program(
@@ -96,7 +99,9 @@ let package = Package(
         tests(
             "FederationTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Outbound", "Tokens", "Federation"]),
         tests("PosternBenchTests", ["Base", "JSON", "Messages", "Wire", "PosternBench"]),
-        tests("IdentityTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens", "Identity"]),
+        tests(
+            "IdentityTests",
+            ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Outbound", "Tokens", "Identity"]),
         tests(
             "ServerTests",
             [

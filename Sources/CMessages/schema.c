@@ -194,6 +194,13 @@ const PosternSchema postern__store__v1__sealed_pending_credential__table = {
     &postern__store__v1__sealed_pending_credential__descriptor, postern__store__v1__sealed_pending_credential__fields, 10, 0,
 };
 
+static const PosternField google__protobuf__field_mask__fields[] = {
+    [1] = {"paths", 0, 0, 9, 2, 1, 0},
+};
+const PosternSchema google__protobuf__field_mask__table = {
+    &google__protobuf__field_mask__descriptor, google__protobuf__field_mask__fields, 2, 0,
+};
+
 static const PosternField postern__v1__provider_endpoints__fields[] = {
     [1] = {"discovery", 0, 0, 9, 2, 0, 0},
     [2] = {"jwks", 0, 0, 9, 2, 0, 1},
@@ -253,6 +260,93 @@ const PosternSchema postern__v1__provider__table = {
     &postern__v1__provider__descriptor, postern__v1__provider__fields, 18, 1,
 };
 
+static const PosternField postern__v1__providers_create_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 1},
+    [3] = {"disabled", 0, 0, 4, 0, 0, 2},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+};
+const PosternSchema postern__v1__providers_create_request__table = {
+    &postern__v1__providers_create_request__descriptor, postern__v1__providers_create_request__fields, 5, 1,
+};
+
+static const PosternField postern__v1__providers_create_response__fields[] = {
+    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__providers_create_response__table = {
+    &postern__v1__providers_create_response__descriptor, postern__v1__providers_create_response__fields, 2, 1,
+};
+
+static const PosternField postern__v1__providers_get_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__providers_get_request__table = {
+    &postern__v1__providers_get_request__descriptor, postern__v1__providers_get_request__fields, 3, 0,
+};
+
+static const PosternField postern__v1__providers_get_response__fields[] = {
+    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__providers_get_response__table = {
+    &postern__v1__providers_get_response__descriptor, postern__v1__providers_get_response__fields, 2, 1,
+};
+
+static const PosternField postern__v1__providers_list_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"page_size", 0, 0, 2, 0, 0, 1},
+    [3] = {"page_token", 0, 0, 9, 2, 0, 2},
+};
+const PosternSchema postern__v1__providers_list_request__table = {
+    &postern__v1__providers_list_request__descriptor, postern__v1__providers_list_request__fields, 4, 0,
+};
+
+static const PosternField postern__v1__providers_list_response__fields[] = {
+    [1] = {"providers", &postern__v1__provider__table, 0, 10, 2, 1, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0},
+};
+const PosternSchema postern__v1__providers_list_response__table = {
+    &postern__v1__providers_list_response__descriptor, postern__v1__providers_list_response__fields, 3, 1,
+};
+
+static const PosternField postern__v1__providers_update_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 1},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+};
+const PosternSchema postern__v1__providers_update_request__table = {
+    &postern__v1__providers_update_request__descriptor, postern__v1__providers_update_request__fields, 5, 1,
+};
+
+static const PosternField postern__v1__providers_update_response__fields[] = {
+    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__providers_update_response__table = {
+    &postern__v1__providers_update_response__descriptor, postern__v1__providers_update_response__fields, 2, 1,
+};
+
+static const PosternField postern__v1__providers_delete_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
+    [3] = {"validate_only", 0, 0, 4, 0, 0, 2},
+};
+const PosternSchema postern__v1__providers_delete_request__table = {
+    &postern__v1__providers_delete_request__descriptor, postern__v1__providers_delete_request__fields, 4, 0,
+};
+
+const PosternSchema postern__v1__providers_delete_response__table = {
+    &postern__v1__providers_delete_response__descriptor, 0, 1, 0,
+};
+
+static const PosternField postern__v1__providers_test_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__providers_test_request__table = {
+    &postern__v1__providers_test_request__descriptor, postern__v1__providers_test_request__fields, 3, 0,
+};
+
 static const PosternField postern__v1__provider_test_step__fields[] = {
     [1] = {"name", 0, 0, 9, 2, 0, 0},
     [2] = {"result", 0, 0xf, 5, 0, 0, 1},
@@ -261,6 +355,14 @@ static const PosternField postern__v1__provider_test_step__fields[] = {
 };
 const PosternSchema postern__v1__provider_test_step__table = {
     &postern__v1__provider_test_step__descriptor, postern__v1__provider_test_step__fields, 5, 0,
+};
+
+static const PosternField postern__v1__providers_test_response__fields[] = {
+    [1] = {"ok", 0, 0, 4, 0, 0, 0},
+    [2] = {"steps", &postern__v1__provider_test_step__table, 0, 10, 2, 1, 0},
+};
+const PosternSchema postern__v1__providers_test_response__table = {
+    &postern__v1__providers_test_response__descriptor, postern__v1__providers_test_response__fields, 3, 0,
 };
 
 static const PosternField postern__store__v1__stored_provider__fields[] = {
@@ -415,13 +517,6 @@ static const PosternField postern__v1__project_stats_response__fields[] = {
 };
 const PosternSchema postern__v1__project_stats_response__table = {
     &postern__v1__project_stats_response__descriptor, postern__v1__project_stats_response__fields, 2, 0,
-};
-
-static const PosternField google__protobuf__field_mask__fields[] = {
-    [1] = {"paths", 0, 0, 9, 2, 1, 0},
-};
-const PosternSchema google__protobuf__field_mask__table = {
-    &google__protobuf__field_mask__descriptor, google__protobuf__field_mask__fields, 2, 0,
 };
 
 static const PosternField postern__v1__client_permissions__fields[] = {

@@ -1,4 +1,4 @@
-import Base
+public import Base
 import Crypto
 import JSON
 import Messages
@@ -134,4 +134,9 @@ enum AppleClientSecret {
             return key
         }
     }
+}
+
+extension ProviderConfiguration {
+    /// Whether a client secret is a private key that Apple's client secrets can be made with.
+    public static func isPrivateKey(_ secret: Secret) -> Bool { AppleClientSecret.key(secret) != nil }
 }

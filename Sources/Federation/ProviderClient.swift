@@ -9,7 +9,7 @@ public enum ProviderProof: Sendable {
     case idToken(Secret)
     /// OAuth 2.0.
     case accessToken(Secret)
-    /// To be exchanged for tokens; `redirectURI` and `verifier` as in the authorization request, empty if there were none.
+    /// To be exchanged for tokens; `redirectURI` and `verifier` as in the authorization request, empty if it had none.
     case code(Secret, redirectURI: Text, verifier: Secret)
 }
 

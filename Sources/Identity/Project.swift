@@ -1,6 +1,7 @@
 public import Base
 public import Crypto
 public import Messages
+public import Outbound
 public import Reactor
 public import Store
 public import Tokens
@@ -30,7 +31,7 @@ public final class Project: Sendable {
     public let signer: TokenSigner
     public let tokenCheck: TokenCheck
     public let refreshTokens: RefreshTokenCodec
-    public let providers = IdentityProviders()
+    public let providers: IdentityProviders
     public let pendingCredentials: PendingCredentials
     public let startedAt: Timestamp
     /// Keys the hashes of requests that carry an idempotency key.
@@ -42,7 +43,7 @@ public final class Project: Sendable {
 
     public init(
         configuration: Configuration, resources: Resources, masterKey: MasterKey, loops: EventLoopGroup,
-        passwordPool: WorkerPool, signingPool: WorkerPool
+        passwordPool: WorkerPool, signingPool: WorkerPool, http: HTTPClient
     ) {
         self.configuration = configuration
         self.resources = resources
@@ -66,6 +67,7 @@ public final class Project: Sendable {
         self.passwords = PasswordService(
             pool: passwordPool, store: store, sealing: masterKey.sealing, random: resources.random,
             profile: configuration.passwordProfile)
+        self.providers = IdentityProviders(resources: resources, sealing: masterKey.sealing, http: http)
         self.pendingCredentials = PendingCredentials(sealing: masterKey.sealing, random: resources.random)
         self.idempotencyHashKey = masterKey.hmac("idempotency")
         self.startedAt = resources.clock.now()

@@ -37,12 +37,15 @@ public enum Tables {
     /// caller → how many idempotency records it has.
     public static let idempotencyCounts = Table<TextKey, StoredCount>(id: 31, name: "idempotency_counts")
 
+    /// (tenant, provider id) → how the tenant uses an identity provider, with its client secret sealed.
+    public static let providers = Table<TenantTextKey, StoredProvider>(id: 35, name: "providers")
+
     /// What opening the store takes.
     public static let all: [TableDeclaration] = [
         users.declaration, userByEmail.declaration, userByPhone.declaration, userByProvider.declaration,
         sessions.declaration, sessionByUser.declaration, tenants.declaration, apiKeys.declaration,
         signingKeys.declaration, hashSecrets.declaration, denials.declaration, denialHeads.declaration,
         denialCounts.declaration, idempotency.declaration, passwordHashKinds.declaration,
-        idempotencyCounts.declaration,
+        idempotencyCounts.declaration, providers.declaration,
     ]
 }

@@ -38,6 +38,7 @@ extension WriteTransaction {
             try deleteAll(Tables.denialCounts, prefix: prefix, limit: limit),
             try deleteAll(Tables.denialHeads, prefix: prefix, limit: limit),
             try deleteAll(Tables.passwordHashKinds, prefix: prefix, limit: limit),
+            try deleteAll(Tables.providers, prefix: prefix, limit: limit),
         ]
         return counts.contains(limit)
     }

@@ -310,8 +310,427 @@ extension AppleKey: ConvertibleToC {
     }
 }
 
+public struct ProvidersCreateRequest: Message {
+    public var tenantID: Text = .empty
+    /// provider_id and client_id are required; read-only fields are ignored.
+    public var provider: Provider?
+    /// Leave the provider disabled for now.
+    public var disabled: Bool = false
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        provider: Provider? = nil,
+        disabled: Bool = false,
+        validateOnly: Bool = false
+    ) {
+        self.tenantID = tenantID
+        self.provider = provider
+        self.disabled = disabled
+        self.validateOnly = validateOnly
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension ProvidersCreateRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__providers_create_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProvidersCreateRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.provider = source.pointee.provider.map { Provider(copying: $0) }
+        self.disabled = source.pointee.disabled != 0
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersCreateRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        if let value = self.provider { target.pointee.provider = arena.make(value) }
+        target.pointee.disabled = self.disabled ? 1 : 0
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct ProvidersCreateResponse: Message {
+    public var provider: Provider?
+
+    public init() {}
+
+    public init(provider: Provider? = nil) {
+        self.provider = provider
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProvidersCreateResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__providers_create_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProvidersCreateResponse>) {
+        self.provider = source.pointee.provider.map { Provider(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersCreateResponse>, arena: Arena) {
+        if let value = self.provider { target.pointee.provider = arena.make(value) }
+    }
+}
+
+public struct ProvidersGetRequest: Message {
+    public var tenantID: Text = .empty
+    public var providerID: Text = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, providerID: Text = .empty) {
+        self.tenantID = tenantID
+        self.providerID = providerID
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension ProvidersGetRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__providers_get_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProvidersGetRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.providerID = Text(copying: source.pointee.provider_id)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersGetRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.provider_id = arena.copy(self.providerID)
+    }
+}
+
+public struct ProvidersGetResponse: Message {
+    public var provider: Provider?
+
+    public init() {}
+
+    public init(provider: Provider? = nil) {
+        self.provider = provider
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProvidersGetResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__providers_get_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProvidersGetResponse>) {
+        self.provider = source.pointee.provider.map { Provider(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersGetResponse>, arena: Arena) {
+        if let value = self.provider { target.pointee.provider = arena.make(value) }
+    }
+}
+
+public struct ProvidersListRequest: Message {
+    public var tenantID: Text = .empty
+    public var pageSize: Int32 = 0
+    public var pageToken: Text = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, pageSize: Int32 = 0, pageToken: Text = .empty) {
+        self.tenantID = tenantID
+        self.pageSize = pageSize
+        self.pageToken = pageToken
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension ProvidersListRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__providers_list_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProvidersListRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.pageSize = source.pointee.page_size
+        self.pageToken = Text(copying: source.pointee.page_token)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersListRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.page_size = self.pageSize
+        target.pointee.page_token = arena.copy(self.pageToken)
+    }
+}
+
+public struct ProvidersListResponse: Message {
+    public var providers: [Provider] = []
+    public var nextPageToken: Text = .empty
+
+    public init() {}
+
+    public init(providers: [Provider] = [], nextPageToken: Text = .empty) {
+        self.providers = providers
+        self.nextPageToken = nextPageToken
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProvidersListResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__providers_list_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProvidersListResponse>) {
+        self.providers = messages(source.pointee.n_providers, source.pointee.providers)
+        self.nextPageToken = Text(copying: source.pointee.next_page_token)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersListResponse>, arena: Arena) {
+        target.pointee.n_providers = self.providers.count
+        target.pointee.providers = arena.copyEach(self.providers) { arena.make($0) }
+        target.pointee.next_page_token = arena.copy(self.nextPageToken)
+    }
+}
+
+public struct ProvidersUpdateRequest: Message {
+    public var tenantID: Text = .empty
+    /// provider_id says which.
+    public var provider: Provider?
+    /// For example "enabled", "endpoints.token", "trust". An empty client_secret removes the stored one.
+    public var updateMask: ProtobufFieldMask?
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        provider: Provider? = nil,
+        updateMask: ProtobufFieldMask? = nil,
+        validateOnly: Bool = false
+    ) {
+        self.tenantID = tenantID
+        self.provider = provider
+        self.updateMask = updateMask
+        self.validateOnly = validateOnly
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension ProvidersUpdateRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__providers_update_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProvidersUpdateRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.provider = source.pointee.provider.map { Provider(copying: $0) }
+        self.updateMask = source.pointee.update_mask.map { ProtobufFieldMask(copying: $0) }
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersUpdateRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        if let value = self.provider { target.pointee.provider = arena.make(value) }
+        if let value = self.updateMask { target.pointee.update_mask = arena.make(value) }
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct ProvidersUpdateResponse: Message {
+    public var provider: Provider?
+
+    public init() {}
+
+    public init(provider: Provider? = nil) {
+        self.provider = provider
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProvidersUpdateResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__providers_update_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProvidersUpdateResponse>) {
+        self.provider = source.pointee.provider.map { Provider(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersUpdateResponse>, arena: Arena) {
+        if let value = self.provider { target.pointee.provider = arena.make(value) }
+    }
+}
+
+public struct ProvidersDeleteRequest: Message {
+    public var tenantID: Text = .empty
+    public var providerID: Text = .empty
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, providerID: Text = .empty, validateOnly: Bool = false) {
+        self.tenantID = tenantID
+        self.providerID = providerID
+        self.validateOnly = validateOnly
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension ProvidersDeleteRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__providers_delete_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProvidersDeleteRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.providerID = Text(copying: source.pointee.provider_id)
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersDeleteRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.provider_id = arena.copy(self.providerID)
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct ProvidersDeleteResponse: Message {
+    public init() {}
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProvidersDeleteResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__providers_delete_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProvidersDeleteResponse>) {
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersDeleteResponse>, arena: Arena) {
+    }
+}
+
+public struct ProvidersTestRequest: Message {
+    public var tenantID: Text = .empty
+    public var providerID: Text = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, providerID: Text = .empty) {
+        self.tenantID = tenantID
+        self.providerID = providerID
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension ProvidersTestRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__providers_test_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProvidersTestRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.providerID = Text(copying: source.pointee.provider_id)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersTestRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.provider_id = arena.copy(self.providerID)
+    }
+}
+
+public struct ProvidersTestResponse: Message {
+    /// No step failed.
+    public var ok: Bool = false
+    public var steps: [ProviderTestStep] = []
+
+    public init() {}
+
+    public init(ok: Bool = false, steps: [ProviderTestStep] = []) {
+        self.ok = ok
+        self.steps = steps
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProvidersTestResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__providers_test_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProvidersTestResponse>) {
+        self.ok = source.pointee.ok != 0
+        self.steps = messages(source.pointee.n_steps, source.pointee.steps)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersTestResponse>, arena: Arena) {
+        target.pointee.ok = self.ok ? 1 : 0
+        target.pointee.n_steps = self.steps.count
+        target.pointee.steps = arena.copyEach(self.steps) { arena.make($0) }
+    }
+}
+
 public struct ProviderTestStep: Message {
-    /// "configuration", "discovery", "jwks", "user_info", "token_exchange".
+    /// "discovery", "jwks", "user_info", "token_exchange".
     public var name: Text = .empty
     public var result: ProviderTestResult = .unspecified
     /// What was found or went wrong, and what to do; never what the provider wrote.

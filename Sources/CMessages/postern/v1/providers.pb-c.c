@@ -37,6 +37,78 @@ void   postern__v1__apple_key__init
   static const Postern__V1__AppleKey init_value = POSTERN__V1__APPLE_KEY__INIT;
   *message = init_value;
 }
+void   postern__v1__providers_create_request__init
+                     (Postern__V1__ProvidersCreateRequest         *message)
+{
+  static const Postern__V1__ProvidersCreateRequest init_value = POSTERN__V1__PROVIDERS_CREATE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__providers_create_response__init
+                     (Postern__V1__ProvidersCreateResponse         *message)
+{
+  static const Postern__V1__ProvidersCreateResponse init_value = POSTERN__V1__PROVIDERS_CREATE_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__providers_get_request__init
+                     (Postern__V1__ProvidersGetRequest         *message)
+{
+  static const Postern__V1__ProvidersGetRequest init_value = POSTERN__V1__PROVIDERS_GET_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__providers_get_response__init
+                     (Postern__V1__ProvidersGetResponse         *message)
+{
+  static const Postern__V1__ProvidersGetResponse init_value = POSTERN__V1__PROVIDERS_GET_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__providers_list_request__init
+                     (Postern__V1__ProvidersListRequest         *message)
+{
+  static const Postern__V1__ProvidersListRequest init_value = POSTERN__V1__PROVIDERS_LIST_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__providers_list_response__init
+                     (Postern__V1__ProvidersListResponse         *message)
+{
+  static const Postern__V1__ProvidersListResponse init_value = POSTERN__V1__PROVIDERS_LIST_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__providers_update_request__init
+                     (Postern__V1__ProvidersUpdateRequest         *message)
+{
+  static const Postern__V1__ProvidersUpdateRequest init_value = POSTERN__V1__PROVIDERS_UPDATE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__providers_update_response__init
+                     (Postern__V1__ProvidersUpdateResponse         *message)
+{
+  static const Postern__V1__ProvidersUpdateResponse init_value = POSTERN__V1__PROVIDERS_UPDATE_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__providers_delete_request__init
+                     (Postern__V1__ProvidersDeleteRequest         *message)
+{
+  static const Postern__V1__ProvidersDeleteRequest init_value = POSTERN__V1__PROVIDERS_DELETE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__providers_delete_response__init
+                     (Postern__V1__ProvidersDeleteResponse         *message)
+{
+  static const Postern__V1__ProvidersDeleteResponse init_value = POSTERN__V1__PROVIDERS_DELETE_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__providers_test_request__init
+                     (Postern__V1__ProvidersTestRequest         *message)
+{
+  static const Postern__V1__ProvidersTestRequest init_value = POSTERN__V1__PROVIDERS_TEST_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__providers_test_response__init
+                     (Postern__V1__ProvidersTestResponse         *message)
+{
+  static const Postern__V1__ProvidersTestResponse init_value = POSTERN__V1__PROVIDERS_TEST_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__provider_test_step__init
                      (Postern__V1__ProviderTestStep         *message)
 {
@@ -543,6 +615,624 @@ const ProtobufCMessageDescriptor postern__v1__apple_key__descriptor =
   postern__v1__apple_key__field_indices_by_name,
   1,  postern__v1__apple_key__number_ranges,
   (ProtobufCMessageInit) postern__v1__apple_key__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__providers_create_request__field_descriptors[4] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersCreateRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "provider",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersCreateRequest, provider),
+    &postern__v1__provider__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "disabled",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersCreateRequest, disabled),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersCreateRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__providers_create_request__field_indices_by_name[] = {
+  2,   /* field[2] = disabled */
+  1,   /* field[1] = provider */
+  0,   /* field[0] = tenant_id */
+  3,   /* field[3] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__providers_create_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__providers_create_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProvidersCreateRequest",
+  "ProvidersCreateRequest",
+  "Postern__V1__ProvidersCreateRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProvidersCreateRequest),
+  4,
+  postern__v1__providers_create_request__field_descriptors,
+  postern__v1__providers_create_request__field_indices_by_name,
+  1,  postern__v1__providers_create_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__providers_create_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__providers_create_response__field_descriptors[1] =
+{
+  {
+    "provider",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersCreateResponse, provider),
+    &postern__v1__provider__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__providers_create_response__field_indices_by_name[] = {
+  0,   /* field[0] = provider */
+};
+static const ProtobufCIntRange postern__v1__providers_create_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__providers_create_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProvidersCreateResponse",
+  "ProvidersCreateResponse",
+  "Postern__V1__ProvidersCreateResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProvidersCreateResponse),
+  1,
+  postern__v1__providers_create_response__field_descriptors,
+  postern__v1__providers_create_response__field_indices_by_name,
+  1,  postern__v1__providers_create_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__providers_create_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__providers_get_request__field_descriptors[2] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersGetRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "provider_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersGetRequest, provider_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__providers_get_request__field_indices_by_name[] = {
+  1,   /* field[1] = provider_id */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__providers_get_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__providers_get_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProvidersGetRequest",
+  "ProvidersGetRequest",
+  "Postern__V1__ProvidersGetRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProvidersGetRequest),
+  2,
+  postern__v1__providers_get_request__field_descriptors,
+  postern__v1__providers_get_request__field_indices_by_name,
+  1,  postern__v1__providers_get_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__providers_get_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__providers_get_response__field_descriptors[1] =
+{
+  {
+    "provider",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersGetResponse, provider),
+    &postern__v1__provider__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__providers_get_response__field_indices_by_name[] = {
+  0,   /* field[0] = provider */
+};
+static const ProtobufCIntRange postern__v1__providers_get_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__providers_get_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProvidersGetResponse",
+  "ProvidersGetResponse",
+  "Postern__V1__ProvidersGetResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProvidersGetResponse),
+  1,
+  postern__v1__providers_get_response__field_descriptors,
+  postern__v1__providers_get_response__field_indices_by_name,
+  1,  postern__v1__providers_get_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__providers_get_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__providers_list_request__field_descriptors[3] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersListRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "page_size",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersListRequest, page_size),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "page_token",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersListRequest, page_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__providers_list_request__field_indices_by_name[] = {
+  1,   /* field[1] = page_size */
+  2,   /* field[2] = page_token */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__providers_list_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__providers_list_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProvidersListRequest",
+  "ProvidersListRequest",
+  "Postern__V1__ProvidersListRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProvidersListRequest),
+  3,
+  postern__v1__providers_list_request__field_descriptors,
+  postern__v1__providers_list_request__field_indices_by_name,
+  1,  postern__v1__providers_list_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__providers_list_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__providers_list_response__field_descriptors[2] =
+{
+  {
+    "providers",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__ProvidersListResponse, n_providers),
+    offsetof(Postern__V1__ProvidersListResponse, providers),
+    &postern__v1__provider__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "next_page_token",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersListResponse, next_page_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__providers_list_response__field_indices_by_name[] = {
+  1,   /* field[1] = next_page_token */
+  0,   /* field[0] = providers */
+};
+static const ProtobufCIntRange postern__v1__providers_list_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__providers_list_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProvidersListResponse",
+  "ProvidersListResponse",
+  "Postern__V1__ProvidersListResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProvidersListResponse),
+  2,
+  postern__v1__providers_list_response__field_descriptors,
+  postern__v1__providers_list_response__field_indices_by_name,
+  1,  postern__v1__providers_list_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__providers_list_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__providers_update_request__field_descriptors[4] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersUpdateRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "provider",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersUpdateRequest, provider),
+    &postern__v1__provider__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "update_mask",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersUpdateRequest, update_mask),
+    &google__protobuf__field_mask__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersUpdateRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__providers_update_request__field_indices_by_name[] = {
+  1,   /* field[1] = provider */
+  0,   /* field[0] = tenant_id */
+  2,   /* field[2] = update_mask */
+  3,   /* field[3] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__providers_update_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__providers_update_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProvidersUpdateRequest",
+  "ProvidersUpdateRequest",
+  "Postern__V1__ProvidersUpdateRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProvidersUpdateRequest),
+  4,
+  postern__v1__providers_update_request__field_descriptors,
+  postern__v1__providers_update_request__field_indices_by_name,
+  1,  postern__v1__providers_update_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__providers_update_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__providers_update_response__field_descriptors[1] =
+{
+  {
+    "provider",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersUpdateResponse, provider),
+    &postern__v1__provider__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__providers_update_response__field_indices_by_name[] = {
+  0,   /* field[0] = provider */
+};
+static const ProtobufCIntRange postern__v1__providers_update_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__providers_update_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProvidersUpdateResponse",
+  "ProvidersUpdateResponse",
+  "Postern__V1__ProvidersUpdateResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProvidersUpdateResponse),
+  1,
+  postern__v1__providers_update_response__field_descriptors,
+  postern__v1__providers_update_response__field_indices_by_name,
+  1,  postern__v1__providers_update_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__providers_update_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__providers_delete_request__field_descriptors[3] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersDeleteRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "provider_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersDeleteRequest, provider_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersDeleteRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__providers_delete_request__field_indices_by_name[] = {
+  1,   /* field[1] = provider_id */
+  0,   /* field[0] = tenant_id */
+  2,   /* field[2] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__providers_delete_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__providers_delete_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProvidersDeleteRequest",
+  "ProvidersDeleteRequest",
+  "Postern__V1__ProvidersDeleteRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProvidersDeleteRequest),
+  3,
+  postern__v1__providers_delete_request__field_descriptors,
+  postern__v1__providers_delete_request__field_indices_by_name,
+  1,  postern__v1__providers_delete_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__providers_delete_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define postern__v1__providers_delete_response__field_descriptors NULL
+#define postern__v1__providers_delete_response__field_indices_by_name NULL
+#define postern__v1__providers_delete_response__number_ranges NULL
+const ProtobufCMessageDescriptor postern__v1__providers_delete_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProvidersDeleteResponse",
+  "ProvidersDeleteResponse",
+  "Postern__V1__ProvidersDeleteResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProvidersDeleteResponse),
+  0,
+  postern__v1__providers_delete_response__field_descriptors,
+  postern__v1__providers_delete_response__field_indices_by_name,
+  0,  postern__v1__providers_delete_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__providers_delete_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__providers_test_request__field_descriptors[2] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersTestRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "provider_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersTestRequest, provider_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__providers_test_request__field_indices_by_name[] = {
+  1,   /* field[1] = provider_id */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__providers_test_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__providers_test_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProvidersTestRequest",
+  "ProvidersTestRequest",
+  "Postern__V1__ProvidersTestRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProvidersTestRequest),
+  2,
+  postern__v1__providers_test_request__field_descriptors,
+  postern__v1__providers_test_request__field_indices_by_name,
+  1,  postern__v1__providers_test_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__providers_test_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__providers_test_response__field_descriptors[2] =
+{
+  {
+    "ok",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersTestResponse, ok),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "steps",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__ProvidersTestResponse, n_steps),
+    offsetof(Postern__V1__ProvidersTestResponse, steps),
+    &postern__v1__provider_test_step__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__providers_test_response__field_indices_by_name[] = {
+  0,   /* field[0] = ok */
+  1,   /* field[1] = steps */
+};
+static const ProtobufCIntRange postern__v1__providers_test_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__providers_test_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProvidersTestResponse",
+  "ProvidersTestResponse",
+  "Postern__V1__ProvidersTestResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProvidersTestResponse),
+  2,
+  postern__v1__providers_test_response__field_descriptors,
+  postern__v1__providers_test_response__field_indices_by_name,
+  1,  postern__v1__providers_test_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__providers_test_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__provider_test_step__field_descriptors[4] =
