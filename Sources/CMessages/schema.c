@@ -351,7 +351,7 @@ static const PosternField postern__v1__provider_test_step__fields[] = {
     [1] = {"name", 0, 0, 9, 2, 0, 0},
     [2] = {"result", 0, 0xf, 5, 0, 0, 1},
     [3] = {"message", 0, 0, 9, 2, 0, 2},
-    [4] = {"duration_micros", 0, 0, 1, 0, 0, 3},
+    [4] = {"duration_nanos", 0, 0, 1, 0, 0, 3},
 };
 const PosternSchema postern__v1__provider_test_step__table = {
     &postern__v1__provider_test_step__descriptor, postern__v1__provider_test_step__fields, 5, 0,

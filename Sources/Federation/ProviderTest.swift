@@ -82,7 +82,7 @@ extension ProviderClient {
         }
         return ProviderTestStep(
             name: name, result: result, message: Text(message),
-            durationMicros: Instant.now.nanoseconds(since: start) / 1_000)
+            durationNanos: Instant.now.nanoseconds(since: start))
     }
 }
 

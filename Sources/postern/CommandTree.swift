@@ -1,11 +1,12 @@
 /// Every command, and how a command line finds its own.
 enum CommandTree {
     static let commands =
-        TenantCommands.all + UserCommands.all + KeyCommands.all + APIKeyCommands.all + TokenCommands.all
+        TenantCommands.all + ProviderCommands.all + UserCommands.all + KeyCommands.all + APIKeyCommands.all + TokenCommands.all
         + AccountCommands.all + DenialCommands.all + ServerCommands.all + ContextCommands.all + InformationCommands.all
 
     private static let groups = [
         ("tenant", "tenants and their settings, self-service toggles included"),
+        ("provider", "the identity providers users sign in with"),
         ("user", "what admins do with users; import"),
         ("account", "what end users do for themselves"),
         ("token", "verify, refresh and look into tokens"),

@@ -93,7 +93,7 @@ struct Setting {
                 help: "how long a stop waits for calls in flight"),
             Setting(
                 key: "outbound_ca_file", place: .text(\.outboundCAFile),
-                help: "PEM file of the certificates to trust when identity providers are asked (default: the system's)"),
+                help: "PEM file of the certificates to trust when providers are asked (default: the system's)"),
             Setting(
                 key: "log_level", place: .text(\.logLevel), help: "debug, info, notice, warning or error"),
         ]

@@ -735,7 +735,7 @@ public struct ProviderTestStep: Message {
     public var result: ProviderTestResult = .unspecified
     /// What was found or went wrong, and what to do; never what the provider wrote.
     public var message: Text = .empty
-    public var durationMicros: Int64 = 0
+    public var durationNanos: Int64 = 0
 
     public init() {}
 
@@ -743,12 +743,12 @@ public struct ProviderTestStep: Message {
         name: Text = .empty,
         result: ProviderTestResult = .unspecified,
         message: Text = .empty,
-        durationMicros: Int64 = 0
+        durationNanos: Int64 = 0
     ) {
         self.name = name
         self.result = result
         self.message = message
-        self.durationMicros = durationMicros
+        self.durationNanos = durationNanos
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -766,13 +766,13 @@ extension ProviderTestStep: ConvertibleToC {
         self.name = Text(copying: source.pointee.name)
         self.result = enumeration(source.pointee.result.rawValue)
         self.message = Text(copying: source.pointee.message)
-        self.durationMicros = source.pointee.duration_micros
+        self.durationNanos = source.pointee.duration_nanos
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProviderTestStep>, arena: Arena) {
         target.pointee.name = arena.copy(self.name)
         target.pointee.result = Postern__V1__ProviderTestResult(rawValue: UInt32(self.result.rawValue))
         target.pointee.message = arena.copy(self.message)
-        target.pointee.duration_micros = self.durationMicros
+        target.pointee.duration_nanos = self.durationNanos
     }
 }

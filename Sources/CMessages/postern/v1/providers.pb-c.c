@@ -1274,12 +1274,12 @@ static const ProtobufCFieldDescriptor postern__v1__provider_test_step__field_des
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
-    "duration_micros",
+    "duration_nanos",
     4,
     PROTOBUF_C_LABEL_NONE,
     PROTOBUF_C_TYPE_INT64,
     0,   /* quantifier_offset */
-    offsetof(Postern__V1__ProviderTestStep, duration_micros),
+    offsetof(Postern__V1__ProviderTestStep, duration_nanos),
     NULL,
     NULL,
     0,             /* flags */
@@ -1287,7 +1287,7 @@ static const ProtobufCFieldDescriptor postern__v1__provider_test_step__field_des
   },
 };
 static const unsigned postern__v1__provider_test_step__field_indices_by_name[] = {
-  3,   /* field[3] = duration_micros */
+  3,   /* field[3] = duration_nanos */
   2,   /* field[2] = message */
   0,   /* field[0] = name */
   1,   /* field[1] = result */

@@ -272,7 +272,7 @@ struct  Postern__V1__ProviderTestStep
   ProtobufCBinaryData name;
   Postern__V1__ProviderTestResult result;
   ProtobufCBinaryData message;
-  int64_t duration_micros;
+  int64_t duration_nanos;
 };
 #define POSTERN__V1__PROVIDER_TEST_STEP__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__provider_test_step__descriptor) \
