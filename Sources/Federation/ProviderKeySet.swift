@@ -10,6 +10,8 @@ struct ProviderKeySet: Sendable {
     private struct Entry: Sendable {
         let id: Text
         let key: VerificationKey
+        /// The only issuer it signs for, `{tenantid}` being the user's directory; empty = any of this set.
+        let issuer: Text
     }
 
     private let entries: [Entry]
@@ -26,9 +28,13 @@ struct ProviderKeySet: Sendable {
 
     func has(_ id: Text) -> Bool { id.isEmpty ? !entries.isEmpty : entries.contains { $0.id == id } }
 
-    /// Keys with this id (all for a token without one) whose own algorithm is the one the token names.
-    func candidates(id: Text, algorithm: Text) -> [VerificationKey] {
-        entries.filter { (id.isEmpty || $0.id == id) && Text($0.key.algorithm.rawValue) == algorithm }.map(\.key)
+    /// Keys with this id (all for a token without one) whose own algorithm is the one the token names, and that may sign
+    /// for its issuer.
+    func candidates(id: Text, algorithm: Text, maySignFor: (Text) -> Bool) -> [VerificationKey] {
+        entries.filter { entry in
+            (id.isEmpty || entry.id == id) && Text(entry.key.algorithm.rawValue) == algorithm
+                && (entry.issuer.isEmpty || maySignFor(entry.issuer))
+        }.map(\.key)
     }
 
     private static func entry(_ json: JSONValue) -> Entry? {
@@ -41,7 +47,7 @@ struct ProviderKeySet: Sendable {
             guard algorithm.text == Text(jwk.algorithm.rawValue) else { return nil }
         }
         guard let key = try? VerificationKey(jwk: jwk) else { return nil }
-        if json["kid"] != nil && json["kid"]?.text == nil { return nil }
-        return Entry(id: json["kid"]?.text ?? .empty, key: key)
+        guard let id = (json["kid"] ?? "").text, let issuer = (json["issuer"] ?? "").text else { return nil }
+        return Entry(id: id, key: key, issuer: issuer)
     }
 }

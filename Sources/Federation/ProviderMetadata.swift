@@ -16,7 +16,7 @@ final class ProviderMetadata: Sendable {
     private let documents: FetchCache<Source, DiscoveryDocument>
     private let keySets: FetchCache<Source, ProviderKeySet>
 
-    static let providersMax = 512
+    static let providersMax = 256
 
     init(requests: ProviderRequests) {
         self.requests = requests

@@ -29,12 +29,18 @@ struct ProviderToken: Sendable {
 
     /// UNKNOWN_KEY, BAD_SIGNATURE.
     func checkSignature(_ keys: ProviderKeySet) throws(FederationError) {
-        let candidates = keys.candidates(id: jwt.keyID, algorithm: jwt.algorithm)
+        let candidates = keys.candidates(id: jwt.keyID, algorithm: jwt.algorithm, maySignFor: isOwnIssuer)
         guard !candidates.isEmpty else { throw .flawed(.unknownKey) }
         let message = Array(jwt.signedBytes)
         guard candidates.contains(where: { $0.verify(signature: jwt.signature, over: message) }) else {
             throw .flawed(.badSignature)
         }
+    }
+
+    /// Microsoft's keys name the issuer they are for: a key of personal accounts signs for no company, and the other way
+    /// round (learn.microsoft.com/entra/identity-platform/access-tokens, "Validate the signing key issuer").
+    private func isOwnIssuer(_ issuer: Text) -> Bool {
+        Self.replacing("{tenantid}", in: issuer, by: claims["tid"]?.text ?? .empty) == claims["iss"]?.text
     }
 
     /// In order: issuer, audience, times, nonce.

@@ -39,7 +39,7 @@ struct TokenBinding: Sendable {
                 "{client_id}", in: configured,
                 by: Text(unchecked: PercentEncoding.encode(configuration.provider.clientID)))
         }
-        guard configuration.discoveryURL != nil else { return nil }
+        guard kind == .introspection, configuration.discoveryURL != nil else { return nil }
         let discovered = try await metadata.document(of: configuration, now: now).introspection
         return discovered.isEmpty ? nil : discovered
     }

@@ -168,13 +168,13 @@ import Testing
     @Test func manyProvidersAreKeptWithinABound() async throws {
         try await withFederation { fixture in
             let token = fixture.provider.idToken(.ann)
-            for index in 0..<600 {
+            for index in 0..<300 {
                 let configuration = fixture.configuration {
                     $0.endpoints = ProviderEndpoints(jwks: Text("\(fixture.provider.server.url)/jwks?\(index)"))
                 }
                 #expect(await fixture.error(.idToken(token), configuration) == nil)
             }
-            #expect(fixture.client.cachedProviderCount == 512)
+            #expect(fixture.client.cachedProviderCount == 256)
         }
     }
 

@@ -320,4 +320,27 @@ import Testing
             #expect(await error("\(base)/\(tid.string.uppercased())/v2.0", tid: .string(tid)) == .flawed(.wrongIssuer))
         }
     }
+
+    /// In 2023 a stolen key of personal accounts signed tokens for companies (Storm-0558).
+    @Test func aKeyForAnotherIssuerSignsNothing() async throws {
+        try await withFederation { fixture in
+            let (personal, company): (Text, Text) = (
+                "9188040d-6c67-4c5b-b112-36a304b66dad", "72f988bf-86f1-41af-91ab-2d7cd011db47"
+            )
+            let base = fixture.provider.issuer
+            let configuration = fixture.configuration("microsoft.com") { $0.issuer = Text("\(base)/{tenantid}/v2.0") }
+            let (personalKey, anyKey) = (newKey(.es256), newKey(.es256))
+            fixture.provider.setKeys([personalKey, anyKey])
+            fixture.provider.setIssuer(ofKey: personalKey.publicKey.keyID, Text("\(base)/\(personal)/v2.0"))
+            fixture.provider.setIssuer(ofKey: anyKey.publicKey.keyID, Text("\(base)/{tenantid}/v2.0"))
+            func error(tid: Text, key: SigningKey) async -> FederationError? {
+                let claims = fixture.provider.claims(.ann).replacing("iss", .string(Text("\(base)/\(tid)/v2.0")))
+                let token = fixture.provider.sign(claims.replacing("tid", .string(tid)), key: key)
+                return await fixture.error(.idToken(token), configuration)
+            }
+            #expect(await error(tid: personal, key: personalKey) == nil)
+            #expect(await error(tid: company, key: anyKey) == nil)
+            #expect(await error(tid: company, key: personalKey) == .flawed(.unknownKey))
+        }
+    }
 }

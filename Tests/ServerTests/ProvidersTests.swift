@@ -172,6 +172,27 @@ import Testing
         }
     }
 
+    @Test func threeThousandProvidersTakeLittleRoomAndNoMemory() async throws {
+        try await withServer { server in
+            let store = server.project.store
+            let before = try store.statistics().usedByteCount
+            let rows = (0..<1_000).map { Text("tenant-\($0)") }
+            let stored = ["google.com", "oidc.a", "oidc.b"].map { id in
+                StoredProvider(provider: corp(id), sealedClientSecret: [UInt8](repeating: 1, count: 80))
+            }
+            try await store.write { transaction in
+                for tenantID in rows {
+                    for provider in stored {
+                        let id = provider.provider?.providerID ?? .empty
+                        try transaction.put(Tables.providers, TenantTextKey(tenantID, id), provider)
+                    }
+                }
+            }
+            #expect(try store.statistics().usedByteCount - before < 2_000_000)
+            #expect(server.project.providers.cachedProviderCount == 0)
+        }
+    }
+
     @Test func theyCanBeManagedWhileAuthenticationIsSwitchedOff() async throws {
         try await withAdmin { admin, _ in
             let _: TenantsUpdateResponse = try admin.client.call(

@@ -61,7 +61,7 @@ extension FakeIdentityProvider {
     }
 
     private func jwks() -> FakeHTTPServer.Reply {
-        let (keys, cacheControl) = state.withLock { ($0.keys, $0.cacheControl) }
+        let (keys, issuers, cacheControl) = state.withLock { ($0.keys, $0.keyIssuers, $0.cacheControl) }
         let entries = keys.map { key -> JSONValue in
             var members = key.publicKey.jwk.members.map { member in
                 JSONValue.Member(Text("\(member.name)"), .string(member.value))
@@ -69,6 +69,7 @@ extension FakeIdentityProvider {
             members.append(.init("kid", .string(key.publicKey.keyID)))
             members.append(.init("alg", .string(Text(key.algorithm.rawValue))))
             members.append(.init("use", "sig"))
+            if let issuer = issuers[key.publicKey.keyID] { members.append(.init("issuer", .string(issuer))) }
             return .object(members)
         }
         return json(["keys": .array(entries)], cacheControl: cacheControl)

@@ -72,6 +72,7 @@ public final class FakeIdentityProvider: Sendable {
         var count = 0
         var hasIDTokens = true
         var discoveryIssuer: Text?
+        var keyIssuers: [Text: Text] = [:]
         /// RS256 keys take their time: made once for all.
         static let rsa = SigningKey.generate(.rs256)
     }
@@ -114,6 +115,9 @@ public final class FakeIdentityProvider: Sendable {
 
     /// From now on only these keys are published and sign.
     public func setKeys(_ keys: [SigningKey]) { state.withLock { $0.keys = keys } }
+
+    /// The issuer that a key in the set says it is for.
+    public func setIssuer(ofKey keyID: Text, _ issuer: Text) { state.withLock { $0.keyIssuers[keyID] = issuer } }
 
     /// How often the key set was fetched.
     public var jwksRequestCount: Int { server.requestCount("/jwks") }

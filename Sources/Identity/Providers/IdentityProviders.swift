@@ -20,6 +20,9 @@ public final class IdentityProviders: Sendable {
         self.client = ProviderClient(client: http, limits: resources.limits)
     }
 
+    /// Of how many providers something is in memory: those somebody signed in with lately.
+    public var cachedProviderCount: Int { client.cachedProviderCount }
+
     /// Creates a provider. The refusals of `ProviderRules`, PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS.
     public func create(
         _ wanted: Provider, tenantID: Text, isDisabled: Bool, isProjectAdmin: Bool, validateOnly: Bool, origin: Origin
