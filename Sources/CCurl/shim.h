@@ -37,8 +37,9 @@ static inline CURLcode postern_curl_set_data_callback(
     return curl_easy_setopt(handle, option, callback);
 }
 
-// Calls `open` with each address before a socket for it is made; negative = do not connect there.
-typedef int (*postern_curl_open_callback)(void *context, const struct sockaddr *address, socklen_t byte_count);
+// Asks about each address, 4 or 16 bytes in network order, before a socket for it is made; 0 = do not connect there.
+// Only the bytes cross over: to which module `struct sockaddr` belongs depends on what was included first.
+typedef int (*postern_curl_open_callback)(void *context, const unsigned char *address, size_t byte_count);
 
 struct postern_curl_opener {
     postern_curl_open_callback may_open;
@@ -48,7 +49,17 @@ struct postern_curl_opener {
 static inline curl_socket_t postern_curl_open_socket(
     void *context, curlsocktype purpose, struct curl_sockaddr *address) {
     const struct postern_curl_opener *opener = (const struct postern_curl_opener *)context;
-    if (purpose != CURLSOCKTYPE_IPCXN || !opener->may_open(opener->context, &address->addr, address->addrlen))
+    const struct sockaddr *raw = &address->addr;
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    if (address->family == AF_INET && address->addrlen >= sizeof(struct sockaddr_in)) {
+        bytes = (const unsigned char *)&((const struct sockaddr_in *)(const void *)raw)->sin_addr;
+        count = 4;
+    } else if (address->family == AF_INET6 && address->addrlen >= sizeof(struct sockaddr_in6)) {
+        bytes = (const unsigned char *)&((const struct sockaddr_in6 *)(const void *)raw)->sin6_addr;
+        count = 16;
+    }
+    if (purpose != CURLSOCKTYPE_IPCXN || !bytes || !opener->may_open(opener->context, bytes, count))
         return CURL_SOCKET_BAD;
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }

@@ -118,21 +118,15 @@ enum AppleClientSecret {
         return Secret(signed + dot + Base64.url.encode(key.sign(signed)))
     }
 
-    /// A PEM of PKCS#8 (RFC 7468 §10) with a P-256 key.
+    /// A PEM of PKCS#8 (RFC 7468 §10) with a P-256 key; white space around and in it does not matter.
     static func key(_ pem: Secret) -> SigningKey? {
-        pem.withBytes { bytes in
-            let lines = bytes.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D || $0 == 0x20 || $0 == 0x09 })
-            // "-----BEGIN", "PRIVATE", "KEY-----" are words here, too.
-            let begin = Array("-----BEGIN PRIVATE KEY-----".split(separator: " ").map { Array($0.utf8) })
-            let end = Array("-----END PRIVATE KEY-----".split(separator: " ").map { Array($0.utf8) })
-            guard lines.count > begin.count + end.count,
-                lines.prefix(3).elementsEqual(begin, by: { $0.elementsEqual($1) }),
-                lines.suffix(3).elementsEqual(end, by: { $0.elementsEqual($1) }),
-                let der = Base64.standard.decode(Array(lines.dropFirst(3).dropLast(3).joined())),
-                let key = try? SigningKey(der: Secret(der)), key.algorithm == .es256
-            else { return nil }
-            return key
-        }
+        let text = pem.withBytes { bytes in bytes.filter { ![0x20, 0x09, 0x0D, 0x0A].contains($0) } }
+        let (begin, end) = (Array("-----BEGINPRIVATEKEY-----".utf8), Array("-----ENDPRIVATEKEY-----".utf8))
+        guard text.count > begin.count + end.count, text.starts(with: begin), text.suffix(end.count).elementsEqual(end),
+            let der = Base64.standard.decode(text[begin.count..<(text.count - end.count)]),
+            let key = try? SigningKey(der: Secret(der)), key.algorithm == .es256
+        else { return nil }
+        return key
     }
 }
 

@@ -28,8 +28,8 @@ struct ProviderKeySet: Sendable {
 
     func has(_ id: Text) -> Bool { id.isEmpty ? !entries.isEmpty : entries.contains { $0.id == id } }
 
-    /// Keys with this id (all for a token without one) whose own algorithm is the one the token names, and that may sign
-    /// for its issuer.
+    /// Keys with this id (all for a token without one) whose own algorithm is the one the token names, and that may
+    /// sign for its issuer.
     func candidates(id: Text, algorithm: Text, maySignFor: (Text) -> Bool) -> [VerificationKey] {
         entries.filter { entry in
             (id.isEmpty || entry.id == id) && Text(entry.key.algorithm.rawValue) == algorithm

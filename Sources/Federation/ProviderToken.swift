@@ -2,6 +2,7 @@ import Base
 import Crypto
 import JSON
 import Messages
+import Outbound
 import Tokens
 
 /// A provider's ID token (OpenID Connect Core 1.0 §2), checked as §3.1.3.7 says. Pure.
@@ -37,10 +38,10 @@ struct ProviderToken: Sendable {
         }
     }
 
-    /// Microsoft's keys name the issuer they are for: a key of personal accounts signs for no company, and the other way
-    /// round (learn.microsoft.com/entra/identity-platform/access-tokens, "Validate the signing key issuer").
+    /// Microsoft's keys name the issuer they are for: a key of personal accounts signs for no company, and the other
+    /// way round (learn.microsoft.com/entra/identity-platform/access-tokens, "Validate the signing key issuer").
     private func isOwnIssuer(_ issuer: Text) -> Bool {
-        Self.replacing("{tenantid}", in: issuer, by: claims["tid"]?.text ?? .empty) == claims["iss"]?.text
+        URLTemplate.fill("{tenantid}", in: issuer, with: claims["tid"]?.text ?? .empty) == claims["iss"]?.text
     }
 
     /// In order: issuer, audience, times, nonce.
@@ -72,7 +73,7 @@ struct ProviderToken: Sendable {
         guard configuration.known.hasIssuerTemplate, let directory = claims["tid"]?.text, Self.isUUID(directory) else {
             return false
         }
-        return issuer == Self.replacing("{tenantid}", in: configuration.issuer, by: directory)
+        return issuer == URLTemplate.fill("{tenantid}", in: configuration.issuer, with: directory)
     }
 
     /// Each audience counts; several need `azp` to say which one asked.
@@ -115,16 +116,5 @@ struct ProviderToken: Sendable {
             if [8, 13, 18, 23].contains(index) { return byte == UInt8(ascii: "-") }
             return (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte)
         }
-    }
-
-    static func replacing(_ placeholder: StaticString, in text: Text, by value: Text) -> Text {
-        let pattern = placeholder.withUTF8Buffer { [UInt8]($0) }
-        guard text.byteCount >= pattern.count else { return text }
-        for start in 0...(text.byteCount - pattern.count) {
-            let end = start + pattern.count
-            guard Array(text.bytes[start..<end]) == pattern else { continue }
-            return Text(unchecked: Array(text.bytes[..<start]) + value.bytes + Array(text.bytes[end...]))
-        }
-        return text
     }
 }

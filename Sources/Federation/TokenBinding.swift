@@ -35,9 +35,9 @@ struct TokenBinding: Sendable {
         if kind == .introspection && configuration.clientSecret.isEmpty { return nil }
         let configured = configuration.endpoints.tokenCheck
         if !configured.isEmpty {
-            return ProviderToken.replacing(
+            return URLTemplate.fill(
                 "{client_id}", in: configured,
-                by: Text(unchecked: PercentEncoding.encode(configuration.provider.clientID)))
+                with: Text(unchecked: PercentEncoding.encode(configuration.provider.clientID)))
         }
         guard kind == .introspection, configuration.discoveryURL != nil else { return nil }
         let discovered = try await metadata.document(of: configuration, now: now).introspection

@@ -2,7 +2,6 @@
 
 import Base
 import CCurl
-import Glibc
 
 /// libcurl's global state: made once, before the first handle (curl_global_init(3)), and never taken down.
 enum CurlLibrary {

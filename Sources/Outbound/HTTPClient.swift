@@ -1,5 +1,4 @@
 public import Base
-import Glibc
 public import Reactor
 import Synchronization
 

@@ -2,7 +2,6 @@
 
 import Base
 import CCurl
-import Glibc
 import Synchronization
 
 /// Set from any thread: the transfer ends within a second.
@@ -43,7 +42,8 @@ final class HTTPExchange {
             may_open: { context, address, byteCount in
                 guard let context, let address else { return 0 }
                 let exchange = Unmanaged<HTTPExchange>.fromOpaque(context).takeUnretainedValue()
-                return exchange.mayOpen(address, byteCount: Int(byteCount)) ? 1 : 0
+                return exchange.mayOpen(IPAddress(bytes: Array(UnsafeBufferPointer(start: address, count: byteCount))))
+                    ? 1 : 0
             }, context: context)
         return try withExtendedLifetime((self, fields, request)) {
             try withUnsafePointer(to: &opener) { opener in
@@ -125,11 +125,8 @@ final class HTTPExchange {
 
     // MARK: Callbacks
 
-    private func mayOpen(_ address: UnsafePointer<sockaddr>, byteCount: Int) -> Bool {
-        let isPermitted = IPAddress(address, byteCount: byteCount).map {
-            request.policy.permits($0, isPlaintext: request.url.isPlaintext)
-        }
-        guard isPermitted == true else {
+    private func mayOpen(_ address: IPAddress?) -> Bool {
+        guard let address, request.policy.permits(address, isPlaintext: request.url.isPlaintext) else {
             isAddressRefused = true
             return false
         }

@@ -59,16 +59,6 @@ public struct IPAddress: Sendable, Hashable {
         }
     }
 
-    /// Of a socket address, `byteCount` bytes long; nil for other families than the two.
-    init?(_ address: UnsafePointer<sockaddr>, byteCount: Int) {
-        let raw = UnsafeRawBufferPointer(start: address, count: byteCount)
-        switch Int32(address.pointee.sa_family) {
-        case AF_INET where byteCount >= MemoryLayout<sockaddr_in>.size: self.bytes = Array(raw[4..<8])
-        case AF_INET6 where byteCount >= MemoryLayout<sockaddr_in6>.size: self.bytes = Array(raw[8..<24])
-        default: return nil
-        }
-    }
-
     public var reach: Reach { bytes.count == 4 ? Self.reach(ofIPv4: bytes[...]) : reachOfIPv6 }
 
     private static func reach(ofIPv4 bytes: ArraySlice<UInt8>) -> Reach {

@@ -1,8 +1,9 @@
 /// Every command, and how a command line finds its own.
 enum CommandTree {
     static let commands =
-        TenantCommands.all + ProviderCommands.all + UserCommands.all + KeyCommands.all + APIKeyCommands.all + TokenCommands.all
-        + AccountCommands.all + DenialCommands.all + ServerCommands.all + ContextCommands.all + InformationCommands.all
+        TenantCommands.all + ProviderCommands.all + UserCommands.all + KeyCommands.all + APIKeyCommands.all
+        + TokenCommands.all + AccountCommands.all + DenialCommands.all + ServerCommands.all + ContextCommands.all
+        + InformationCommands.all
 
     private static let groups = [
         ("tenant", "tenants and their settings, self-service toggles included"),

@@ -6,9 +6,9 @@ extension IdentityProviders {
     /// Who the provider says this is, verified with the provider, and whether its word on the email is trusted.
     ///
     /// Refusals, in order: INVALID_CREDENTIAL_OR_PROVIDER_ID (no id of a provider, no credential),
-    /// OPERATION_NOT_ALLOWED (not configured or not enabled), then with metadata `detail` INVALID_IDP_RESPONSE (the credential proves
-    /// nothing), INVALID_IDP_CONFIGURATION (an admin has to put something right) or IDP_UNAVAILABLE (the provider does
-    /// not answer as it should); SERVER_OVERLOADED. What the provider said is in none of them.
+    /// OPERATION_NOT_ALLOWED (not configured or not enabled), then with metadata `detail` INVALID_IDP_RESPONSE (the
+    /// credential proves nothing), INVALID_IDP_CONFIGURATION (an admin has to put something right) or IDP_UNAVAILABLE
+    /// (the provider does not answer as it should); SERVER_OVERLOADED. What the provider said is in none of them.
     public func prove(
         _ credential: IdpCredential, settings: TenantSettings, now: Timestamp, deadline: Instant
     ) async throws -> FederatedIdentity {

@@ -91,7 +91,7 @@ public enum ProviderRules {
         }
         // Microsoft's issuer names the user's directory: {tenantid}.
         let isMicrosoft = provider.providerID == "microsoft.com"
-        let text = isMicrosoft ? without("{tenantid}", in: provider.issuer) : provider.issuer
+        let text = isMicrosoft ? URLTemplate.fill("{tenantid}", in: provider.issuer, with: "x") : provider.issuer
         guard isURL(text, provider), !text.bytes.contains(UInt8(ascii: "?")) else {
             throw .invalid("INVALID_ISSUER", field: field, "must be an https URL without query and fragment")
         }
@@ -101,7 +101,8 @@ public enum ProviderRules {
         let endpoints = endpoints(provider)
         let all = [
             ("discovery", endpoints.discovery), ("jwks", endpoints.jwks), ("token", endpoints.token),
-            ("user_info", endpoints.userInfo), ("token_check", without("{client_id}", in: endpoints.tokenCheck)),
+            ("user_info", endpoints.userInfo),
+            ("token_check", URLTemplate.fill("{client_id}", in: endpoints.tokenCheck, with: "x")),
         ]
         for (name, url) in all where !url.isEmpty && !isURL(url, provider) {
             throw .invalid("INVALID_ENDPOINT", field: "provider.endpoints.\(name)", "must be an https URL")
@@ -111,14 +112,6 @@ public enum ProviderRules {
     private static func isURL(_ text: Text, _ provider: Provider) -> Bool {
         guard let url = HTTPURL(text) else { return false }
         return !url.isPlaintext || provider.allowHTTPLoopback
-    }
-
-    /// The text with the first placeholder replaced by something that may stand in a URL.
-    private static func without(_ placeholder: String, in text: Text) -> Text {
-        guard let range = text.string.firstRange(of: placeholder) else { return text }
-        var changed = text.string
-        changed.replaceSubrange(range, with: "x")
-        return Text(changed)
     }
 
     private static func checkTrust(_ trust: ProviderTrust) throws(Failure) {
