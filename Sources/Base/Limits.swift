@@ -44,6 +44,9 @@ public struct Limits: Sendable {
     public var passwordQueuePerTenantMax = 32
     public var blockingQueueMax = 256
     public var signingQueueMax = 4_096
+    /// Threads that ask identity providers, and how much one tenant may have on its way or waiting there.
+    public var outboundWorkers = 16
+    public var outboundRequestsPerTenantMax = 8
     public var writeBatchMax = 512
     public var writeQueueMax = 8_192
 
@@ -61,6 +64,9 @@ public struct Limits: Sendable {
     public var pageBytesMax = 1024 * 1024
     public var importBatchMax = 500
     public var sessionsPerUserMax = 100
+    public var providersPerTenantMax = 50
+    /// Tokens and codes of identity providers: groups make some of them long.
+    public var providerTokenMax = 16 * 1024
 
     public var continueURLMax = 2_048
     public var sendsPerMailboxAndHour = 5

@@ -303,6 +303,178 @@ const PosternSchema google__protobuf__field_mask__table = {
     &google__protobuf__field_mask__descriptor, google__protobuf__field_mask__fields, 2, 0,
 };
 
+static const PosternField postern__v1__provider_endpoints__fields[] = {
+    [1] = {"discovery", 0, 0, 9, 2, 0, 0},
+    [2] = {"jwks", 0, 0, 9, 2, 0, 1},
+    [3] = {"token", 0, 0, 9, 2, 0, 2},
+    [4] = {"user_info", 0, 0, 9, 2, 0, 3},
+    [5] = {"token_check", 0, 0, 9, 2, 0, 4},
+};
+const PosternSchema postern__v1__provider_endpoints__table = {
+    &postern__v1__provider_endpoints__descriptor, postern__v1__provider_endpoints__fields, 6, 0,
+};
+
+static const PosternField postern__v1__required_claim__fields[] = {
+    [1] = {"name", 0, 0, 9, 2, 0, 0},
+    [2] = {"value", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__required_claim__table = {
+    &postern__v1__required_claim__descriptor, postern__v1__required_claim__fields, 3, 0,
+};
+
+static const PosternField postern__v1__provider_trust__fields[] = {
+    [1] = {"level", 0, 0xf, 5, 0, 0, 0},
+    [2] = {"domains", 0, 0, 9, 2, 1, 0},
+    [3] = {"required_claim", &postern__v1__required_claim__table, 0, 10, 2, 0, 1},
+};
+const PosternSchema postern__v1__provider_trust__table = {
+    &postern__v1__provider_trust__descriptor, postern__v1__provider_trust__fields, 4, 0,
+};
+
+static const PosternField postern__v1__apple_key__fields[] = {
+    [1] = {"team_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"key_id", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__apple_key__table = {
+    &postern__v1__apple_key__descriptor, postern__v1__apple_key__fields, 3, 0,
+};
+
+static const PosternField postern__v1__provider__fields[] = {
+    [1] = {"provider_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"enabled", 0, 0, 4, 0, 0, 1},
+    [3] = {"display_name", 0, 0, 9, 2, 0, 2},
+    [4] = {"client_id", 0, 0, 9, 2, 0, 3},
+    [5] = {"client_secret", 0, 0, 9, 2, 0, 4},
+    [6] = {"has_client_secret", 0, 0, 4, 0, 0, 5},
+    [7] = {"additional_audiences", 0, 0, 9, 2, 1, 0},
+    [8] = {"issuer", 0, 0, 9, 2, 0, 6},
+    [9] = {"endpoints", &postern__v1__provider_endpoints__table, 0, 10, 2, 0, 7},
+    [10] = {"allow_http_loopback", 0, 0, 4, 0, 0, 8},
+    [11] = {"allow_private_addresses", 0, 0, 4, 0, 0, 9},
+    [12] = {"accept_unbound_access_tokens", 0, 0, 4, 0, 0, 10},
+    [13] = {"trust", &postern__v1__provider_trust__table, 0, 10, 2, 0, 11},
+    [14] = {"apple", &postern__v1__apple_key__table, 0, 10, 2, 0, 12},
+    [15] = {"created_at_micros", 0, 0, 1, 0, 0, 13},
+    [16] = {"updated_at_micros", 0, 0, 1, 0, 0, 14},
+    [17] = {"revision", 0, 0, 1, 0, 0, 15},
+};
+const PosternSchema postern__v1__provider__table = {
+    &postern__v1__provider__descriptor, postern__v1__provider__fields, 18, 1,
+};
+
+static const PosternField postern__v1__providers_create_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 1},
+    [3] = {"disabled", 0, 0, 4, 0, 0, 2},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+};
+const PosternSchema postern__v1__providers_create_request__table = {
+    &postern__v1__providers_create_request__descriptor, postern__v1__providers_create_request__fields, 5, 1,
+};
+
+static const PosternField postern__v1__providers_create_response__fields[] = {
+    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__providers_create_response__table = {
+    &postern__v1__providers_create_response__descriptor, postern__v1__providers_create_response__fields, 2, 1,
+};
+
+static const PosternField postern__v1__providers_get_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__providers_get_request__table = {
+    &postern__v1__providers_get_request__descriptor, postern__v1__providers_get_request__fields, 3, 0,
+};
+
+static const PosternField postern__v1__providers_get_response__fields[] = {
+    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__providers_get_response__table = {
+    &postern__v1__providers_get_response__descriptor, postern__v1__providers_get_response__fields, 2, 1,
+};
+
+static const PosternField postern__v1__providers_list_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"page_size", 0, 0, 2, 0, 0, 1},
+    [3] = {"page_token", 0, 0, 9, 2, 0, 2},
+};
+const PosternSchema postern__v1__providers_list_request__table = {
+    &postern__v1__providers_list_request__descriptor, postern__v1__providers_list_request__fields, 4, 0,
+};
+
+static const PosternField postern__v1__providers_list_response__fields[] = {
+    [1] = {"providers", &postern__v1__provider__table, 0, 10, 2, 1, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0},
+};
+const PosternSchema postern__v1__providers_list_response__table = {
+    &postern__v1__providers_list_response__descriptor, postern__v1__providers_list_response__fields, 3, 1,
+};
+
+static const PosternField postern__v1__providers_update_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 1},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+};
+const PosternSchema postern__v1__providers_update_request__table = {
+    &postern__v1__providers_update_request__descriptor, postern__v1__providers_update_request__fields, 5, 1,
+};
+
+static const PosternField postern__v1__providers_update_response__fields[] = {
+    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__providers_update_response__table = {
+    &postern__v1__providers_update_response__descriptor, postern__v1__providers_update_response__fields, 2, 1,
+};
+
+static const PosternField postern__v1__providers_delete_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
+    [3] = {"validate_only", 0, 0, 4, 0, 0, 2},
+};
+const PosternSchema postern__v1__providers_delete_request__table = {
+    &postern__v1__providers_delete_request__descriptor, postern__v1__providers_delete_request__fields, 4, 0,
+};
+
+const PosternSchema postern__v1__providers_delete_response__table = {
+    &postern__v1__providers_delete_response__descriptor, 0, 1, 0,
+};
+
+static const PosternField postern__v1__providers_test_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__providers_test_request__table = {
+    &postern__v1__providers_test_request__descriptor, postern__v1__providers_test_request__fields, 3, 0,
+};
+
+static const PosternField postern__v1__provider_test_step__fields[] = {
+    [1] = {"name", 0, 0, 9, 2, 0, 0},
+    [2] = {"result", 0, 0xf, 5, 0, 0, 1},
+    [3] = {"message", 0, 0, 9, 2, 0, 2},
+    [4] = {"duration_nanos", 0, 0, 1, 0, 0, 3},
+};
+const PosternSchema postern__v1__provider_test_step__table = {
+    &postern__v1__provider_test_step__descriptor, postern__v1__provider_test_step__fields, 5, 0,
+};
+
+static const PosternField postern__v1__providers_test_response__fields[] = {
+    [1] = {"ok", 0, 0, 4, 0, 0, 0},
+    [2] = {"steps", &postern__v1__provider_test_step__table, 0, 10, 2, 1, 0},
+};
+const PosternSchema postern__v1__providers_test_response__table = {
+    &postern__v1__providers_test_response__descriptor, postern__v1__providers_test_response__fields, 3, 0,
+};
+
+static const PosternField postern__store__v1__stored_provider__fields[] = {
+    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0},
+    [2] = {"sealed_client_secret", 0, 0, 8, 2, 0, 1},
+};
+const PosternSchema postern__store__v1__stored_provider__table = {
+    &postern__store__v1__stored_provider__descriptor, postern__store__v1__stored_provider__fields, 3, 1,
+};
+
 static const PosternField postern__v1__service_account__fields[] = {
     [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
     [2] = {"email", 0, 0, 9, 2, 0, 1},
@@ -918,7 +1090,7 @@ const PosternSchema postern__store__v1__stored_idempotency__table = {
 
 static const PosternField postern__store__v1__event_record__fields[] = {
     [1] = {"time_micros", 0, 0, 1, 0, 0, 0},
-    [2] = {"kind", 0, 0x1ffff1ffff, 5, 0, 0, 1},
+    [2] = {"kind", 0, 0x1fffffffff, 5, 0, 0, 1},
     [3] = {"tenant_id", 0, 0, 9, 2, 0, 2},
     [4] = {"uid", 0, 0, 9, 2, 0, 3},
     [5] = {"actor", 0, 0, 9, 2, 0, 4},

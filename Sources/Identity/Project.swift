@@ -1,6 +1,7 @@
 public import Base
 public import Crypto
 public import Messages
+public import Outbound
 public import Reactor
 public import Store
 public import Tokens
@@ -35,7 +36,7 @@ public final class Project: Sendable {
     public let signer: TokenSigner
     public let tokenCheck: TokenCheck
     public let refreshTokens: RefreshTokenCodec
-    public let providers = IdentityProviders()
+    public let providers: IdentityProviders
     public let pendingCredentials: PendingCredentials
     public let oobDelivery: OobDelivery
     public let startedAt: Timestamp
@@ -48,7 +49,7 @@ public final class Project: Sendable {
 
     public init(
         configuration: Configuration, resources: Resources, masterKey: MasterKey, loops: EventLoopGroup,
-        passwordPool: WorkerPool, signingPool: WorkerPool
+        passwordPool: WorkerPool, signingPool: WorkerPool, http: HTTPClient
     ) {
         self.configuration = configuration
         self.resources = resources
@@ -81,6 +82,7 @@ public final class Project: Sendable {
         self.passwords = PasswordService(
             pool: passwordPool, store: store, sealing: masterKey.sealing, random: resources.random,
             profile: configuration.passwordProfile)
+        self.providers = IdentityProviders(resources: resources, sealing: masterKey.sealing, http: http)
         self.pendingCredentials = PendingCredentials(sealing: masterKey.sealing, random: resources.random)
         self.oobDelivery = OobDelivery(
             resources: resources, sealing: masterKey.sealing, actionURL: configuration.actionURL)

@@ -1,6 +1,7 @@
 public import Base
 public import Crypto
 public import Identity
+import Outbound
 public import Reactor
 public import Store
 public import Transport
@@ -16,6 +17,8 @@ public final class Instance: Sendable {
         public var threads = EventLoopGroup.coreCount
         public var passwordWorkers = EventLoopGroup.coreCount
         public var limits = Limits()
+        /// PEM certificates to trust instead of the system's when other servers are asked; empty = the system's.
+        public var outboundCAFile = ""
         public var version: Text = "0.0.0"
         public var clock = Clock.system
         public var random: RandomSource
@@ -34,6 +37,7 @@ public final class Instance: Sendable {
     let router: Router
     let passwordPool: WorkerPool
     let signingPool: WorkerPool
+    let outboundPool: WorkerPool
     private let sweeper: Sweeper
 
     /// Opens the store and makes everything; nothing is served yet. `onFatal`: the store cannot be trusted any more,
@@ -62,11 +66,17 @@ public final class Instance: Sendable {
         self.signingPool = WorkerPool(
             name: "signing", workers: EventLoopGroup.coreCount, queueMax: limits.signingQueueMax,
             queueMaxPerTenant: limits.signingQueueMax, niceness: 5)
+        self.outboundPool = WorkerPool(
+            name: "outbound", workers: limits.outboundWorkers, queueMax: limits.blockingQueueMax,
+            queueMaxPerTenant: limits.outboundRequestsPerTenantMax)
+        let http = HTTPClient(
+            pool: outboundPool, requestsPerTenantMax: limits.outboundRequestsPerTenantMax,
+            certificateFile: configuration.outboundCAFile.isEmpty ? nil : configuration.outboundCAFile)
         let resources = Resources(
             store: store, clock: configuration.clock, random: configuration.random, limits: limits, log: log)
         self.project = Project(
             configuration: configuration.project, resources: resources, masterKey: masterKey, loops: loops,
-            passwordPool: passwordPool, signingPool: signingPool)
+            passwordPool: passwordPool, signingPool: signingPool, http: http)
         self.router = Router(project: project, health: health, version: configuration.version, log: log)
         self.server = Server(
             loops: loops, dispatcher: router, limits: limits, log: log,
@@ -96,6 +106,7 @@ public final class Instance: Sendable {
     public func close() {
         passwordPool.close()
         signingPool.close()
+        outboundPool.close()
         loops.stop()
         loops.join()
         project.store.close()

@@ -44,6 +44,8 @@ public enum Tables {
         id: 33, name: "service_account_keys")
     /// SHA-256 of (issuer, jti) → until when: a token that was used and counts once.
     public static let usedTokenIDs = Table<HashKey, StoredUsedTokenID>(id: 34, name: "used_token_ids")
+    /// (tenant, provider id) → how the tenant uses an identity provider, with its client secret sealed.
+    public static let providers = Table<TenantTextKey, StoredProvider>(id: 35, name: "providers")
     /// (tenant, SHA-256 of a code that was sent) → what it is for.
     public static let oobCodes = Table<TenantHashKey, StoredOobCode>(id: 36, name: "oob_codes")
     /// (tenant, hash of whom it is for, kind, code's hash) → nothing: a newer code of a kind voids the older.
@@ -59,8 +61,8 @@ public enum Tables {
         sessions.declaration, sessionByUser.declaration, tenants.declaration, apiKeys.declaration,
         signingKeys.declaration, hashSecrets.declaration, denials.declaration, denialHeads.declaration,
         denialCounts.declaration, idempotency.declaration, passwordHashKinds.declaration,
-        idempotencyCounts.declaration, serviceAccounts.declaration, serviceAccountKeys.declaration,
-        usedTokenIDs.declaration, oobCodes.declaration, oobCodeBySubject.declaration, outbox.declaration,
-        outboxDue.declaration,
+        idempotencyCounts.declaration, providers.declaration, serviceAccounts.declaration,
+        serviceAccountKeys.declaration, usedTokenIDs.declaration, oobCodes.declaration, oobCodeBySubject.declaration,
+        outbox.declaration, outboxDue.declaration,
     ]
 }

@@ -1,22 +1,23 @@
-import Base
+public import Base
 import JSON
 
 /// The three parts of a compact JWS (RFC 7515 §7.1), split and decoded strictly; nothing is believed yet.
 ///
 /// Refused: more than `Limits.tokenMax` bytes, other than three parts, base64url with padding, foreign characters or
 /// non-zero unused bits, a header that is no JSON object or has duplicate members, `crit`, `b64`, a `kid` that is no
-/// text or above 64 bytes.
-struct JWT {
-    let algorithm: Text
+/// text or too long.
+public struct JWT: Sendable {
+    public let algorithm: Text
     /// Some issuers with one key leave it out.
-    let keyID: Text?
-    let type: Text?
+    public let keyID: Text?
+    public let type: Text?
     /// The signed bytes: header "." payload, as they came.
-    let signedBytes: ArraySlice<UInt8>
-    let payload: [UInt8]
-    let signature: [UInt8]
+    public let signedBytes: ArraySlice<UInt8>
+    public let payload: [UInt8]
+    public let signature: [UInt8]
 
-    init?(_ token: [UInt8], byteCountMax: Int) {
+    /// `keyIDByteCountMax`: other issuers' ids may be longer than ours.
+    public init?(_ token: [UInt8], byteCountMax: Int, keyIDByteCountMax: Int = 64) {
         guard token.count <= byteCountMax else { return nil }
         let parts = token.split(separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false)
         guard parts.count == 3, let header = Base64.url.decode(parts[0]), let payload = Base64.url.decode(parts[1]),
@@ -27,7 +28,7 @@ struct JWT {
             let algorithm = value["alg"]?.text
         else { return nil }
         let keyID = value["kid"]?.text
-        if value["kid"] != nil && keyID == nil || (keyID?.byteCount ?? 0) > 64 { return nil }
+        if value["kid"] != nil && keyID == nil || (keyID?.byteCount ?? 0) > keyIDByteCountMax { return nil }
         if value["typ"] != nil && value["typ"]?.text == nil { return nil }
         self.algorithm = algorithm
         self.keyID = keyID

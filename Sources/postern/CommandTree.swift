@@ -1,7 +1,8 @@
 /// Every command, and how a command line finds its own.
 enum CommandTree {
     static let commands =
-        TenantCommands.all + UserCommands.all + KeyCommands.all + APIKeyCommands.all + ServiceAccountCommands.all
+        TenantCommands.all + ProviderCommands.all + UserCommands.all + KeyCommands.all + APIKeyCommands.all
+        + ServiceAccountCommands.all
         + TokenCommands.all
         + AccountCommands.all + DenialCommands.all + ServerCommands.all + ContextCommands.all + InformationCommands.all
 

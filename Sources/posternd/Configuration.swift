@@ -22,6 +22,7 @@ struct Configuration {
     var connectionsMax: Int64 = 10_000
     var idleTimeoutSeconds: Int64 = 3_600
     var drainTimeoutSeconds: Int64 = 10
+    var outboundCAFile = ""
     var logLevel = "info"
 
     /// The issuer that tokens carry: as set, or made from the project.
@@ -90,6 +91,9 @@ struct Setting {
             Setting(
                 key: "drain_timeout_seconds", place: .integer(\.drainTimeoutSeconds, 0...3_600),
                 help: "how long a stop waits for calls in flight"),
+            Setting(
+                key: "outbound_ca_file", place: .text(\.outboundCAFile),
+                help: "PEM file of the certificates to trust when providers are asked (default: the system's)"),
             Setting(
                 key: "log_level", place: .text(\.logLevel), help: "debug, info, notice, warning or error"),
         ]

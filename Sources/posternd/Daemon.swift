@@ -91,6 +91,7 @@ enum Daemon {
         made.limits.connectionsPerAddressMax = Int(configuration.connectionsMax)
         made.limits.idleTimeout = .seconds(configuration.idleTimeoutSeconds)
         made.limits.drainTimeout = .seconds(configuration.drainTimeoutSeconds)
+        made.outboundCAFile = configuration.outboundCAFile
         made.version = Text(version)
         do {
             return try Instance(made, masterKey: masterKey, log: log) { error in

@@ -4,8 +4,8 @@ import Messages
 import TestSupport
 import Testing
 
-/// The sign-up toggle against every method by which an end user could come into being, and against the same methods used
-/// by a user who is there already.
+/// The sign-up toggle against every method by which an end user could come into being, and against the same methods
+/// used by a user who is there already.
 @Suite struct FirstSignInToggleTests {
     enum Way: CaseIterable { case password, anonymous, trustedProvider, untrustedProvider, emailLink, customToken }
 

@@ -12,6 +12,8 @@
 #include "postern/store/v1/oob.pb-c.h"
 #include "postern/store/v1/pending_credential.pb-c.h"
 #include "google/protobuf/field_mask.pb-c.h"
+#include "postern/v1/providers.pb-c.h"
+#include "postern/store/v1/provider.pb-c.h"
 #include "postern/v1/service_accounts.pb-c.h"
 #include "postern/store/v1/service_account.pb-c.h"
 #include "postern/v1/project.pb-c.h"

@@ -98,6 +98,44 @@ extern const PosternSchema postern__store__v1__sealed_pending_credential__table;
 static inline const PosternSchema *postern__store__v1__sealed_pending_credential__schema(void) { return &postern__store__v1__sealed_pending_credential__table; }
 extern const PosternSchema google__protobuf__field_mask__table;
 static inline const PosternSchema *google__protobuf__field_mask__schema(void) { return &google__protobuf__field_mask__table; }
+extern const PosternSchema postern__v1__provider_endpoints__table;
+static inline const PosternSchema *postern__v1__provider_endpoints__schema(void) { return &postern__v1__provider_endpoints__table; }
+extern const PosternSchema postern__v1__required_claim__table;
+static inline const PosternSchema *postern__v1__required_claim__schema(void) { return &postern__v1__required_claim__table; }
+extern const PosternSchema postern__v1__provider_trust__table;
+static inline const PosternSchema *postern__v1__provider_trust__schema(void) { return &postern__v1__provider_trust__table; }
+extern const PosternSchema postern__v1__apple_key__table;
+static inline const PosternSchema *postern__v1__apple_key__schema(void) { return &postern__v1__apple_key__table; }
+extern const PosternSchema postern__v1__provider__table;
+static inline const PosternSchema *postern__v1__provider__schema(void) { return &postern__v1__provider__table; }
+extern const PosternSchema postern__v1__providers_create_request__table;
+static inline const PosternSchema *postern__v1__providers_create_request__schema(void) { return &postern__v1__providers_create_request__table; }
+extern const PosternSchema postern__v1__providers_create_response__table;
+static inline const PosternSchema *postern__v1__providers_create_response__schema(void) { return &postern__v1__providers_create_response__table; }
+extern const PosternSchema postern__v1__providers_get_request__table;
+static inline const PosternSchema *postern__v1__providers_get_request__schema(void) { return &postern__v1__providers_get_request__table; }
+extern const PosternSchema postern__v1__providers_get_response__table;
+static inline const PosternSchema *postern__v1__providers_get_response__schema(void) { return &postern__v1__providers_get_response__table; }
+extern const PosternSchema postern__v1__providers_list_request__table;
+static inline const PosternSchema *postern__v1__providers_list_request__schema(void) { return &postern__v1__providers_list_request__table; }
+extern const PosternSchema postern__v1__providers_list_response__table;
+static inline const PosternSchema *postern__v1__providers_list_response__schema(void) { return &postern__v1__providers_list_response__table; }
+extern const PosternSchema postern__v1__providers_update_request__table;
+static inline const PosternSchema *postern__v1__providers_update_request__schema(void) { return &postern__v1__providers_update_request__table; }
+extern const PosternSchema postern__v1__providers_update_response__table;
+static inline const PosternSchema *postern__v1__providers_update_response__schema(void) { return &postern__v1__providers_update_response__table; }
+extern const PosternSchema postern__v1__providers_delete_request__table;
+static inline const PosternSchema *postern__v1__providers_delete_request__schema(void) { return &postern__v1__providers_delete_request__table; }
+extern const PosternSchema postern__v1__providers_delete_response__table;
+static inline const PosternSchema *postern__v1__providers_delete_response__schema(void) { return &postern__v1__providers_delete_response__table; }
+extern const PosternSchema postern__v1__providers_test_request__table;
+static inline const PosternSchema *postern__v1__providers_test_request__schema(void) { return &postern__v1__providers_test_request__table; }
+extern const PosternSchema postern__v1__provider_test_step__table;
+static inline const PosternSchema *postern__v1__provider_test_step__schema(void) { return &postern__v1__provider_test_step__table; }
+extern const PosternSchema postern__v1__providers_test_response__table;
+static inline const PosternSchema *postern__v1__providers_test_response__schema(void) { return &postern__v1__providers_test_response__table; }
+extern const PosternSchema postern__store__v1__stored_provider__table;
+static inline const PosternSchema *postern__store__v1__stored_provider__schema(void) { return &postern__store__v1__stored_provider__table; }
 extern const PosternSchema postern__v1__service_account__table;
 static inline const PosternSchema *postern__v1__service_account__schema(void) { return &postern__v1__service_account__table; }
 extern const PosternSchema postern__v1__service_account_key__table;

@@ -31,6 +31,9 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case signingKeyCreated = 14
     case signingKeyRetired = 15
     case adminRecovered = 16
+    case providerCreated = 17
+    case providerUpdated = 18
+    case providerDeleted = 19
     case emailVerified = 20
     case emailChanged = 21
     case emailRecovered = 22

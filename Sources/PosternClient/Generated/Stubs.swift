@@ -67,6 +67,62 @@ public struct OutboxClient: Sendable {
     }
 }
 
+/// The identity providers that a tenant's users may sign in with.
+///
+/// Known ids bring their endpoints along: google.com, apple.com, microsoft.com, yahoo.com, facebook.com, twitter.com,
+/// github.com, linkedin.com. Any other OpenID Connect provider is `oidc.<name>` and needs an issuer.
+public struct ProvidersClient: Sendable {
+    let channel: Channel
+
+    public init(channel: Channel) { self.channel = channel }
+
+    /// Refusals: INVALID_PROVIDER_ID, INVALID_DISPLAY_NAME, INVALID_CLIENT_ID, INVALID_ISSUER, INVALID_ENDPOINT,
+    /// INVALID_TRUST, INVALID_APPLE_KEY, INVALID_CLIENT_SECRET, INSUFFICIENT_PERMISSION (allow_http_loopback and
+    /// allow_private_addresses take a project-admin), PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS.
+    public func create(_ request: ProvidersCreateRequest, options: CallOptions = .init()) async throws
+        -> ProvidersCreateResponse
+    {
+        try await channel.unary("postern.v1.Providers", "Create", request, idempotent: false, options: options)
+    }
+
+    /// Refusals: PROVIDER_NOT_FOUND.
+    public func get(_ request: ProvidersGetRequest, options: CallOptions = .init()) async throws
+        -> ProvidersGetResponse
+    {
+        try await channel.unary("postern.v1.Providers", "Get", request, idempotent: true, options: options)
+    }
+
+    public func list(_ request: ProvidersListRequest, options: CallOptions = .init()) async throws
+        -> ProvidersListResponse
+    {
+        try await channel.unary("postern.v1.Providers", "List", request, idempotent: true, options: options)
+    }
+
+    /// Changes the masked fields. Refusals: INVALID_UPDATE_MASK, PROVIDER_NOT_FOUND, those of Create, and
+    /// CLIENT_SECRET_REQUIRED: a change of where the client secret is sent (issuer, endpoints, the two allow_ fields) must
+    /// give the secret again.
+    public func update(_ request: ProvidersUpdateRequest, options: CallOptions = .init()) async throws
+        -> ProvidersUpdateResponse
+    {
+        try await channel.unary("postern.v1.Providers", "Update", request, idempotent: true, options: options)
+    }
+
+    /// Users keep the identities they have; nobody can sign in with them any more. Refusals: PROVIDER_NOT_FOUND.
+    public func delete(_ request: ProvidersDeleteRequest, options: CallOptions = .init()) async throws
+        -> ProvidersDeleteResponse
+    {
+        try await channel.unary("postern.v1.Providers", "Delete", request, idempotent: false, options: options)
+    }
+
+    /// Asks the provider what signing in would ask it, and reports each step. Changes nothing. A failed step is in the
+    /// report, not a failed call. Refusals: PROVIDER_NOT_FOUND.
+    public func test(_ request: ProvidersTestRequest, options: CallOptions = .init()) async throws
+        -> ProvidersTestResponse
+    {
+        try await channel.unary("postern.v1.Providers", "Test", request, idempotent: true, options: options)
+    }
+}
+
 /// The project as a whole: credentials, signing keys, the server.
 public struct ProjectClient: Sendable {
     let channel: Channel

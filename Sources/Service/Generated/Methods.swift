@@ -40,6 +40,46 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false)
 
+    /// Refusals: INVALID_PROVIDER_ID, INVALID_DISPLAY_NAME, INVALID_CLIENT_ID, INVALID_ISSUER, INVALID_ENDPOINT,
+    /// INVALID_TRUST, INVALID_APPLE_KEY, INVALID_CLIENT_SECRET, INSUFFICIENT_PERMISSION (allow_http_loopback and
+    /// allow_private_addresses take a project-admin), PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS.
+    static let providersCreate = MethodDescriptor(
+        service: "postern.v1.Providers", method: "Create", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: false)
+
+    /// Refusals: PROVIDER_NOT_FOUND.
+    static let providersGet = MethodDescriptor(
+        service: "postern.v1.Providers", method: "Get", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false)
+
+    static let providersList = MethodDescriptor(
+        service: "postern.v1.Providers", method: "List", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false)
+
+    /// Changes the masked fields. Refusals: INVALID_UPDATE_MASK, PROVIDER_NOT_FOUND, those of Create, and
+    /// CLIENT_SECRET_REQUIRED: a change of where the client secret is sent (issuer, endpoints, the two allow_ fields) must
+    /// give the secret again.
+    static let providersUpdate = MethodDescriptor(
+        service: "postern.v1.Providers", method: "Update", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
+        refusedWhenDisabled: false)
+
+    /// Users keep the identities they have; nobody can sign in with them any more. Refusals: PROVIDER_NOT_FOUND.
+    static let providersDelete = MethodDescriptor(
+        service: "postern.v1.Providers", method: "Delete", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: false)
+
+    /// Asks the provider what signing in would ask it, and reports each step. Changes nothing. A failed step is in the
+    /// report, not a failed call. Refusals: PROVIDER_NOT_FOUND.
+    static let providersTest = MethodDescriptor(
+        service: "postern.v1.Providers", method: "Test", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 20_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false)
+
     /// Makes an API key. The answer holds the key; it cannot be read again.
     static let projectCreateApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "CreateApiKey", requestStreaming: false, responseStreaming: false,
@@ -430,6 +470,12 @@ func registerAll(_ registry: inout Registry) {
     registry.register(OutboxList.self, .outboxList)
     registry.register(OutboxGet.self, .outboxGet)
     registry.register(OutboxDelete.self, .outboxDelete)
+    registry.register(ProvidersCreate.self, .providersCreate)
+    registry.register(ProvidersGet.self, .providersGet)
+    registry.register(ProvidersList.self, .providersList)
+    registry.register(ProvidersUpdate.self, .providersUpdate)
+    registry.register(ProvidersDelete.self, .providersDelete)
+    registry.register(ProvidersTest.self, .providersTest)
     registry.register(ProjectCreateApiKey.self, .projectCreateApiKey)
     registry.register(ProjectListApiKeys.self, .projectListApiKeys)
     registry.register(ProjectRevokeApiKey.self, .projectRevokeApiKey)

@@ -910,7 +910,7 @@ const ProtobufCEnumDescriptor postern__store__v1__session_end__descriptor =
   postern__store__v1__session_end__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[34] =
+static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[37] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -929,6 +929,9 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_SIGNING_KEY_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_CREATED", 14 },
   { "EVENT_KIND_SIGNING_KEY_RETIRED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_RETIRED", 15 },
   { "EVENT_KIND_ADMIN_RECOVERED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_ADMIN_RECOVERED", 16 },
+  { "EVENT_KIND_PROVIDER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_CREATED", 17 },
+  { "EVENT_KIND_PROVIDER_UPDATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_UPDATED", 18 },
+  { "EVENT_KIND_PROVIDER_DELETED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_DELETED", 19 },
   { "EVENT_KIND_EMAIL_VERIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_EMAIL_VERIFIED", 20 },
   { "EVENT_KIND_EMAIL_CHANGED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_EMAIL_CHANGED", 21 },
   { "EVENT_KIND_EMAIL_RECOVERED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_EMAIL_RECOVERED", 22 },
@@ -948,31 +951,34 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_CUSTOM_TOKEN_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CUSTOM_TOKEN_CREATED", 36 },
 };
 static const ProtobufCIntRange postern__store__v1__event_kind__value_ranges[] = {
-{0, 0},{20, 17},{0, 34}
+{0, 0},{0, 37}
 };
-static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[34] =
+static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[37] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
   { "EVENT_KIND_API_KEY_REVOKED", 13 },
-  { "EVENT_KIND_CREDENTIALS_REMOVED", 26 },
-  { "EVENT_KIND_CUSTOM_TOKEN_CREATED", 33 },
-  { "EVENT_KIND_EMAIL_CHANGED", 18 },
-  { "EVENT_KIND_EMAIL_CONFIG_UPDATED", 23 },
-  { "EVENT_KIND_EMAIL_RECOVERED", 19 },
-  { "EVENT_KIND_EMAIL_VERIFIED", 17 },
-  { "EVENT_KIND_OOB_LINK_GENERATED", 22 },
-  { "EVENT_KIND_OUTBOX_MESSAGE_READ", 21 },
+  { "EVENT_KIND_CREDENTIALS_REMOVED", 29 },
+  { "EVENT_KIND_CUSTOM_TOKEN_CREATED", 36 },
+  { "EVENT_KIND_EMAIL_CHANGED", 21 },
+  { "EVENT_KIND_EMAIL_CONFIG_UPDATED", 26 },
+  { "EVENT_KIND_EMAIL_RECOVERED", 22 },
+  { "EVENT_KIND_EMAIL_VERIFIED", 20 },
+  { "EVENT_KIND_OOB_LINK_GENERATED", 25 },
+  { "EVENT_KIND_OUTBOX_MESSAGE_READ", 24 },
   { "EVENT_KIND_PASSWORD_CHANGED", 8 },
-  { "EVENT_KIND_PASSWORD_RESET", 20 },
-  { "EVENT_KIND_PROVIDER_LINKED", 24 },
-  { "EVENT_KIND_PROVIDER_UNLINKED", 25 },
-  { "EVENT_KIND_REAUTHENTICATED", 27 },
-  { "EVENT_KIND_SERVICE_ACCOUNT_CREATED", 28 },
-  { "EVENT_KIND_SERVICE_ACCOUNT_DELETED", 30 },
-  { "EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED", 31 },
-  { "EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED", 32 },
-  { "EVENT_KIND_SERVICE_ACCOUNT_UPDATED", 29 },
+  { "EVENT_KIND_PASSWORD_RESET", 23 },
+  { "EVENT_KIND_PROVIDER_CREATED", 17 },
+  { "EVENT_KIND_PROVIDER_DELETED", 19 },
+  { "EVENT_KIND_PROVIDER_LINKED", 27 },
+  { "EVENT_KIND_PROVIDER_UNLINKED", 28 },
+  { "EVENT_KIND_PROVIDER_UPDATED", 18 },
+  { "EVENT_KIND_REAUTHENTICATED", 30 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_CREATED", 31 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_DELETED", 33 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED", 34 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED", 35 },
+  { "EVENT_KIND_SERVICE_ACCOUNT_UPDATED", 32 },
   { "EVENT_KIND_SESSION_REVOKED", 6 },
   { "EVENT_KIND_SIGNED_IN", 5 },
   { "EVENT_KIND_SIGNING_KEY_CREATED", 14 },
@@ -994,11 +1000,11 @@ const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
   "EventKind",
   "Postern__Store__V1__EventKind",
   "postern.store.v1",
-  34,
+  37,
   postern__store__v1__event_kind__enum_values_by_number,
-  34,
+  37,
   postern__store__v1__event_kind__enum_values_by_name,
-  2,
+  1,
   postern__store__v1__event_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

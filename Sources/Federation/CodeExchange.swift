@@ -1,0 +1,136 @@
+public import Base
+import Crypto
+import JSON
+import Messages
+import Outbound
+
+/// Exchanges an authorization code for the provider's tokens (RFC 6749 §4.1.3, RFC 7636), as the confidential client
+/// that the configuration says.
+struct CodeExchange: Sendable {
+    struct Tokens: Sendable {
+        var idToken: Secret?
+        var accessToken: Secret?
+    }
+
+    let requests: ProviderRequests
+    let metadata: ProviderMetadata
+
+    static let redirectURIByteCountMax = 2_048
+    /// RFC 7636 §4.1: 43 to 128 unreserved characters.
+    private static let verifierByteCountRange = 43...128
+
+    func exchange(
+        _ code: Secret, redirectURI: Text, verifier: Secret, _ configuration: ProviderConfiguration, now: Timestamp,
+        deadline: Instant
+    ) async throws -> Tokens {
+        guard redirectURI.byteCount <= Self.redirectURIByteCountMax, Self.isVerifier(verifier) else {
+            throw FederationError.rejected
+        }
+        let answer = try await ask(
+            code, redirectURI: redirectURI, verifier: verifier, configuration, now: now, deadline: deadline)
+        if answer.status == 401 || Self.refusesClient(answer) { throw FederationError.misconfigured(.clientRefused) }
+        if (400...499).contains(answer.status) && answer.status != 429 { throw FederationError.rejected }
+        let object = try ProviderRequests.object(answer)
+        // GitHub says 200 to a bad code.
+        if object["error"] != nil { throw FederationError.rejected }
+        let tokens = Tokens(
+            idToken: object["id_token"]?.text.map { Secret($0.bytes) },
+            accessToken: object["access_token"]?.text.map { Secret($0.bytes) })
+        guard tokens.idToken != nil || tokens.accessToken != nil else { throw FederationError.unavailable(.badAnswer) }
+        return tokens
+    }
+
+    /// The token endpoint's answer, whatever its status.
+    func ask(
+        _ code: Secret, redirectURI: Text, verifier: Secret, _ configuration: ProviderConfiguration, now: Timestamp,
+        deadline: Instant
+    ) async throws -> HTTPAnswer {
+        let (url, authentication) = try await endpoint(of: configuration, now: now)
+        var members: [(name: Text, value: Secret)] = [("grant_type", Secret("authorization_code")), ("code", code)]
+        if !redirectURI.isEmpty { members.append(("redirect_uri", Secret(redirectURI.bytes))) }
+        if !verifier.isEmpty { members.append(("code_verifier", verifier)) }
+        let secret = try AppleClientSecret.make(configuration, now: now) ?? configuration.clientSecret
+        let clientID = configuration.provider.clientID
+        var fields = [ProviderRequests.json]
+        if authentication == .basic && !secret.isEmpty {
+            fields.append(ProviderRequests.basic(clientID, secret))
+        } else {
+            members.append(("client_id", Secret(clientID.bytes)))
+            if !secret.isEmpty { members.append(("client_secret", secret)) }
+        }
+        let request = HTTPRequest.form(url, members, fields: fields, policy: configuration.policy)
+        return try await requests.send(request, tenant: configuration.tenantID, deadline: deadline) { $0 }
+    }
+
+    /// RFC 6749 §5.2, and GitHub's own word for it.
+    static func refusesClient(_ answer: HTTPAnswer) -> Bool {
+        let error = (try? JSONValue(parsing: answer.body))?["error"]
+        return ["invalid_client", "unauthorized_client", "incorrect_client_credentials"].contains(error)
+    }
+
+    private func endpoint(
+        of configuration: ProviderConfiguration, now: Timestamp
+    ) async throws -> (HTTPURL, KnownProvider.ClientAuthentication) {
+        var location = configuration.endpoints.token
+        var authentication = configuration.known.clientAuthentication
+        if location.isEmpty || (authentication == .discovered && configuration.discoveryURL != nil) {
+            let document = try await metadata.document(of: configuration, now: now)
+            if location.isEmpty { location = document.token }
+            if authentication == .discovered { authentication = document.acceptsPostedSecrets ? .post : .basic }
+        }
+        guard !location.isEmpty else { throw FederationError.misconfigured(.noTokenEndpoint) }
+        return (try configuration.url(location), authentication)
+    }
+
+    private static func isVerifier(_ verifier: Secret) -> Bool {
+        guard !verifier.isEmpty else { return true }
+        return verifier.withBytes { bytes in
+            verifierByteCountRange.contains(bytes.count)
+                && PercentEncoding.encode([UInt8](bytes)).count == bytes.count
+        }
+    }
+}
+
+/// Apple has no client secrets but JWTs that the developer's key signs, good for up to six months
+/// (developer.apple.com/documentation/accountorganizationaldatasharing/creating-a-client-secret).
+enum AppleClientSecret {
+    private static let lifetime = Duration.minutes(5)
+
+    /// Nil when the configuration has no Apple key: its client secret is ready-made. BAD_PRIVATE_KEY.
+    static func make(_ configuration: ProviderConfiguration, now: Timestamp) throws(FederationError) -> Secret? {
+        guard let apple = configuration.provider.apple else { return nil }
+        guard let key = key(configuration.clientSecret) else { throw .misconfigured(.badPrivateKey) }
+        var header = JSONWriter()
+        header.beginObject()
+        header.member("alg", text: "ES256")
+        header.member("kid", text: apple.keyID)
+        header.endObject()
+        var claims = JSONWriter()
+        claims.beginObject()
+        claims.member("iss", text: apple.teamID)
+        claims.member("iat", integer: now.seconds)
+        claims.member("exp", integer: (now + lifetime).seconds)
+        claims.member("aud", text: configuration.known.issuer)
+        claims.member("sub", text: configuration.provider.clientID)
+        claims.endObject()
+        let dot = [UInt8(ascii: ".")]
+        let signed = Base64.url.encode(header.bytes) + dot + Base64.url.encode(claims.bytes)
+        return Secret(signed + dot + Base64.url.encode(key.sign(signed)))
+    }
+
+    /// A PEM of PKCS#8 (RFC 7468 §10) with a P-256 key; white space around and in it does not matter.
+    static func key(_ pem: Secret) -> SigningKey? {
+        let text = pem.withBytes { bytes in bytes.filter { ![0x20, 0x09, 0x0D, 0x0A].contains($0) } }
+        let (begin, end) = (Array("-----BEGINPRIVATEKEY-----".utf8), Array("-----ENDPRIVATEKEY-----".utf8))
+        guard text.count > begin.count + end.count, text.starts(with: begin), text.suffix(end.count).elementsEqual(end),
+            let der = Base64.standard.decode(text[begin.count..<(text.count - end.count)]),
+            let key = try? SigningKey(der: Secret(der)), key.algorithm == .es256
+        else { return nil }
+        return key
+    }
+}
+
+extension ProviderConfiguration {
+    /// Whether a client secret is a private key that Apple's client secrets can be made with.
+    public static func isPrivateKey(_ secret: Secret) -> Bool { AppleClientSecret.key(secret) != nil }
+}

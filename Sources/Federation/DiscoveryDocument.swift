@@ -1,0 +1,25 @@
+import Base
+import JSON
+
+/// What is used of a provider's discovery document (OpenID Connect Discovery 1.0 §3).
+struct DiscoveryDocument: Sendable, Equatable {
+    let issuer: Text
+    let jwks: Text
+    let token: Text
+    let userInfo: Text
+    let introspection: Text
+    /// `client_secret_post` is among the ways a client may prove itself.
+    let acceptsPostedSecrets: Bool
+
+    /// Nil when it is no such document.
+    init?(parsing body: [UInt8]) {
+        guard let document = try? JSONValue(parsing: body), let issuer = document["issuer"]?.text else { return nil }
+        self.issuer = issuer
+        self.jwks = document["jwks_uri"]?.text ?? .empty
+        self.token = document["token_endpoint"]?.text ?? .empty
+        self.userInfo = document["userinfo_endpoint"]?.text ?? .empty
+        self.introspection = document["introspection_endpoint"]?.text ?? .empty
+        let methods = document["token_endpoint_auth_methods_supported"]?.array ?? []
+        self.acceptsPostedSecrets = methods.contains("client_secret_post")
+    }
+}

@@ -1,0 +1,60 @@
+/// Why a provider's credential proved nothing. Holds nothing that came from the provider or the end user.
+public enum FederationError: Error, Sendable, Equatable {
+    /// What an ID token failed at; the raw value is told to the caller as `detail`.
+    public enum Flaw: String, Sendable, CaseIterable {
+        /// Not a JWT as RFC 7515 spells it, too long, or claims that are no JSON object.
+        case malformed = "MALFORMED"
+        /// No key of the provider's has this id and algorithm.
+        case unknownKey = "UNKNOWN_KEY"
+        case badSignature = "BAD_SIGNATURE"
+        case wrongIssuer = "WRONG_ISSUER"
+        case wrongAudience = "WRONG_AUDIENCE"
+        case expired = "EXPIRED"
+        /// `iat` or `nbf` is in the future, or there is no `iat`.
+        case notYetValid = "NOT_YET_VALID"
+        /// Other than the nonce that the caller gave, or there is nothing that could carry one.
+        case wrongNonce = "WRONG_NONCE"
+        case missingSubject = "MISSING_SUBJECT"
+    }
+
+    /// Why the provider did not answer as it should.
+    public enum Outage: String, Sendable, CaseIterable {
+        case unreachable = "UNREACHABLE"
+        case slow = "SLOW"
+        /// No TLS, or a certificate that does not hold.
+        case untrusted = "UNTRUSTED_CERTIFICATE"
+        case addressNotAllowed = "ADDRESS_NOT_ALLOWED"
+        case tooLarge = "ANSWER_TOO_LARGE"
+        case redirected = "REDIRECTED"
+        /// An error of its own, or an answer that makes no sense.
+        case badAnswer = "BAD_ANSWER"
+    }
+
+    /// What an operator has to put right.
+    public enum Fault: String, Sendable, CaseIterable {
+        case noIssuer = "NO_ISSUER"
+        case badEndpoint = "BAD_ENDPOINT"
+        case noKeys = "NO_JWKS_ENDPOINT"
+        case noTokenEndpoint = "NO_TOKEN_ENDPOINT"
+        case noUserInfoEndpoint = "NO_USER_INFO_ENDPOINT"
+        case noClientSecret = "NO_CLIENT_SECRET"
+        /// Apple's private key is no PEM of a P-256 key.
+        case badPrivateKey = "BAD_PRIVATE_KEY"
+        /// The discovery document speaks of another issuer.
+        case otherIssuer = "OTHER_ISSUER"
+        /// The provider does not accept client id and secret.
+        case clientRefused = "CLIENT_REFUSED"
+    }
+
+    case flawed(Flaw)
+    /// The provider does not accept the token or code, or it was used before.
+    case rejected
+    /// The access token was issued to another application.
+    case otherClient
+    /// Nobody can tell to which application the access token was issued.
+    case unboundToken
+    case unavailable(Outage)
+    case misconfigured(Fault)
+    /// Too much is on its way to this tenant's providers.
+    case overloaded
+}

@@ -1,0 +1,133 @@
+import Base
+import Synchronization
+
+/// Things that are fetched from elsewhere, kept for as long as their source says and for a day when it is down.
+///
+/// One fetch at a time per key, however many wait for it; not more often than every `retryInterval`, whether for a key
+/// that was not in what came last or because the source fails. Bounded: what was not used longest goes. Any thread.
+final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    struct Fetched: Sendable {
+        let value: Value
+        /// What the source says; bounded by `lifetimeRange`, `lifetimeDefault` without a word.
+        let lifetime: Duration?
+    }
+
+    private struct Entry {
+        var value: Value?
+        var fetchedAt = Timestamp.zero
+        var freshUntil = Timestamp.zero
+        var lastAttempt: Timestamp?
+        var lastError: (any Error)?
+        /// Who waits for the fetch under way; nil when there is none.
+        var waiters: [Promise<Value>]?
+        var lastUse: UInt64 = 0
+
+        /// Not from the future either: then the clock went back, and nothing is known about its age.
+        func kept(at now: Timestamp) -> Value? {
+            guard let value, fetchedAt <= now, now < fetchedAt + FetchCache.staleMax else { return nil }
+            return value
+        }
+    }
+
+    private struct State {
+        var entries: [Key: Entry] = [:]
+        var useCount: UInt64 = 0
+    }
+
+    private enum Plan {
+        case use(Value)
+        case fail(any Error)
+        case wait(Promise<Value>, isFetching: Bool)
+    }
+
+    private let state = Mutex(State())
+    private let entriesMax: Int
+
+    static var retryInterval: Duration { .seconds(10) }
+    static var lifetimeRange: ClosedRange<Duration> { .minutes(1)...Duration.days(1) }
+    static var lifetimeDefault: Duration { .hours(1) }
+    /// A value this old is not used any more, even if nothing newer is to be had.
+    static var staleMax: Duration { .days(1) }
+
+    init(entriesMax: Int) { self.entriesMax = entriesMax }
+
+    var count: Int { state.withLock { $0.entries.count } }
+
+    /// The value for `key`: kept, fetched, or the old one where fetching fails.
+    ///
+    /// `isEnough`: whether a kept value will do; one that will not may come back all the same, when it was fetched less
+    /// than `retryInterval` ago. Throws what `fetch` throws, which is called at most once.
+    func value(
+        for key: Key, now: Timestamp, isEnough: @escaping @Sendable (Value) -> Bool = { _ in true },
+        _ fetch: @escaping @Sendable () async throws -> Fetched
+    ) async throws -> Value {
+        switch state.withLock({ plan(&$0, key, now, isEnough) }) {
+        case .use(let value): return value
+        case .fail(let error): throw error
+        case .wait(let promise, let isFetching):
+            if isFetching {
+                // Of nobody who waits: the first one's cancellation must not fail the others.
+                Task {
+                    do { finish(key, now, .success(try await fetch())) } catch { finish(key, now, .failure(error)) }
+                }
+            }
+            return try await promise.cancellableValue()
+        }
+    }
+
+    private func plan(_ state: inout State, _ key: Key, _ now: Timestamp, _ isEnough: (Value) -> Bool) -> Plan {
+        state.useCount += 1
+        if state.entries[key] == nil && state.entries.count >= entriesMax { Self.evict(&state) }
+        var entry = state.entries[key] ?? Entry()
+        defer { state.entries[key] = entry }
+        entry.lastUse = state.useCount
+        let kept = entry.kept(at: now)
+        if let kept, now < entry.freshUntil, isEnough(kept) { return .use(kept) }
+        if entry.waiters == nil, let lastAttempt = entry.lastAttempt, lastAttempt <= now,
+            now < lastAttempt + Self.retryInterval
+        {
+            if let kept { return .use(kept) }
+            return .fail(entry.lastError ?? FederationError.unavailable(.unreachable))
+        }
+        let promise = Promise<Value>()
+        let isFetching = entry.waiters == nil
+        entry.waiters = (entry.waiters ?? []) + [promise]
+        if isFetching { entry.lastAttempt = now }
+        return .wait(promise, isFetching: isFetching)
+    }
+
+    private func finish(_ key: Key, _ now: Timestamp, _ result: Result<Fetched, any Error>) {
+        let (waiters, outcome) = state.withLock { state -> ([Promise<Value>], Result<Value, any Error>) in
+            guard var entry = state.entries[key] else {
+                preconditionFailure("an entry was dropped while it is fetched")
+            }
+            defer { state.entries[key] = entry }
+            let waiters = entry.waiters ?? []
+            entry.waiters = nil
+            switch result {
+            case .success(let fetched):
+                let lifetime = fetched.lifetime ?? Self.lifetimeDefault
+                entry.value = fetched.value
+                entry.fetchedAt = now
+                entry.freshUntil =
+                    now + min(max(lifetime, Self.lifetimeRange.lowerBound), Self.lifetimeRange.upperBound)
+                entry.lastError = nil
+                return (waiters, .success(fetched.value))
+            case .failure(let error):
+                entry.lastError = error
+                // Our own queue was full: the source was not asked.
+                if !(error is FederationError) || error as? FederationError == .overloaded { entry.lastAttempt = nil }
+                if let kept = entry.kept(at: now) { return (waiters, .success(kept)) }
+                return (waiters, .failure(error))
+            }
+        }
+        for waiter in waiters { waiter.complete(with: outcome) }
+    }
+
+    /// Drops the entry that was not used longest, but none that is being fetched.
+    private static func evict(_ state: inout State) {
+        let idle = state.entries.filter { $0.value.waiters == nil }
+        guard let oldest = idle.min(by: { $0.value.lastUse < $1.value.lastUse }) else { return }
+        state.entries[oldest.key] = nil
+    }
+}

@@ -1,0 +1,149 @@
+public import Base
+import Messages
+
+/// What is known of a provider before anybody configures it: where it is, how it talks, what its word is worth.
+///
+/// Sources: the providers' own documentation of OpenID Connect and OAuth 2.0, as named beside each.
+public struct KnownProvider: Sendable {
+    /// How its user-info answer reads.
+    enum UserInfoShape: Sendable { case oidc, facebook, gitHub, twitter }
+
+    /// How it tells to which client an access token was issued.
+    enum TokenCheck: Sendable { case none, googleTokenInfo, facebookDebug, gitHubApplication, introspection }
+
+    /// How a client proves itself at the token endpoint (RFC 6749 §2.3.1).
+    enum ClientAuthentication: Sendable { case discovered, basic, post }
+
+    let issuer: Text
+    /// Also taken in `iss`.
+    var issuerAlias: Text = .empty
+    /// `iss` holds the user's directory instead of `{tenantid}` in the discovery document.
+    var hasIssuerTemplate = false
+    let endpoints: ProviderEndpoints
+    var userInfoShape = UserInfoShape.oidc
+    var tokenCheck = TokenCheck.none
+    var clientAuthentication = ClientAuthentication.post
+    var trust: TrustPolicy = .never
+
+    /// Nil for an id that is neither known nor `oidc.<name>`.
+    public init?(_ providerID: Text) {
+        if let known = Self.table[providerID] {
+            self = known
+            return
+        }
+        let name = providerID.bytes.dropFirst(Self.prefix.count)
+        let isName = name.allSatisfy { byte in
+            (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
+        }
+        guard providerID.bytes.starts(with: Self.prefix), (1...32).contains(name.count), isName else { return nil }
+        self.init(issuer: .empty, endpoints: ProviderEndpoints())
+        tokenCheck = .introspection
+        clientAuthentication = .discovered
+    }
+
+    private init(issuer: Text, endpoints: ProviderEndpoints) {
+        self.issuer = issuer
+        self.endpoints = endpoints
+    }
+
+    private init(issuer: Text, endpoints: ProviderEndpoints, _ configure: (inout KnownProvider) -> Void) {
+        self.init(issuer: issuer, endpoints: endpoints)
+        configure(&self)
+    }
+
+    private static let prefix = [UInt8]("oidc.".utf8)
+
+    private static let table: [Text: KnownProvider] = [
+        "google.com": google, "apple.com": apple, "microsoft.com": microsoft, "yahoo.com": yahoo,
+        "facebook.com": facebook, "twitter.com": twitter, "github.com": gitHub, "linkedin.com": linkedIn,
+    ]
+
+    /// developers.google.com/identity/openid-connect; `iss` comes in two spellings.
+    private static let google = KnownProvider(
+        issuer: "https://accounts.google.com",
+        endpoints: ProviderEndpoints(
+            jwks: "https://www.googleapis.com/oauth2/v3/certs", token: "https://oauth2.googleapis.com/token",
+            userInfo: "https://openidconnect.googleapis.com/v1/userinfo",
+            tokenCheck: "https://oauth2.googleapis.com/tokeninfo")
+    ) {
+        $0.issuerAlias = "accounts.google.com"
+        $0.tokenCheck = .googleTokenInfo
+        $0.trust = .domains(["gmail.com"], requiring: .init(name: "email_verified", value: "true"))
+    }
+
+    /// developer.apple.com/documentation/signinwithapplerestapi; there is no user-info endpoint.
+    private static let apple = KnownProvider(
+        issuer: "https://appleid.apple.com",
+        endpoints: ProviderEndpoints(
+            jwks: "https://appleid.apple.com/auth/keys", token: "https://appleid.apple.com/auth/token")
+    ) { $0.trust = .always }
+
+    /// learn.microsoft.com/entra/identity-platform: any account, of work or personal.
+    private static let microsoft = KnownProvider(
+        issuer: "https://login.microsoftonline.com/{tenantid}/v2.0",
+        endpoints: ProviderEndpoints(
+            jwks: "https://login.microsoftonline.com/common/discovery/v2.0/keys",
+            token: "https://login.microsoftonline.com/common/oauth2/v2.0/token",
+            userInfo: "https://graph.microsoft.com/oidc/userinfo")
+    ) {
+        $0.hasIssuerTemplate = true
+        $0.trust = .domains(
+            ["outlook.com", "hotmail.com"],
+            // The directory of personal accounts: any other's admin can write any email into a token.
+            requiring: .init(name: "tid", value: "9188040d-6c67-4c5b-b112-36a304b66dad"))
+    }
+
+    /// developer.yahoo.com/oauth2/guide/openid_connect
+    private static let yahoo = KnownProvider(
+        issuer: "https://api.login.yahoo.com",
+        endpoints: ProviderEndpoints(
+            jwks: "https://api.login.yahoo.com/openid/v1/certs",
+            token: "https://api.login.yahoo.com/oauth2/get_token",
+            userInfo: "https://api.login.yahoo.com/openid/v1/userinfo")
+    ) {
+        $0.clientAuthentication = .basic
+        $0.trust = .domains(["yahoo.com"], requiring: .init(name: "email_verified", value: "true"))
+    }
+
+    /// developers.facebook.com/docs/facebook-login: access tokens, and ID tokens of Limited Login.
+    private static let facebook = KnownProvider(
+        issuer: "https://www.facebook.com",
+        endpoints: ProviderEndpoints(
+            jwks: "https://www.facebook.com/.well-known/oauth/openid/jwks/",
+            token: "https://graph.facebook.com/oauth/access_token", userInfo: "https://graph.facebook.com/me",
+            tokenCheck: "https://graph.facebook.com/debug_token")
+    ) {
+        $0.userInfoShape = .facebook
+        $0.tokenCheck = .facebookDebug
+    }
+
+    /// docs.x.com: OAuth 2.0 with PKCE; it tells no email and no client.
+    private static let twitter = KnownProvider(
+        issuer: .empty,
+        endpoints: ProviderEndpoints(
+            token: "https://api.twitter.com/2/oauth2/token", userInfo: "https://api.twitter.com/2/users/me")
+    ) {
+        $0.userInfoShape = .twitter
+        $0.clientAuthentication = .basic
+    }
+
+    /// docs.github.com/rest: /user, /user/emails and "check a token".
+    private static let gitHub = KnownProvider(
+        issuer: .empty,
+        endpoints: ProviderEndpoints(
+            token: "https://github.com/login/oauth/access_token", userInfo: "https://api.github.com/user",
+            tokenCheck: "https://api.github.com/applications/{client_id}/token")
+    ) {
+        $0.userInfoShape = .gitHub
+        $0.tokenCheck = .gitHubApplication
+    }
+
+    /// learn.microsoft.com/linkedin: Sign In with LinkedIn using OpenID Connect.
+    private static let linkedIn = KnownProvider(
+        issuer: "https://www.linkedin.com/oauth",
+        endpoints: ProviderEndpoints(
+            jwks: "https://www.linkedin.com/oauth/openid/jwks",
+            token: "https://www.linkedin.com/oauth/v2/accessToken", userInfo: "https://api.linkedin.com/v2/userinfo",
+            tokenCheck: "https://www.linkedin.com/oauth/v2/introspectToken")
+    ) { $0.tokenCheck = .introspection }
+}

@@ -1,0 +1,93 @@
+public import Base
+import Messages
+public import Outbound
+import Tokens
+
+/// What an application brings from a provider.
+public enum ProviderProof: Sendable {
+    /// OpenID Connect.
+    case idToken(Secret)
+    /// OAuth 2.0.
+    case accessToken(Secret)
+    /// To be exchanged for tokens; `redirectURI` and `verifier` as in the authorization request, empty if it had none.
+    case code(Secret, redirectURI: Text, verifier: Secret)
+}
+
+/// Proves what applications bring from identity providers, by asking the providers. Any thread; keeps nothing but
+/// discovery documents and key sets.
+public final class ProviderClient: Sendable {
+    let metadata: ProviderMetadata
+    let userInfo: UserInfo
+    let exchange: CodeExchange
+    private let binding: TokenBinding
+    private let tokenByteCountMax: Int
+
+    public init(client: HTTPClient, limits: Limits) {
+        let requests = ProviderRequests(client: client)
+        self.metadata = ProviderMetadata(requests: requests)
+        self.userInfo = UserInfo(requests: requests, metadata: metadata)
+        self.exchange = CodeExchange(requests: requests, metadata: metadata)
+        self.binding = TokenBinding(requests: requests, metadata: metadata)
+        self.tokenByteCountMax = limits.providerTokenMax
+    }
+
+    /// How many providers something is kept of.
+    public var cachedProviderCount: Int { metadata.count }
+
+    /// Who the provider says this is, and whether its word on the email is to be trusted.
+    ///
+    /// With a `nonce` only an ID token that carries it will do. Throws `FederationError`, `CancellationError`, and the
+    /// `Failure` of a full or closing pool.
+    public func prove(
+        _ proof: ProviderProof, nonce: Text, _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
+    ) async throws -> (profile: ProviderProfile, isEmailTrusted: Bool) {
+        let profile = try await profile(proof, nonce, configuration, now, deadline)
+        return (profile, configuration.trust.isTrusted(profile))
+    }
+
+    private func profile(
+        _ proof: ProviderProof, _ nonce: Text, _ configuration: ProviderConfiguration, _ now: Timestamp,
+        _ deadline: Instant
+    ) async throws -> ProviderProfile {
+        switch proof {
+        case .idToken(let token):
+            return try await verify(token, nonce, configuration, now)
+        case .accessToken(let token):
+            try checkSize(token)
+            guard nonce.isEmpty else { throw FederationError.flawed(.wrongNonce) }
+            let owner = try await binding.check(token, configuration, now: now, deadline: deadline)
+            let profile = try await userInfo.profile(token, configuration, now: now, deadline: deadline)
+            // Both answers are about one token: another user in one of them is no user at all.
+            if let owner, owner != profile.subject { throw FederationError.rejected }
+            return profile
+        case .code(let code, let redirectURI, let verifier):
+            try checkSize(code)
+            let tokens = try await exchange.exchange(
+                code, redirectURI: redirectURI, verifier: verifier, configuration, now: now, deadline: deadline)
+            if let idToken = tokens.idToken { return try await verify(idToken, nonce, configuration, now) }
+            guard nonce.isEmpty else { throw FederationError.flawed(.wrongNonce) }
+            guard let accessToken = tokens.accessToken else { throw FederationError.unavailable(.badAnswer) }
+            // Issued to us: we hold the code's client secret.
+            return try await userInfo.profile(accessToken, configuration, now: now, deadline: deadline)
+        }
+    }
+
+    private func verify(
+        _ secret: Secret, _ nonce: Text, _ configuration: ProviderConfiguration, _ now: Timestamp
+    ) async throws -> ProviderProfile {
+        let token = try ProviderToken(secret, byteCountMax: tokenByteCountMax)
+        let keys = try await metadata.keys(of: configuration, now: now) { $0.has(token.jwt.keyID ?? .empty) }
+        do {
+            try token.checkSignature(keys)
+        } catch  where token.jwt.keyID == nil {
+            // Without an id nothing tells that the provider has a new key.
+            try token.checkSignature(try await metadata.keys(of: configuration, now: now) { _ in false })
+        }
+        try token.checkClaims(configuration, nonce: nonce, now: now)
+        return try ProviderProfile(openID: token.claims)
+    }
+
+    private func checkSize(_ token: Secret) throws(FederationError) {
+        guard (1...tokenByteCountMax).contains(token.byteCount) else { throw .flawed(.malformed) }
+    }
+}

@@ -1,0 +1,63 @@
+public import Base
+public import Messages
+import Outbound
+
+/// One tenant's use of a provider, resolved: what is configured, over what is known of the provider.
+public struct ProviderConfiguration: Sendable {
+    public let tenantID: Text
+    public let provider: Provider
+    public let known: KnownProvider
+    /// Empty = none.
+    public let clientSecret: Secret
+    let policy: NetworkPolicy
+    /// Empty for providers without ID tokens.
+    let issuer: Text
+    let endpoints: ProviderEndpoints
+    let trust: TrustPolicy
+
+    /// Nil when the id is none that can be configured.
+    public init?(tenantID: Text, provider: Provider, clientSecret: Secret) {
+        guard let known = KnownProvider(provider.providerID) else { return nil }
+        self.tenantID = tenantID
+        self.provider = provider
+        self.known = known
+        self.clientSecret = clientSecret
+        self.policy = NetworkPolicy(
+            allowsHTTPToLoopback: provider.allowHTTPLoopback, allowsPrivateAddresses: provider.allowPrivateAddresses)
+        self.issuer = provider.issuer.isEmpty ? known.issuer : provider.issuer
+        let given = provider.endpoints ?? ProviderEndpoints()
+        self.trust = TrustPolicy(
+            provider.trust, known: known, isElsewhere: !provider.issuer.isEmpty || given != ProviderEndpoints())
+        // Another issuer's keys and endpoints are its own: nothing of the known one's may be mixed in.
+        let defaults = provider.issuer.isEmpty ? known.endpoints : ProviderEndpoints()
+        self.endpoints = Self.merge(given, over: defaults)
+    }
+
+    /// Whose ID tokens are taken.
+    var audiences: [Text] { [provider.clientID] + provider.additionalAudiences }
+
+    /// Where the discovery document is: OpenID Connect Discovery 1.0 §4. Nil without an issuer to ask.
+    var discoveryURL: Text? {
+        if !endpoints.discovery.isEmpty { return endpoints.discovery }
+        guard !issuer.isEmpty, !issuer.bytes.contains(UInt8(ascii: "{")) else { return nil }
+        let base = issuer.bytes.last == UInt8(ascii: "/") ? Array(issuer.bytes.dropLast()) : issuer.bytes
+        return Text(unchecked: base + Array("/.well-known/openid-configuration".utf8))
+    }
+
+    /// An endpoint's URL, if it is one that may be asked at all.
+    func url(_ text: Text) throws(FederationError) -> HTTPURL {
+        guard let url = HTTPURL(text), !url.isPlaintext || policy.allowsHTTPToLoopback else {
+            throw .misconfigured(.badEndpoint)
+        }
+        return url
+    }
+
+    private static func merge(_ given: ProviderEndpoints, over defaults: ProviderEndpoints) -> ProviderEndpoints {
+        func one(_ path: KeyPath<ProviderEndpoints, Text>) -> Text {
+            given[keyPath: path].isEmpty ? defaults[keyPath: path] : given[keyPath: path]
+        }
+        return ProviderEndpoints(
+            discovery: one(\.discovery), jwks: one(\.jwks), token: one(\.token), userInfo: one(\.userInfo),
+            tokenCheck: one(\.tokenCheck))
+    }
+}

@@ -1,0 +1,74 @@
+import Base
+import Messages
+import Outbound
+
+/// The discovery documents and key sets of all providers that are used, shared by the tenants that use the same one.
+///
+/// Nothing is kept of a provider until somebody signs in with it. Any thread.
+final class ProviderMetadata: Sendable {
+    /// Where something comes from, and under which policy: what one tenant may reach is not handed to another.
+    private struct Source: Hashable, Sendable {
+        let url: HTTPURL
+        let policy: NetworkPolicy
+    }
+
+    private let requests: ProviderRequests
+    private let documents: FetchCache<Source, DiscoveryDocument>
+    private let keySets: FetchCache<Source, ProviderKeySet>
+
+    static let providersMax = 256
+
+    init(requests: ProviderRequests) {
+        self.requests = requests
+        self.documents = FetchCache(entriesMax: Self.providersMax)
+        self.keySets = FetchCache(entriesMax: Self.providersMax)
+    }
+
+    /// How many providers have something here.
+    var count: Int { max(documents.count, keySets.count) }
+
+    /// The provider's discovery document. NO_ISSUER when nothing says where it is, OTHER_ISSUER when it is another's.
+    func document(of configuration: ProviderConfiguration, now: Timestamp) async throws -> DiscoveryDocument {
+        guard let location = configuration.discoveryURL else { throw FederationError.misconfigured(.noIssuer) }
+        let source = Source(url: try configuration.url(location), policy: configuration.policy)
+        let (requests, tenant) = (requests, configuration.tenantID)
+        let document = try await documents.value(for: source, now: now) {
+            try await requests.send(Self.request(source), tenant: tenant, deadline: Self.deadline) { answer in
+                guard answer.isSuccess, let document = DiscoveryDocument(parsing: answer.body) else {
+                    throw FederationError.unavailable(.badAnswer)
+                }
+                return .init(value: document, lifetime: answer.maxAge)
+            }
+        }
+        guard document.issuer == configuration.issuer else { throw FederationError.misconfigured(.otherIssuer) }
+        return document
+    }
+
+    /// The provider's keys, with one of this id in it if it can be had.
+    func keys(
+        of configuration: ProviderConfiguration, now: Timestamp, isEnough: @escaping @Sendable (ProviderKeySet) -> Bool
+    ) async throws -> ProviderKeySet {
+        // Before anything is asked: for a provider without ID tokens no token of any issuer is the right one.
+        guard !configuration.issuer.isEmpty else { throw FederationError.misconfigured(.noIssuer) }
+        var location = configuration.endpoints.jwks
+        if location.isEmpty { location = try await document(of: configuration, now: now).jwks }
+        guard !location.isEmpty else { throw FederationError.misconfigured(.noKeys) }
+        let source = Source(url: try configuration.url(location), policy: configuration.policy)
+        let (requests, tenant) = (requests, configuration.tenantID)
+        return try await keySets.value(for: source, now: now, isEnough: isEnough) {
+            try await requests.send(Self.request(source), tenant: tenant, deadline: Self.deadline) { answer in
+                guard answer.isSuccess, let keys = ProviderKeySet(parsing: answer.body) else {
+                    throw FederationError.unavailable(.badAnswer)
+                }
+                return .init(value: keys, lifetime: answer.maxAge)
+            }
+        }
+    }
+
+    private static func request(_ source: Source) -> HTTPRequest {
+        HTTPRequest(source.url, fields: [ProviderRequests.json], policy: source.policy)
+    }
+
+    /// Of a fetch: it is nobody's in particular, so it has a time of its own.
+    private static var deadline: Instant { .now.advanced(by: .seconds(10)) }
+}

@@ -1,0 +1,72 @@
+import Base
+import JSON
+import Outbound
+
+/// How a provider's endpoints are asked: what an answer's status means, and nothing of it left for anybody to read.
+struct ProviderRequests: Sendable {
+    let client: HTTPClient
+
+    static let json = HTTPRequest.Field("Accept", "application/json")
+
+    static func bearer(_ token: Secret) throws(FederationError) -> HTTPRequest.Field {
+        HTTPRequest.Field("Authorization", Text(unchecked: Array("Bearer ".utf8) + (try text(of: token)).bytes))
+    }
+
+    /// RFC 6749 §2.3.1: both parts are form-encoded before they are joined.
+    static func basic(_ id: Text, _ secret: Secret) -> HTTPRequest.Field {
+        let encodedSecret = secret.withBytes { PercentEncoding.encode([UInt8]($0)) }
+        let pair = PercentEncoding.encode(id) + [UInt8(ascii: ":")] + encodedSecret
+        return HTTPRequest.Field("Authorization", Text(unchecked: Array("Basic ".utf8) + Base64.standard.encode(pair)))
+    }
+
+    /// A token as it may stand in a header field: RFC 6750 §2.1 allows less, some providers use more.
+    static func text(of token: Secret) throws(FederationError) -> Text {
+        let bytes = token.withBytes { [UInt8]($0) }
+        guard !bytes.isEmpty, bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else { throw .rejected }
+        return Text(unchecked: bytes)
+    }
+
+    /// Any status. Throws `FederationError`, `CancellationError`, and what a full or closing pool throws.
+    func send<Value: Sendable>(
+        _ request: HTTPRequest, tenant: Text, deadline: Instant,
+        _ transform: @escaping @Sendable (HTTPAnswer) throws -> Value
+    ) async throws -> Value {
+        do {
+            return try await client.send(request, tenant: tenant, deadline: deadline, transform)
+        } catch let error as OutboundError {
+            throw FederationError(error)
+        }
+    }
+
+    /// An object that only the provider can have made for this token: a refusal of the token is `rejected`, anything
+    /// else that is no success an outage.
+    func object(_ request: HTTPRequest, tenant: Text, deadline: Instant) async throws -> JSONValue {
+        try await send(request, tenant: tenant, deadline: deadline) { answer in
+            if [400, 401, 403, 404, 422].contains(answer.status) { throw FederationError.rejected }
+            return try Self.object(answer)
+        }
+    }
+
+    static func object(_ answer: HTTPAnswer) throws(FederationError) -> JSONValue {
+        guard answer.isSuccess, let value = try? JSONValue(parsing: answer.body), value.object != nil else {
+            throw .unavailable(.badAnswer)
+        }
+        return value
+    }
+}
+
+extension FederationError {
+    init(_ error: OutboundError) {
+        switch error {
+        case .malformedRequest: self = .misconfigured(.badEndpoint)
+        case .addressNotAllowed: self = .unavailable(.addressNotAllowed)
+        case .cannotResolve, .cannotConnect: self = .unavailable(.unreachable)
+        case .timedOut: self = .unavailable(.slow)
+        case .untrusted: self = .unavailable(.untrusted)
+        case .tooLarge: self = .unavailable(.tooLarge)
+        case .redirected: self = .unavailable(.redirected)
+        case .broken: self = .unavailable(.badAnswer)
+        case .overloaded: self = .overloaded
+        }
+    }
+}

@@ -1,0 +1,133 @@
+public import Base
+public import Messages
+import Outbound
+
+extension ProviderClient {
+    /// Asks the provider what signing in would ask it; changes nothing. Never throws but `CancellationError`: what goes
+    /// wrong is in the report.
+    public func test(
+        _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
+    ) async throws -> [ProviderTestStep] {
+        var steps: [ProviderTestStep] = []
+        steps.append(
+            try await step("discovery") {
+                guard configuration.endpoints.jwks.isEmpty || !configuration.endpoints.discovery.isEmpty,
+                    let location = configuration.discoveryURL
+                else { return (.skipped, "not needed: the endpoints are known") }
+                _ = try configuration.url(location)
+                _ = try await self.metadata.document(of: configuration, now: now)
+                return (.passed, "the document is the issuer's")
+            })
+        steps.append(
+            try await step("jwks") {
+                guard !configuration.issuer.isEmpty else { return (.skipped, "this provider has no ID tokens") }
+                let keys = try await self.metadata.keys(of: configuration, now: now) { _ in false }
+                guard keys.count > 0 else { return (.failed, "there is no key for RS256, ES256 or EdDSA in the set") }
+                return (.passed, "\(keys.count) keys that ID tokens can be verified with")
+            })
+        steps.append(
+            try await step("user_info") {
+                do {
+                    return try await self.testUserInfo(configuration, now, deadline)
+                } catch FederationError.misconfigured(.noUserInfoEndpoint) {
+                    return (.skipped, "there is no user-info endpoint: only ID tokens can be used")
+                }
+            })
+        steps.append(
+            try await step("token_exchange") {
+                guard !configuration.clientSecret.isEmpty else {
+                    return (.skipped, "there is no client secret: authorization codes cannot be exchanged")
+                }
+                return try await self.testExchange(configuration, now, deadline)
+            })
+        return steps
+    }
+
+    /// A token that cannot be one: the endpoint refuses it, and has thereby answered.
+    private func testUserInfo(
+        _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
+    ) async throws -> (ProviderTestResult, String) {
+        do {
+            _ = try await userInfo.profile(Secret("postern-test"), configuration, now: now, deadline: deadline)
+        } catch FederationError.rejected {
+            return (.passed, "the endpoint answers and refuses a wrong token")
+        }
+        return (.failed, "the endpoint takes a token that is none: whoever it names could be anybody")
+    }
+
+    private func testExchange(
+        _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
+    ) async throws -> (ProviderTestResult, String) {
+        let answer = try await exchange.ask(
+            Secret("postern-test"), redirectURI: .empty, verifier: .empty, configuration, now: now, deadline: deadline)
+        if answer.status == 401 || CodeExchange.refusesClient(answer) {
+            throw FederationError.misconfigured(.clientRefused)
+        }
+        guard answer.status < 500 else { throw FederationError.unavailable(.badAnswer) }
+        return (.passed, "the endpoint answers and does not refuse client id and secret")
+    }
+
+    private func step(
+        _ name: Text, _ body: () async throws -> (ProviderTestResult, String)
+    ) async throws -> ProviderTestStep {
+        let start = Instant.now
+        var result = ProviderTestResult.failed
+        var message: String
+        do {
+            (result, message) = try await body()
+        } catch let error as FederationError {
+            message = error.explanation
+        } catch let failure as Failure {
+            message = failure.message
+        }
+        return ProviderTestStep(
+            name: name, result: result, message: Text(message),
+            durationNanos: Instant.now.nanoseconds(since: start))
+    }
+}
+
+extension FederationError {
+    /// For an operator: what went wrong and what to do.
+    public var explanation: String {
+        switch self {
+        case .flawed(let flaw): "the token is not acceptable: \(flaw.rawValue)"
+        case .rejected: "the provider refused the credential"
+        case .otherClient: "the credential was issued to another client"
+        case .unboundToken: "the provider does not tell to which client an access token was issued"
+        case .overloaded: "too many questions to this tenant's providers are on their way; try again"
+        case .unavailable(let outage): outage.explanation
+        case .misconfigured(let fault): fault.explanation
+        }
+    }
+}
+
+extension FederationError.Outage {
+    fileprivate var explanation: String {
+        switch self {
+        case .unreachable: "the provider cannot be reached: check the host name, the network and the firewall"
+        case .slow: "the provider did not answer in time"
+        case .untrusted: "the provider's certificate is not trusted for its name by this machine"
+        case .addressNotAllowed:
+            "the name leads to an address that is not public; a project-admin can set allow_private_addresses"
+        case .tooLarge: "the answer is too long to be what was asked for"
+        case .redirected: "the provider redirects to another place: configure that one"
+        case .badAnswer: "the answer is not what such an endpoint answers: check the URL"
+        }
+    }
+}
+
+extension FederationError.Fault {
+    fileprivate var explanation: String {
+        switch self {
+        case .noIssuer: "the provider has no issuer"
+        case .badEndpoint: "an endpoint is no https URL that may be asked"
+        case .noKeys: "the discovery document names no jwks_uri"
+        case .noTokenEndpoint: "there is no token endpoint"
+        case .noUserInfoEndpoint: "there is no user-info endpoint"
+        case .noClientSecret: "the provider can only be asked with a client secret, and there is none"
+        case .badPrivateKey: "the client secret is no PEM of a P-256 private key, as Apple gives it out"
+        case .otherIssuer: "the discovery document names another issuer than is configured: they must be equal"
+        case .clientRefused: "the provider does not accept client id and client secret"
+        }
+    }
+}

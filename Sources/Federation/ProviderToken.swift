@@ -1,0 +1,120 @@
+import Base
+import Crypto
+import JSON
+import Messages
+import Outbound
+import Tokens
+
+/// A provider's ID token (OpenID Connect Core 1.0 §2), checked as §3.1.3.7 says. Pure.
+///
+/// The algorithm is the key's, never the header's choice; "none" and HMAC have no key here. `exp`, `iat` and `nbf` may
+/// be off by a minute: the provider's clock is not ours.
+struct ProviderToken: Sendable {
+    let jwt: JWT
+    let claims: JSONValue
+
+    static let leeway = Duration.seconds(60)
+    private static let keyIDByteCountMax = 256
+
+    /// Splits; believes nothing yet.
+    init(_ token: Secret, byteCountMax: Int) throws(FederationError) {
+        let bytes = token.withBytes { [UInt8]($0) }
+        let jwt = JWT(
+            bytes, byteCountMax: byteCountMax, keyIDByteCountMax: Self.keyIDByteCountMax)
+        guard let jwt, let claims = try? JSONValue(parsing: jwt.payload), claims.object != nil else {
+            throw .flawed(.malformed)
+        }
+        self.jwt = jwt
+        self.claims = claims
+    }
+
+    /// UNKNOWN_KEY, BAD_SIGNATURE.
+    func checkSignature(_ keys: ProviderKeySet) throws(FederationError) {
+        let candidates = keys.candidates(id: jwt.keyID ?? .empty, algorithm: jwt.algorithm, maySignFor: isOwnIssuer)
+        guard !candidates.isEmpty else { throw .flawed(.unknownKey) }
+        let message = Array(jwt.signedBytes)
+        guard candidates.contains(where: { $0.verify(signature: jwt.signature, over: message) }) else {
+            throw .flawed(.badSignature)
+        }
+    }
+
+    /// Microsoft's keys name the issuer they are for: a key of personal accounts signs for no company, and the other
+    /// way round (learn.microsoft.com/entra/identity-platform/access-tokens, "Validate the signing key issuer").
+    private func isOwnIssuer(_ issuer: Text) -> Bool {
+        URLTemplate.fill("{tenantid}", in: issuer, with: claims["tid"]?.text ?? .empty) == claims["iss"]?.text
+    }
+
+    /// In order: issuer, audience, times, nonce.
+    func checkClaims(
+        _ configuration: ProviderConfiguration, nonce: Text, now: Timestamp
+    ) throws(FederationError) {
+        guard isIssued(by: configuration) else { throw .flawed(.wrongIssuer) }
+        guard isMeant(for: configuration.audiences) else { throw .flawed(.wrongAudience) }
+        guard let expiresAt = Self.time(claims["exp"]), now < expiresAt + Self.leeway else {
+            throw .flawed(.expired)
+        }
+        guard let issuedAt = Self.time(claims["iat"]), issuedAt <= now + Self.leeway else {
+            throw .flawed(.notYetValid)
+        }
+        if let notBefore = claims["nbf"] {
+            guard let time = Self.time(notBefore), time <= now + Self.leeway else { throw .flawed(.notYetValid) }
+        }
+        guard nonce.isEmpty || Self.matches(claims["nonce"]?.text, nonce) else { throw .flawed(.wrongNonce) }
+    }
+
+    private func isIssued(by configuration: ProviderConfiguration) -> Bool {
+        guard let issuer = claims["iss"]?.text, !issuer.isEmpty, !configuration.issuer.isEmpty else { return false }
+        if issuer == configuration.issuer { return !Self.isTemplate(issuer) }
+        let usesOwnIssuer = configuration.provider.issuer.isEmpty
+        if usesOwnIssuer && !configuration.known.issuerAlias.isEmpty && issuer == configuration.known.issuerAlias {
+            return true
+        }
+        // Microsoft's: the issuer names the directory that the claim `tid` names as well.
+        guard configuration.known.hasIssuerTemplate, let directory = claims["tid"]?.text, Self.isUUID(directory) else {
+            return false
+        }
+        return issuer == URLTemplate.fill("{tenantid}", in: configuration.issuer, with: directory)
+    }
+
+    /// Each audience counts; several need `azp` to say which one asked.
+    private func isMeant(for audiences: [Text]) -> Bool {
+        switch claims["aud"] {
+        case .string(let audience): return audiences.contains(audience)
+        case .array(let values):
+            let named = values.compactMap(\.text)
+            guard named.count == values.count, named.contains(where: audiences.contains) else { return false }
+            if named.count == 1 { return true }
+            guard let party = claims["azp"]?.text else { return false }
+            return audiences.contains(party)
+        default: return false
+        }
+    }
+
+    /// As it is, or as its SHA-256 in hex: Apple's and Firebase's SDKs send the hash to the provider.
+    private static func matches(_ claim: Text?, _ nonce: Text) -> Bool {
+        guard let claim else { return false }
+        let hash = [UInt8](Hex.encode(Digest.sha256(nonce.bytes)).utf8)
+        return constantTimeEqual(claim.bytes, nonce.bytes) || constantTimeEqual(claim.bytes, hash)
+    }
+
+    /// RFC 7519 §2 NumericDate: seconds, with a fraction or without.
+    private static func time(_ value: JSONValue?) -> Timestamp? {
+        switch value {
+        case .integer(let seconds): return Timestamp(seconds: seconds)
+        case .double(let seconds):
+            guard let whole = Int64(exactly: seconds.rounded(.down)) else { return nil }
+            return Timestamp(seconds: whole)
+        default: return nil
+        }
+    }
+
+    private static func isTemplate(_ issuer: Text) -> Bool { issuer.bytes.contains(UInt8(ascii: "{")) }
+
+    private static func isUUID(_ text: Text) -> Bool {
+        guard text.byteCount == 36 else { return false }
+        return text.bytes.enumerated().allSatisfy { index, byte in
+            if [8, 13, 18, 23].contains(index) { return byte == UInt8(ascii: "-") }
+            return (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte)
+        }
+    }
+}

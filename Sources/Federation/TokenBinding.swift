@@ -1,0 +1,129 @@
+import Base
+import JSON
+import Messages
+import Outbound
+
+/// Whether an access token was issued to this client. Without that whoever runs any other application could sign in
+/// here with the tokens of its users (RFC 6819 §4.6.4, the confused deputy).
+struct TokenBinding: Sendable {
+    let requests: ProviderRequests
+    let metadata: ProviderMetadata
+
+    /// Returns the user that the provider says the token belongs to, where it says so; throws `otherClient`,
+    /// `rejected`, or `unboundToken` where nobody can tell and the configuration does not take that.
+    func check(
+        _ token: Secret, _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
+    ) async throws -> Text? {
+        guard let endpoint = try await endpoint(of: configuration, now: now) else {
+            guard configuration.provider.acceptUnboundAccessTokens else { throw FederationError.unboundToken }
+            return nil
+        }
+        let url = try configuration.url(endpoint)
+        switch configuration.known.tokenCheck {
+        case .none: throw FederationError.unboundToken
+        case .googleTokenInfo: return try await google(url, token, configuration, deadline)
+        case .facebookDebug: return try await facebook(url, token, configuration, now, deadline)
+        case .gitHubApplication: return try await gitHub(url, token, configuration, deadline)
+        case .introspection: return try await introspect(url, token, configuration, deadline)
+        }
+    }
+
+    /// Nil when the provider has no way to tell, or one for which there is no client secret to ask with.
+    func endpoint(of configuration: ProviderConfiguration, now: Timestamp) async throws -> Text? {
+        let kind = configuration.known.tokenCheck
+        if kind == .none { return nil }
+        if kind == .introspection && configuration.clientSecret.isEmpty { return nil }
+        let configured = configuration.endpoints.tokenCheck
+        if !configured.isEmpty {
+            return URLTemplate.fill(
+                "{client_id}", in: configured,
+                with: Text(unchecked: PercentEncoding.encode(configuration.provider.clientID)))
+        }
+        guard kind == .introspection, configuration.discoveryURL != nil else { return nil }
+        let discovered = try await metadata.document(of: configuration, now: now).introspection
+        return discovered.isEmpty ? nil : discovered
+    }
+
+    /// developers.google.com/identity/protocols/oauth2: `aud` is the client, `sub` the user.
+    private func google(
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
+    ) async throws -> Text? {
+        let request = HTTPRequest.form(
+            url, [("access_token", token)], fields: [ProviderRequests.json], policy: configuration.policy)
+        let answer = try await requests.object(request, tenant: configuration.tenantID, deadline: deadline)
+        guard let audience = answer["aud"]?.text, configuration.audiences.contains(audience) else {
+            throw FederationError.otherClient
+        }
+        return answer["sub"]?.text
+    }
+
+    /// developers.facebook.com/docs/facebook-login/guides/access-tokens/debugging, with the app's own access token.
+    private func facebook(
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
+    ) async throws -> Text? {
+        guard !configuration.clientSecret.isEmpty else { throw FederationError.misconfigured(.noClientSecret) }
+        let appToken = configuration.clientSecret.withBytes {
+            Secret(configuration.provider.clientID.bytes + [UInt8(ascii: "|")] + [UInt8]($0))
+        }
+        guard let full = url.with(query: "input_token", try ProviderRequests.text(of: token)) else {
+            throw FederationError.rejected
+        }
+        let request = HTTPRequest(
+            full, fields: [ProviderRequests.json, try ProviderRequests.bearer(appToken)], policy: configuration.policy)
+        let answer = try await requests.object(request, tenant: configuration.tenantID, deadline: deadline)
+        guard let data = answer["data"], data["is_valid"] == true else { throw FederationError.rejected }
+        let application = try UserInfo.subject(data["app_id"])
+        guard configuration.audiences.contains(application) else { throw FederationError.otherClient }
+        // 0 is "never".
+        if let expiresAt = data["expires_at"]?.integer, expiresAt > 0, Timestamp(seconds: expiresAt) <= now {
+            throw FederationError.rejected
+        }
+        return try UserInfo.subject(data["user_id"])
+    }
+
+    /// docs.github.com/rest/apps/oauth-applications#check-a-token: 404 for a token of another application.
+    private func gitHub(
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
+    ) async throws -> Text? {
+        guard !configuration.clientSecret.isEmpty else { throw FederationError.misconfigured(.noClientSecret) }
+        var body = JSONWriter()
+        body.beginObject()
+        body.member("access_token", text: try ProviderRequests.text(of: token))
+        body.endObject()
+        let request = HTTPRequest(
+            url, method: .post(Secret(body.bytes)),
+            fields: [
+                ProviderRequests.json, HTTPRequest.Field("Content-Type", "application/json"),
+                ProviderRequests.basic(configuration.provider.clientID, configuration.clientSecret),
+            ], policy: configuration.policy)
+        let answer = try await requests.send(request, tenant: configuration.tenantID, deadline: deadline) { answer in
+            switch answer.status {
+            case 401: throw FederationError.misconfigured(.clientRefused)
+            case 404, 422: throw FederationError.otherClient
+            default: return try ProviderRequests.object(answer)
+            }
+        }
+        return try UserInfo.subject(answer["user"]?["id"])
+    }
+
+    /// RFC 7662.
+    private func introspect(
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
+    ) async throws -> Text? {
+        let request = HTTPRequest.form(
+            url,
+            [
+                ("token", token), ("client_id", Secret(configuration.provider.clientID.bytes)),
+                ("client_secret", configuration.clientSecret),
+            ], fields: [ProviderRequests.json], policy: configuration.policy)
+        let answer = try await requests.send(request, tenant: configuration.tenantID, deadline: deadline) { answer in
+            if answer.status == 401 { throw FederationError.misconfigured(.clientRefused) }
+            return try ProviderRequests.object(answer)
+        }
+        guard answer["active"] == true else { throw FederationError.rejected }
+        guard let client = answer["client_id"]?.text, configuration.audiences.contains(client) else {
+            throw FederationError.otherClient
+        }
+        return answer["sub"]?.text
+    }
+}

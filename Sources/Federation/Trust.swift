@@ -1,0 +1,72 @@
+import Base
+import JSON
+public import Messages
+
+/// When a provider's word on an email proves that the user owns it. Pure; the whole table is in TrustTests.
+///
+/// A trusted email joins accounts without a question, so each kind of doubt decides against it: no email, an email the
+/// provider itself calls unverified, another domain, a missing or different claim.
+public struct TrustPolicy: Sendable, Equatable {
+    enum Level: Sendable, Equatable {
+        case never
+        case domains([Text])
+        case always
+    }
+
+    let level: Level
+    let requiredClaim: RequiredClaim?
+
+    static let never = TrustPolicy(level: .never, requiredClaim: nil)
+    static let always = TrustPolicy(level: .always, requiredClaim: nil)
+
+    static func domains(_ domains: [Text], requiring claim: RequiredClaim?) -> TrustPolicy {
+        TrustPolicy(level: .domains(domains), requiredClaim: claim)
+    }
+
+    private init(level: Level, requiredClaim: RequiredClaim?) {
+        self.level = level
+        self.requiredClaim = requiredClaim
+    }
+
+    /// What the configuration says, and for what it leaves open what the known provider deserves, if it is that
+    /// provider: `isElsewhere` says that issuer or endpoints were replaced.
+    public init(_ trust: ProviderTrust?, known: KnownProvider, isElsewhere: Bool = false) {
+        let claim = trust?.requiredClaim ?? known.trust.requiredClaim
+        switch trust?.level ?? .unspecified {
+        case .unspecified: self.init(level: isElsewhere ? .never : known.trust.level, requiredClaim: claim)
+        case .never: self = .never
+        case .domains: self.init(level: .domains(trust?.domains ?? []), requiredClaim: claim)
+        case .always: self.init(level: .always, requiredClaim: claim)
+        }
+    }
+
+    /// `claims` are those of the verified ID token or of the user-info answer.
+    public func isTrusted(_ profile: ProviderProfile) -> Bool {
+        guard let domain = Self.domain(of: profile.email), profile.isEmailVerified != false else { return false }
+        switch level {
+        case .never: return false
+        case .domains(let domains): if !domains.contains(domain) { return false }
+        case .always: break
+        }
+        guard let requiredClaim else { return true }
+        return Self.text(of: profile.claims[requiredClaim.name]) == requiredClaim.value
+    }
+
+    /// Behind the last "@", A–Z in lower case; nil when there is none, or nothing before or behind it.
+    private static func domain(of email: Text) -> Text? {
+        guard let at = email.bytes.lastIndex(of: UInt8(ascii: "@")), at > 0, at + 1 < email.byteCount else {
+            return nil
+        }
+        return Text(unchecked: email.bytes[(at + 1)...].map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 })
+    }
+
+    /// Some providers write `"email_verified": "true"`.
+    private static func text(of claim: JSONValue?) -> Text? {
+        switch claim {
+        case .string(let text): text
+        case .bool(let value): value ? "true" : "false"
+        case .integer(let value): Text("\(value)")
+        default: nil
+        }
+    }
+}

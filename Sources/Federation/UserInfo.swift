@@ -1,0 +1,113 @@
+import Base
+import Crypto
+import JSON
+import Messages
+import Outbound
+
+/// Asks a provider who an access token's user is. Whether the token was meant for this client is `TokenBinding`'s
+/// question.
+struct UserInfo: Sendable {
+    let requests: ProviderRequests
+    let metadata: ProviderMetadata
+
+    func profile(
+        _ token: Secret, _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
+    ) async throws -> ProviderProfile {
+        let url = try configuration.url(try await endpoint(of: configuration, now: now))
+        switch configuration.known.userInfoShape {
+        case .oidc:
+            return try ProviderProfile(openID: try await ask(url, token, configuration, deadline))
+        case .facebook: return try await facebook(url, token, configuration, deadline)
+        case .gitHub: return try await gitHub(url, token, configuration, deadline)
+        case .twitter: return try await twitter(url, token, configuration, deadline)
+        }
+    }
+
+    func endpoint(of configuration: ProviderConfiguration, now: Timestamp) async throws -> Text {
+        if !configuration.endpoints.userInfo.isEmpty { return configuration.endpoints.userInfo }
+        // Of a known provider without one there is none to discover, unless the issuer is another.
+        guard configuration.known.issuer.isEmpty || !configuration.provider.issuer.isEmpty else {
+            throw FederationError.misconfigured(.noUserInfoEndpoint)
+        }
+        let discovered = try await metadata.document(of: configuration, now: now).userInfo
+        guard !discovered.isEmpty else { throw FederationError.misconfigured(.noUserInfoEndpoint) }
+        return discovered
+    }
+
+    private func ask(
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
+    ) async throws -> JSONValue {
+        let request = HTTPRequest(
+            url, fields: [ProviderRequests.json, try ProviderRequests.bearer(token)], policy: configuration.policy)
+        return try await requests.object(request, tenant: configuration.tenantID, deadline: deadline)
+    }
+
+    /// developers.facebook.com/docs/graph-api/guides/secure-requests: the proof shows that whoever asks has the secret.
+    private func facebook(
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
+    ) async throws -> ProviderProfile {
+        let proof = HMACKey(configuration.clientSecret).tag(of: try ProviderRequests.text(of: token).bytes)
+        let withFields = url.with(query: "fields", "id,name,email,picture")
+        guard let full = withFields?.with(query: "appsecret_proof", Text(Hex.encode(proof))) else {
+            throw FederationError.misconfigured(.badEndpoint)
+        }
+        let claims = try await ask(full, token, configuration, deadline)
+        var profile = ProviderProfile(subject: try Self.subject(claims["id"]), claims: claims)
+        profile.email = claims["email"]?.text ?? .empty
+        profile.displayName = claims["name"]?.text ?? .empty
+        profile.photoURL = claims["picture"]?["data"]?["url"]?.text ?? .empty
+        return profile
+    }
+
+    /// docs.github.com/rest/users/emails: the profile's email is what its owner shows, verified or not.
+    private func gitHub(
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
+    ) async throws -> ProviderProfile {
+        let claims = try await ask(url, token, configuration, deadline)
+        var profile = ProviderProfile(subject: try Self.subject(claims["id"]), claims: claims)
+        profile.displayName = claims["name"]?.text ?? claims["login"]?.text ?? .empty
+        profile.photoURL = claims["avatar_url"]?.text ?? .empty
+        profile.email = claims["email"]?.text ?? .empty
+        let request = HTTPRequest(
+            try configuration.url(Text(unchecked: url.text.bytes + Array("/emails".utf8))),
+            fields: [ProviderRequests.json, try ProviderRequests.bearer(token)], policy: configuration.policy)
+        let emails = try await requests.send(request, tenant: configuration.tenantID, deadline: deadline) { answer in
+            // Without the scope user:email there is no list: 403 or 404.
+            if answer.status == 403 || answer.status == 404 { return [JSONValue]() }
+            guard answer.isSuccess, let list = (try? JSONValue(parsing: answer.body))?.array else {
+                throw FederationError.unavailable(.badAnswer)
+            }
+            return list
+        }
+        if let primary = emails.first(where: { $0["primary"] == true }), let email = primary["email"]?.text {
+            profile.email = email
+            profile.isEmailVerified = primary["verified"] == true
+        }
+        return profile
+    }
+
+    /// docs.x.com/x-api/users/user-lookup-me
+    private func twitter(
+        _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
+    ) async throws -> ProviderProfile {
+        guard let full = url.with(query: "user.fields", "profile_image_url") else {
+            throw FederationError.misconfigured(.badEndpoint)
+        }
+        guard let claims = try await ask(full, token, configuration, deadline)["data"], claims.object != nil else {
+            throw FederationError.unavailable(.badAnswer)
+        }
+        var profile = ProviderProfile(subject: try Self.subject(claims["id"]), claims: claims)
+        profile.displayName = claims["name"]?.text ?? .empty
+        profile.photoURL = claims["profile_image_url"]?.text ?? .empty
+        return profile
+    }
+
+    /// A number or a text.
+    static func subject(_ value: JSONValue?) throws(FederationError) -> Text {
+        switch value {
+        case .string(let text) where (1...ProviderProfile.subjectByteCountMax).contains(text.byteCount): return text
+        case .integer(let number): return Text("\(number)")
+        default: throw .flawed(.missingSubject)
+        }
+    }
+}

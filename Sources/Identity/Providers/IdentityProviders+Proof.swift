@@ -1,0 +1,109 @@
+public import Base
+import Federation
+public import Messages
+
+extension IdentityProviders {
+    /// Who the provider says this is, verified with the provider, and whether its word on the email is trusted.
+    ///
+    /// Refusals, in order: INVALID_CREDENTIAL_OR_PROVIDER_ID (no id of a provider, no credential),
+    /// OPERATION_NOT_ALLOWED (not configured or not enabled), then with metadata `detail` INVALID_IDP_RESPONSE (the
+    /// credential proves nothing), INVALID_IDP_CONFIGURATION (an admin has to put something right) or IDP_UNAVAILABLE
+    /// (the provider does not answer as it should); SERVER_OVERLOADED. What the provider said is in none of them.
+    public func prove(
+        _ credential: IdpCredential, settings: TenantSettings, now: Timestamp, deadline: Instant
+    ) async throws -> FederatedIdentity {
+        guard KnownProvider(credential.providerID) != nil, let proof = ProviderProof(credential) else {
+            throw Failure(
+                .invalidArgument, "INVALID_CREDENTIAL_OR_PROVIDER_ID",
+                "credential needs the id of a provider and an ID token, an access token or an authorization code.")
+        }
+        guard let configuration = try configuration(credential.providerID, tenantID: settings.tenantID),
+            configuration.provider.enabled
+        else {
+            throw Failure(
+                .permissionDenied, "OPERATION_NOT_ALLOWED",
+                "The provider \(credential.providerID) is not enabled for this tenant; an admin can do that.")
+        }
+        do {
+            let (profile, isEmailTrusted) = try await client.prove(
+                proof, nonce: credential.nonce, configuration, now: now, deadline: deadline)
+            return FederatedIdentity(
+                profile, providerID: credential.providerID, isEmailTrusted: isEmailTrusted, limits: resources.limits)
+        } catch let error as FederationError {
+            throw Failure(error, providerID: credential.providerID)
+        }
+    }
+
+    /// What Providers.Test reports. PROVIDER_NOT_FOUND.
+    public func test(
+        _ providerID: Text, tenantID: Text, now: Timestamp, deadline: Instant
+    ) async throws -> [ProviderTestStep] {
+        guard providerID.byteCount <= 64, let configuration = try configuration(providerID, tenantID: tenantID) else {
+            throw Failure(.notFound, "PROVIDER_NOT_FOUND", "The tenant has no identity provider of this id.")
+        }
+        return try await client.test(configuration, now: now, deadline: deadline)
+    }
+}
+
+extension ProviderProof {
+    /// Nil for a credential without one that a provider could prove.
+    fileprivate init?(_ credential: IdpCredential) {
+        switch credential.credential {
+        case .providerIDToken(let token): self = .idToken(token)
+        case .providerAccessToken(let token): self = .accessToken(token)
+        case .authorizationCode(let code):
+            self = .code(code, redirectURI: credential.redirectURI, verifier: credential.codeVerifier)
+        case .pendingToken, nil: return nil
+        }
+    }
+}
+
+extension FederatedIdentity {
+    /// What of a provider's words an account can hold: the rest is left out rather than refused, because its user can
+    /// do nothing about it.
+    init(_ profile: ProviderProfile, providerID: Text, isEmailTrusted: Bool, limits: Limits) {
+        let email = Email(profile.email, limits: limits)?.address ?? .empty
+        self.init(
+            providerID: providerID, rawID: profile.subject, email: email,
+            isEmailVerifiedByProvider: !email.isEmpty && profile.isEmailVerified == true,
+            isEmailTrusted: !email.isEmpty && isEmailTrusted)
+        if (try? Values.checkDisplayName(profile.displayName, limits: limits)) != nil {
+            displayName = profile.displayName
+        }
+        if (try? Values.checkPhotoURL(profile.photoURL, limits: limits)) != nil { photoURL = profile.photoURL }
+    }
+}
+
+extension Failure {
+    /// How soon a provider that failed may be asked again.
+    private static let retryInterval = Duration.seconds(10)
+
+    init(_ error: FederationError, providerID: Text) {
+        let provider = Entry("provider_id", providerID.string)
+        func made(_ code: StatusCode, _ reason: String, _ message: String, _ detail: String) -> Failure {
+            Failure(code, reason, message, metadata: [provider, Entry("detail", detail)])
+        }
+        func invalid(_ detail: String) -> Failure {
+            made(.invalidArgument, "INVALID_IDP_RESPONSE", "The provider's credential is not valid here.", detail)
+        }
+        switch error {
+        case .flawed(let flaw): self = invalid(flaw.rawValue)
+        case .rejected: self = invalid("REJECTED")
+        case .otherClient: self = invalid("OTHER_CLIENT")
+        case .unboundToken: self = invalid("UNBOUND_ACCESS_TOKEN")
+        case .misconfigured(let fault):
+            self = made(
+                .failedPrecondition, "INVALID_IDP_CONFIGURATION",
+                "The provider's configuration does not work; Providers.Test tells an admin more.", fault.rawValue)
+        case .unavailable(let outage):
+            self = made(
+                .unavailable, "IDP_UNAVAILABLE", "The identity provider does not answer; try again.", outage.rawValue)
+            retryAfter = Self.retryInterval
+        case .overloaded:
+            self = Failure(
+                .resourceExhausted, "SERVER_OVERLOADED",
+                "Too many sign-ins of this tenant wait for identity providers; try again.", metadata: [provider],
+                retryAfter: .seconds(1))
+        }
+    }
+}

@@ -1,0 +1,172 @@
+public import Base
+public import Crypto
+import Federation
+public import Messages
+public import Outbound
+public import Store
+
+/// The identity providers of all tenants: their configurations, and the proof of what applications bring from them.
+///
+/// Nothing is kept in memory of a configuration: a sign-in reads its row. Client secrets are sealed in the store and
+/// never leave it but to their provider. Any thread.
+public final class IdentityProviders: Sendable {
+    let resources: Resources
+    let client: ProviderClient
+    private let sealing: SealingKey
+
+    public init(resources: Resources, sealing: SealingKey, http: HTTPClient) {
+        self.resources = resources
+        self.sealing = sealing
+        self.client = ProviderClient(client: http, limits: resources.limits)
+    }
+
+    /// Of how many providers something is in memory: those somebody signed in with lately.
+    public var cachedProviderCount: Int { client.cachedProviderCount }
+
+    /// Creates a provider. The refusals of `ProviderRules`, PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS.
+    public func create(
+        _ wanted: Provider, tenantID: Text, isDisabled: Bool, isProjectAdmin: Bool, validateOnly: Bool, origin: Origin
+    ) async throws -> Provider {
+        var made = wanted
+        made.clientSecret = .empty
+        made.hasClientSecret = !wanted.clientSecret.isEmpty
+        made.enabled = !isDisabled
+        let now = resources.clock.now()
+        made.createdAtMicros = now.microseconds
+        made.updatedAtMicros = now.microseconds
+        made.revision = 1
+        try ProviderRules.check(made, limits: resources.limits)
+        try ProviderRules.checkSecret(wanted.clientSecret, of: made)
+        try ProviderRules.checkReach(made, isProjectAdmin: isProjectAdmin)
+        let (provider, sealed) = (made, seal(wanted.clientSecret, providerID: made.providerID, tenantID: tenantID))
+        let providersMax = resources.limits.providersPerTenantMax
+        return try await resources.store.write { transaction in
+            _ = try transaction.reading.liveTenant(tenantID)
+            return try transaction.once(validateOnly ? .server : origin, now: now) {
+                let key = TenantTextKey(tenantID, provider.providerID)
+                guard try !transaction.exists(Tables.providers, key) else {
+                    throw Failure(
+                        .alreadyExists, "PROVIDER_ID_EXISTS",
+                        "The tenant has a provider \(provider.providerID) already; update it instead.")
+                }
+                let present = try transaction.reading.providers(tenantID: tenantID, after: nil, limit: providersMax)
+                guard present.page.count < providersMax else {
+                    throw Failure(
+                        .failedPrecondition, "TOO_MANY_PROVIDERS", "A tenant has at most \(providersMax) providers.")
+                }
+                if validateOnly { return provider }
+                try transaction.put(
+                    Tables.providers, key, StoredProvider(provider: provider, sealedClientSecret: sealed))
+                try transaction.appendEvent(
+                    .providerCreated, tenantID: tenantID, origin: origin, detail: provider.providerID, now: now)
+                return provider
+            }
+        }
+    }
+
+    /// Changes the masked fields. PROVIDER_NOT_FOUND, CLIENT_SECRET_REQUIRED, the refusals of `ProviderRules`.
+    public func update(
+        _ change: ProviderChange, tenantID: Text, isProjectAdmin: Bool, validateOnly: Bool, origin: Origin
+    ) async throws -> Provider {
+        let providerID = change.wanted.providerID
+        let now = resources.clock.now()
+        let sealed = seal(change.wanted.clientSecret, providerID: providerID, tenantID: tenantID)
+        let limits = resources.limits
+        return try await resources.store.write { transaction in
+            var stored = try transaction.reading.storedProvider(providerID, tenantID: tenantID)
+            let old = stored.provider ?? Provider()
+            var new = old
+            try change.apply(to: &new)
+            try ProviderRules.check(new, limits: limits)
+            if change.changesSecret { try ProviderRules.checkSecret(change.wanted.clientSecret, of: new) }
+            if ProviderRules.sendsSecretElsewhere(old, new) {
+                try ProviderRules.checkReach(new, isProjectAdmin: isProjectAdmin)
+                // Who may not read the secret may not have it sent somewhere either.
+                guard change.changesSecret || stored.sealedClientSecret.isEmpty else {
+                    throw Failure.invalid(
+                        "CLIENT_SECRET_REQUIRED", field: "provider.client_secret",
+                        "must be given again when issuer, endpoints or allow_ fields change: it would be sent there")
+                }
+            }
+            new.updatedAtMicros = max(now.microseconds, old.updatedAtMicros + 1)
+            new.revision += 1
+            if validateOnly { return new }
+            stored.provider = new
+            if change.changesSecret { stored.sealedClientSecret = sealed }
+            try transaction.put(Tables.providers, TenantTextKey(tenantID, providerID), stored)
+            let detail = Text(unchecked: providerID.bytes + [UInt8(ascii: ":")] + change.fieldNames.bytes)
+            try transaction.appendEvent(.providerUpdated, tenantID: tenantID, origin: origin, detail: detail, now: now)
+            return new
+        }
+    }
+
+    /// Deletes a provider; the identities its users have stay linked. PROVIDER_NOT_FOUND.
+    public func delete(_ providerID: Text, tenantID: Text, validateOnly: Bool, origin: Origin) async throws {
+        let now = resources.clock.now()
+        try await resources.store.write { transaction in
+            _ = try transaction.reading.storedProvider(providerID, tenantID: tenantID)
+            if validateOnly { return }
+            try transaction.delete(Tables.providers, TenantTextKey(tenantID, providerID))
+            try transaction.appendEvent(
+                .providerDeleted, tenantID: tenantID, origin: origin, detail: providerID, now: now)
+        }
+    }
+
+    /// A provider's configuration with its secret opened; nil when the tenant has none of this id.
+    func configuration(_ providerID: Text, tenantID: Text) throws -> ProviderConfiguration? {
+        let stored = try resources.store.read { try $0.get(Tables.providers, TenantTextKey(tenantID, providerID)) }
+        guard let stored, let provider = stored.provider else { return nil }
+        var secret = Secret.empty
+        if !stored.sealedClientSecret.isEmpty {
+            let context = Self.context(providerID: providerID, tenantID: tenantID)
+            secret = try sealing.open(stored.sealedClientSecret, context: context)
+        }
+        return ProviderConfiguration(tenantID: tenantID, provider: provider, clientSecret: secret)
+    }
+
+    private func seal(_ secret: Secret, providerID: Text, tenantID: Text) -> [UInt8] {
+        // Too long a one is refused by the rules, after it was sealed in vain: so it must not be too long to seal.
+        guard !secret.isEmpty, secret.byteCount <= ProviderRules.clientSecretByteCountMax else { return [] }
+        let context = Self.context(providerID: providerID, tenantID: tenantID)
+        return sealing.seal(secret, context: context, random: resources.random)
+    }
+
+    /// Sealed for this place only: a secret that is moved to another row does not open there.
+    private static func context(providerID: Text, tenantID: Text) -> [UInt8] {
+        Array("provider client secret".utf8) + [0] + tenantID.bytes + [0] + providerID.bytes
+    }
+}
+
+extension ReadTransaction {
+    /// A provider as Providers.Get answers it. PROVIDER_NOT_FOUND.
+    public func provider(_ providerID: Text, tenantID: Text) throws -> Provider {
+        try storedProvider(providerID, tenantID: tenantID).provider ?? Provider()
+    }
+
+    /// Providers in the order of their ids, behind `last`: at most `limit`, and none after `byteCountMax` is reached.
+    public func providers(
+        tenantID: Text, after last: Text?, limit: Int, byteCountMax: Int = .max
+    ) throws -> (page: [Provider], hasMore: Bool) {
+        let start = last.map { ScanStart.after(TenantTextKey(tenantID, $0).bytes) } ?? .first
+        var providers: [Provider] = []
+        var byteCount = 0
+        var hasMore = false
+        try scan(Tables.providers, prefix: TenantPrefix(tenantID), from: start) { _, value in
+            hasMore = providers.count == limit || byteCount >= byteCountMax
+            if hasMore { return false }
+            if let provider = try StoredProvider(decoding: value).provider { providers.append(provider) }
+            byteCount += value.count
+            return true
+        }
+        return (providers, hasMore)
+    }
+
+    fileprivate func storedProvider(_ providerID: Text, tenantID: Text) throws -> StoredProvider {
+        // Longer than any id: it would not even be a key.
+        guard providerID.byteCount <= 64, let stored = try get(Tables.providers, TenantTextKey(tenantID, providerID))
+        else {
+            throw Failure(.notFound, "PROVIDER_NOT_FOUND", "The tenant has no identity provider of this id.")
+        }
+        return stored
+    }
+}

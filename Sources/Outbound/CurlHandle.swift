@@ -1,0 +1,85 @@
+// One easy handle and the few things all protocols need of it. Everything about libcurl is in this target.
+
+import Base
+import CCurl
+
+/// libcurl's global state: made once, before the first handle (curl_global_init(3)), and never taken down.
+enum CurlLibrary {
+    static let start: Void = {
+        let code = curl_global_init(Int(CURL_GLOBAL_DEFAULT))
+        precondition(code == CURLE_OK, "curl_global_init returned \(code.rawValue)")
+    }()
+}
+
+/// An easy handle with its connections. Used by one thread at a time, whichever that is.
+///
+/// Unchecked: libcurl-thread(3): "you must never share the same handle in multiple threads" at the same time; a handle
+/// is with exactly one caller or in the pool of idle ones, whose lock orders them.
+final class CurlHandle: @unchecked Sendable {
+    let pointer: UnsafeMutableRawPointer
+
+    init() {
+        CurlLibrary.start
+        guard let pointer = curl_easy_init() else { preconditionFailure("curl_easy_init made nothing") }
+        self.pointer = pointer
+    }
+
+    deinit { curl_easy_cleanup(pointer) }
+
+    /// Forgets every option, keeps the open connections, and sets what holds for everything that goes out: no proxy
+    /// from the environment, no signals, no files of the user, TLS 1.2 or later, verified.
+    func reset(certificateFile: String?) {
+        curl_easy_reset(pointer)
+        set(CURLOPT_NOSIGNAL, 1)
+        set(CURLOPT_PROXY, "")
+        set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
+        set(CURLOPT_FOLLOWLOCATION, 0)
+        set(CURLOPT_SSL_VERIFYPEER, 1)
+        set(CURLOPT_SSL_VERIFYHOST, 2)
+        set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+        if let certificateFile { set(CURLOPT_CAINFO, certificateFile) }
+    }
+
+    // An option that libcurl refuses is our own mistake: the linked libcurl is older than the one compiled against.
+
+    func set(_ option: CURLoption, _ value: Int) { check(postern_curl_set_long(pointer, option, value), option) }
+
+    func set(_ option: CURLoption, _ value: String) { check(postern_curl_set_string(pointer, option, value), option) }
+
+    func set(_ option: CURLoption, pointer value: UnsafeRawPointer?) {
+        check(postern_curl_set_pointer(pointer, option, value), option)
+    }
+
+    func set(_ option: CURLoption, _ list: CurlList) {
+        check(postern_curl_set_list(pointer, option, list.head), option)
+    }
+
+    func set(_ option: CURLoption, _ callback: postern_curl_data_callback) {
+        check(postern_curl_set_data_callback(pointer, option, callback), option)
+    }
+
+    func set(_ duration: Duration, as option: CURLoption) {
+        // 0 would mean no limit at all.
+        set(option, Int(max(1, min(duration.microseconds / 1_000, 3_600_000))))
+    }
+
+    func check(_ code: CURLcode, _ option: CURLoption) {
+        precondition(code == CURLE_OK, "curl_easy_setopt(\(option.rawValue)) returned \(code.rawValue)")
+    }
+}
+
+/// A list of C strings as libcurl wants them; must outlive the transfer.
+final class CurlList {
+    private(set) var head: UnsafeMutablePointer<curl_slist>?
+
+    init(_ texts: [String] = []) {
+        for text in texts { append(text) }
+    }
+
+    deinit { curl_slist_free_all(head) }
+
+    func append(_ text: String) {
+        guard let longer = curl_slist_append(head, text) else { preconditionFailure("curl_slist_append: no memory") }
+        head = longer
+    }
+}

@@ -1,0 +1,86 @@
+public import Base
+public import Reactor
+import Synchronization
+
+/// Asks other servers over HTTP: on the blocking pool's threads, within limits of time, size and place.
+///
+/// `https` only, `http` to loopback where the request says so; certificates verified; no redirections, proxies, cookies
+/// or compression; no address that the request's `NetworkPolicy` does not permit. Connections are kept and used again,
+/// never across policies. Any thread.
+public final class HTTPClient: Sendable {
+    /// What one tenant may have on its way: a provider that hangs must not hold up those of others.
+    private let requestsPerTenantMax: Int
+    private let pool: WorkerPool
+    private let certificateFile: String?
+    private let state = Mutex(State())
+
+    private struct State {
+        var idle: [NetworkPolicy: [CurlHandle]] = [:]
+        var requestCounts: [Text: Int] = [:]
+    }
+
+    private static let idleHandlesMax = 16
+
+    /// `certificateFile`: PEM certificates to trust instead of the system's.
+    public init(pool: WorkerPool, requestsPerTenantMax: Int, certificateFile: String? = nil) {
+        self.pool = pool
+        self.requestsPerTenantMax = requestsPerTenantMax
+        self.certificateFile = certificateFile
+    }
+
+    /// Sends `request` for `tenant` and returns its answer, whatever its status, but not a redirection.
+    ///
+    /// - Throws: `OutboundError`; what the pool throws when it is full or closed or the deadline passes;
+    ///   `CancellationError`.
+    public func send(_ request: HTTPRequest, tenant: Text, deadline: Instant) async throws -> HTTPAnswer {
+        try await send(request, tenant: tenant, deadline: deadline) { $0 }
+    }
+
+    /// The same, with work on the answer that belongs on the pool's thread too.
+    public func send<Value: Sendable>(
+        _ request: HTTPRequest, tenant: Text, deadline: Instant,
+        _ transform: @escaping @Sendable (HTTPAnswer) throws -> Value
+    ) async throws -> Value {
+        guard !request.url.isPlaintext || request.policy.allowsHTTPToLoopback else {
+            throw OutboundError.addressNotAllowed
+        }
+        try begin(tenant)
+        defer { end(tenant) }
+        let cancelFlag = CancelFlag()
+        return try await withTaskCancellationHandler {
+            try await pool.run(tenant: tenant, deadline: deadline) { [self] in
+                try transform(exchange(request, cancelFlag, deadline))
+            }
+        } onCancel: {
+            cancelFlag.set()
+        }
+    }
+
+    private func exchange(_ request: HTTPRequest, _ cancelFlag: CancelFlag, _ deadline: Instant) throws -> HTTPAnswer {
+        let handle = state.withLock { $0.idle[request.policy]?.popLast() } ?? CurlHandle()
+        defer {
+            state.withLock { state in
+                guard state.idle[request.policy, default: []].count < Self.idleHandlesMax else { return }
+                state.idle[request.policy, default: []].append(handle)
+            }
+        }
+        return try HTTPExchange(request, cancelFlag: cancelFlag).perform(
+            on: handle, certificateFile: certificateFile, deadline: deadline)
+    }
+
+    private func begin(_ tenant: Text) throws(OutboundError) {
+        let isAdmitted = state.withLock { state in
+            guard state.requestCounts[tenant, default: 0] < requestsPerTenantMax else { return false }
+            state.requestCounts[tenant, default: 0] += 1
+            return true
+        }
+        if !isAdmitted { throw .overloaded }
+    }
+
+    private func end(_ tenant: Text) {
+        state.withLock { state in
+            let count = state.requestCounts[tenant, default: 0] - 1
+            state.requestCounts[tenant] = count > 0 ? count : nil
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import Base
+
+/// The few header fields that are looked at.
+enum HTTPHead {
+    /// One line of an answer's head, with its line feed. A status line starts over: "100 Continue" came before it.
+    static func read(_ line: UnsafeRawBufferPointer, into answer: inout HTTPAnswer) {
+        if line.starts(with: "HTTP/".utf8) {
+            answer.contentType = .empty
+            answer.maxAge = nil
+            return
+        }
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return }
+        let name = lowercased(line[..<colon])
+        let value = lowercased(line[(colon + 1)...])
+        if name == [UInt8]("content-type".utf8) {
+            let type = trimmed(value.prefix { $0 != UInt8(ascii: ";") })
+            answer.contentType = type.allSatisfy { (0x21...0x7E).contains($0) } ? Text(unchecked: Array(type)) : .empty
+        } else if name == [UInt8]("cache-control".utf8) {
+            answer.maxAge = maxAge(value[...])
+        }
+    }
+
+    /// RFC 9111 §5.2.2; a quoted or malformed number counts as no word.
+    static func maxAge(_ value: ArraySlice<UInt8>) -> Duration? {
+        var found: Duration?
+        for part in value.split(separator: UInt8(ascii: ",")) {
+            let directive = trimmed(part)
+            if directive.elementsEqual("no-store".utf8) || directive.elementsEqual("no-cache".utf8) { return .zero }
+            guard directive.starts(with: "max-age=".utf8) else { continue }
+            let digits = directive.dropFirst("max-age=".utf8.count)
+            guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { continue }
+            // More than nine digits are longer than anybody waits.
+            found = .seconds(digits.count > 9 ? 999_999_999 : digits.reduce(Int64(0)) { $0 * 10 + Int64($1 - 0x30) })
+        }
+        return found
+    }
+
+    private static func lowercased(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+        bytes.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
+    }
+
+    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        let isSpace: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D || $0 == 0x0A }
+        var rest = bytes.drop(while: isSpace)
+        while let last = rest.last, isSpace(last) { rest.removeLast() }
+        return rest
+    }
+}

@@ -1,0 +1,72 @@
+public import Base
+
+/// One HTTP request and the limits of its answer.
+public struct HTTPRequest: Sendable {
+    public enum Method: Sendable {
+        case get
+        /// The body's type comes as a field; the body is wiped after use.
+        case post(Secret)
+    }
+
+    /// A header field. The value may come from outside: what cannot be sent makes the request `malformedRequest`.
+    public struct Field: Sendable {
+        public var name: StaticString
+        public var value: Text
+
+        public init(_ name: StaticString, _ value: Text) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    public var url: HTTPURL
+    public var method: Method
+    public var fields: [Field]
+    public var policy: NetworkPolicy
+    public var connectTimeout = Duration.seconds(3)
+    /// All of it: waiting for a thread is not in it, names, connecting, TLS and the answer are.
+    public var timeout = Duration.seconds(5)
+    /// Longer answers are given up while they come.
+    public var bodyByteCountMax = 256 * 1024
+
+    public init(_ url: HTTPURL, method: Method = .get, fields: [Field] = [], policy: NetworkPolicy) {
+        self.url = url
+        self.method = method
+        self.fields = fields
+        self.policy = policy
+    }
+
+    /// A form, as OAuth 2.0's endpoints take it.
+    public static func form(
+        _ url: HTTPURL, _ members: [(name: Text, value: Secret)], fields: [Field] = [], policy: NetworkPolicy
+    ) -> HTTPRequest {
+        var body: [UInt8] = []
+        for member in members {
+            if !body.isEmpty { body.append(UInt8(ascii: "&")) }
+            body += PercentEncoding.encode(member.name)
+            body.append(UInt8(ascii: "="))
+            body += member.value.withBytes { PercentEncoding.encode([UInt8]($0)) }
+        }
+        let type = Field("Content-Type", "application/x-www-form-urlencoded")
+        return HTTPRequest(url, method: .post(Secret(body)), fields: fields + [type], policy: policy)
+    }
+}
+
+/// An answer of any status but a redirection.
+public struct HTTPAnswer: Sendable {
+    public var status: Int
+    /// `Content-Type` without parameters, in lower case; empty if there is none.
+    public var contentType: Text
+    /// `Cache-Control: max-age`; zero for no-store and no-cache, nil without a word.
+    public var maxAge: Duration?
+    public var body: [UInt8]
+
+    public init(status: Int, contentType: Text = .empty, maxAge: Duration? = nil, body: [UInt8] = []) {
+        self.status = status
+        self.contentType = contentType
+        self.maxAge = maxAge
+        self.body = body
+    }
+
+    public var isSuccess: Bool { (200...299).contains(status) }
+}

@@ -1,0 +1,241 @@
+import Base
+import JSON
+import Messages
+import PosternClient
+
+/// postern provider …
+enum ProviderCommands {
+    static let all = [create, get, list, update, delete, test]
+
+    static let create = Command(
+        path: ["provider", "create"], summary: "Lets a tenant's users sign in with an identity provider.",
+        example: "provider create google.com --client-id 1234.apps.googleusercontent.com --client-secret-file s",
+        operands: [.required("provider-id")], flags: ProviderSettings.flags, isValidatable: true
+    ) { session in
+        var settings = try ProviderSettings(session)
+        let isEnabled = settings.paths.contains("enabled") ? settings.provider.enabled : true
+        settings.provider.providerID = Text(session.arguments.operands[0])
+        let request = ProvidersCreateRequest(
+            tenantID: try session.tenantID(), provider: settings.provider, disabled: !isEnabled,
+            validateOnly: session.isValidatingOnly)
+        let provider = try await client(session).create(request, options: session.callOptions()).provider
+        session.output.print(provider ?? Provider())
+    }
+
+    static let get = Command(
+        path: ["provider", "get"], summary: "Shows a provider; never its client secret.",
+        example: "provider get google.com", operands: [.required("provider-id")]
+    ) { session in
+        let request = ProvidersGetRequest(
+            tenantID: try session.tenantID(), providerID: Text(session.arguments.operands[0]))
+        let provider = try await client(session).get(request, options: session.callOptions()).provider
+        session.output.print(provider ?? Provider())
+    }
+
+    static let list = Command(
+        path: ["provider", "list"], summary: "Lists the tenant's providers.", example: "provider list",
+        flags: [limitFlag]
+    ) { session in
+        let client = try client(session)
+        let tenantID = try session.tenantID()
+        try await printPages(session) { token, size in
+            let request = ProvidersListRequest(tenantID: tenantID, pageSize: size, pageToken: token)
+            let page = try await client.list(request, options: session.callOptions())
+            return (page.providers, page.nextPageToken)
+        }
+    }
+
+    static let update = Command(
+        path: ["provider", "update"],
+        summary: "Changes what is given; who changes a URL gives the client secret again.",
+        example: "provider update google.com --enabled false", operands: [.required("provider-id")],
+        flags: ProviderSettings.flags, isValidatable: true
+    ) { session in
+        var settings = try ProviderSettings(session)
+        guard !settings.paths.isEmpty else {
+            throw CommandError.usage("nothing to change", hint: "postern provider update google.com --enabled false")
+        }
+        settings.provider.providerID = Text(session.arguments.operands[0])
+        let request = ProvidersUpdateRequest(
+            tenantID: try session.tenantID(), provider: settings.provider,
+            updateMask: ProtobufFieldMask(paths: settings.paths), validateOnly: session.isValidatingOnly)
+        let provider = try await client(session).update(request, options: session.callOptions()).provider
+        session.output.print(provider ?? Provider())
+    }
+
+    static let delete = Command(
+        path: ["provider", "delete"], summary: "Ends signing in with a provider; its users keep their accounts.",
+        example: "provider delete google.com", operands: [.required("provider-id")], isValidatable: true
+    ) { session in
+        let id = session.arguments.operands[0]
+        try session.confirm("Delete the provider \(id)? Who has no other way to sign in cannot do so any more.")
+        let request = ProvidersDeleteRequest(
+            tenantID: try session.tenantID(), providerID: Text(id), validateOnly: session.isValidatingOnly)
+        _ = try await client(session).delete(request, options: session.callOptions())
+        session.say("provider \(id) deleted")
+    }
+
+    static let test = Command(
+        path: ["provider", "test"], summary: "Asks a provider what signing in would ask it, and changes nothing.",
+        example: "provider test google.com", operands: [.required("provider-id")]
+    ) { session in
+        let request = ProvidersTestRequest(
+            tenantID: try session.tenantID(), providerID: Text(session.arguments.operands[0]))
+        let response = try await client(session).test(request, options: session.callOptions())
+        session.output.print(response.steps)
+        guard response.ok else { throw CommandError("signing in with this provider does not work as it is") }
+    }
+
+    private static func client(_ session: Session) throws -> ProvidersClient {
+        ProvidersClient(channel: try session.channel())
+    }
+}
+
+/// The settings a command line names, and the mask that says which they are.
+struct ProviderSettings {
+    var provider = Provider()
+    var paths: [Text] = []
+
+    static let flags = [
+        Flag("client-id", "ID", "what the provider calls the application"),
+        Flag("client-secret-file", "FILE", "holds the client secret, or Apple's private key; - is standard input"),
+        Flag("display-name", "TEXT", "what people call it"),
+        Flag("enabled", "true|false", "whether users can sign in with it"),
+        Flag("audiences", "ID,…", "further client ids whose ID tokens are taken"),
+        Flag("issuer", "URL", "of an oidc.* provider, or instead of the known one"),
+        Flag("discovery-url", "URL", "instead of <issuer>/.well-known/openid-configuration"),
+        Flag("jwks-url", "URL", "instead of the known or discovered one; so the following"),
+        Flag("token-url", "URL", "where codes are exchanged"),
+        Flag("user-info-url", "URL", "where access tokens are asked about"),
+        Flag("token-check-url", "URL", "where it is asked for whom an access token was made"),
+        Flag("trust", "default|never|domains|always", "when the provider's word on an email is believed"),
+        Flag("trust-domains", "NAME,…", "with --trust domains: of these emails"),
+        Flag("require-claim", "NAME=VALUE", "with --trust: a claim that must be there as well"),
+        Flag("accept-unbound-access-tokens", "true|false", "also access tokens that may be another client's"),
+        Flag("allow-http-loopback", "true|false", "http to this machine, for development (project-admin)"),
+        Flag("allow-private-addresses", "true|false", "a provider in the own network (project-admin)"),
+        Flag("apple-team-id", "ID", "with --apple-key-id: make Apple's client secrets from the private key"),
+        Flag("apple-key-id", "ID", "the private key's id"),
+    ]
+
+    private static let levels: [(String, TrustLevel)] = [
+        ("default", .unspecified), ("never", .never), ("domains", .domains), ("always", .always),
+    ]
+
+    init(_ session: Session) throws {
+        try self.init(session.arguments)
+        guard let file = session.arguments.value("client-secret-file") else { return }
+        provider.clientSecret = Secret(try session.contents(of: file).withoutFinalLineFeed())
+        paths.append("client_secret")
+    }
+
+    init(_ arguments: Arguments) throws(CommandError) {
+        note("client_id", arguments.text("client-id")) { $0.clientID = $1 }
+        note("display_name", arguments.text("display-name")) { $0.displayName = $1 }
+        note("enabled", try arguments.bool("enabled")) { $0.enabled = $1 }
+        note("additional_audiences", Self.list(arguments.value("audiences"))) { $0.additionalAudiences = $1 }
+        note("issuer", arguments.text("issuer")) { $0.issuer = $1 }
+        noteEndpoint("endpoints.discovery", arguments.text("discovery-url"), \.discovery)
+        noteEndpoint("endpoints.jwks", arguments.text("jwks-url"), \.jwks)
+        noteEndpoint("endpoints.token", arguments.text("token-url"), \.token)
+        noteEndpoint("endpoints.user_info", arguments.text("user-info-url"), \.userInfo)
+        noteEndpoint("endpoints.token_check", arguments.text("token-check-url"), \.tokenCheck)
+        note("trust", try Self.trust(arguments)) { $0.trust = $1 }
+        note("accept_unbound_access_tokens", try arguments.bool("accept-unbound-access-tokens")) {
+            $0.acceptUnboundAccessTokens = $1
+        }
+        note("allow_http_loopback", try arguments.bool("allow-http-loopback")) { $0.allowHTTPLoopback = $1 }
+        note("allow_private_addresses", try arguments.bool("allow-private-addresses")) { $0.allowPrivateAddresses = $1 }
+        let (team, key) = (arguments.text("apple-team-id"), arguments.text("apple-key-id"))
+        guard (team == nil) == (key == nil) else { throw .usage("--apple-team-id and --apple-key-id go together") }
+        if let team, let key { note("apple", AppleKey(teamID: team, keyID: key)) { $0.apple = $1 } }
+    }
+
+    private mutating func note<Value>(_ path: Text, _ value: Value?, _ set: (inout Provider, Value) -> Void) {
+        guard let value else { return }
+        set(&provider, value)
+        paths.append(path)
+    }
+
+    private mutating func noteEndpoint(
+        _ path: Text, _ url: Text?, _ field: WritableKeyPath<ProviderEndpoints, Text>
+    ) {
+        note(path, url) { provider, url in
+            var endpoints = provider.endpoints ?? ProviderEndpoints()
+            endpoints[keyPath: field] = url
+            provider.endpoints = endpoints
+        }
+    }
+
+    /// The trust is replaced as a whole.
+    private static func trust(_ arguments: Arguments) throws(CommandError) -> ProviderTrust? {
+        let domains = list(arguments.value("trust-domains"))
+        let claim = arguments.value("require-claim")
+        guard let level = try arguments.choice("trust", of: levels) else {
+            guard domains == nil, claim == nil else {
+                throw .usage("--trust-domains and --require-claim need --trust")
+            }
+            return nil
+        }
+        var trust = ProviderTrust(level: level, domains: domains ?? [])
+        if let claim {
+            let parts = claim.split(separator: "=", maxSplits: 1).map(String.init)
+            guard parts.count == 2 else {
+                throw .usage("--require-claim is NAME=VALUE, not \"\(claim)\"", hint: "for example hd=example.com")
+            }
+            trust.requiredClaim = RequiredClaim(name: Text(parts[0]), value: Text(parts[1]))
+        }
+        return trust
+    }
+
+    private static func list(_ text: String?) -> [Text]? {
+        text.map { $0.split(separator: ",").map { Text(String($0)) } }
+    }
+}
+
+extension Provider: Record {
+    static let columns = ["provider_id", "enabled", "display_name", "client_id", "issuer", "updated_at_micros"]
+
+    var id: String { providerID.string }
+
+    var json: JSONValue {
+        let endpoints = endpoints ?? ProviderEndpoints()
+        return [
+            "provider_id": .string(providerID), "enabled": .bool(enabled), "display_name": .string(displayName),
+            "client_id": .string(clientID), "has_client_secret": .bool(hasClientSecret),
+            "additional_audiences": .array(additionalAudiences.map { .string($0) }), "issuer": .string(issuer),
+            "endpoints": [
+                "discovery": .string(endpoints.discovery), "jwks": .string(endpoints.jwks),
+                "token": .string(endpoints.token), "user_info": .string(endpoints.userInfo),
+                "token_check": .string(endpoints.tokenCheck),
+            ],
+            "allow_http_loopback": .bool(allowHTTPLoopback), "allow_private_addresses": .bool(allowPrivateAddresses),
+            "accept_unbound_access_tokens": .bool(acceptUnboundAccessTokens), "trust": trust?.json ?? .null,
+            "apple": apple.map { ["team_id": .string($0.teamID), "key_id": .string($0.keyID)] } ?? .null,
+            "created_at_micros": .integer(createdAtMicros), "updated_at_micros": .integer(updatedAtMicros),
+            "revision": .integer(revision),
+        ]
+    }
+}
+
+extension ProviderTrust {
+    fileprivate var json: JSONValue {
+        [
+            "level": name("TRUST_LEVEL", level), "domains": .array(domains.map { .string($0) }),
+            "required_claim": requiredClaim.map { ["name": .string($0.name), "value": .string($0.value)] } ?? .null,
+        ]
+    }
+}
+
+extension ProviderTestStep: Record {
+    static let columns = ["name", "result", "duration_nanos", "message"]
+
+    var id: String { name.string }
+
+    var json: JSONValue {
+        [
+            "name": .string(self.name), "result": postern.name("PROVIDER_TEST_RESULT", result),
+            "message": .string(message), "duration_nanos": .integer(durationNanos),
+        ]
+    }
+}

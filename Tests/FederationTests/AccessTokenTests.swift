@@ -1,0 +1,133 @@
+import Base
+import Federation
+import JSON
+import Messages
+import TestSupport
+import Testing
+
+/// Access tokens: whose they are, for whom they were made, in every provider's own shape.
+@Suite struct AccessTokenTests {
+    private typealias User = FakeIdentityProvider.User
+
+    private static let bound: [Text] = ["google.com", "facebook.com", "github.com", "linkedin.com", "oidc.test"]
+    private static let unbound: [Text] = ["twitter.com", "yahoo.com", "microsoft.com"]
+
+    @Test(arguments: bound + unbound)
+    func eachShapeIsRead(_ providerID: Text) async throws {
+        try await withFederation { fixture in
+            let configuration = fixture.configuration(providerID) { $0.acceptUnboundAccessTokens = true }
+            let token = fixture.provider.accessToken(.ann)
+            let profile = try await fixture.prove(.accessToken(token), configuration)
+            #expect(profile.subject == "4711")
+            #expect(profile.displayName == "Ann" && profile.photoURL == "https://img.example/ann.png")
+            #expect(profile.email == (providerID == "twitter.com" ? "" : "ann@gmail.com"))
+            let saysNothing = ["twitter.com", "facebook.com"].contains(providerID)
+            #expect(profile.isEmailVerified == (saysNothing ? nil : true))
+        }
+    }
+
+    /// Whoever runs client-2 has tokens of its users; here they are worth nothing.
+    @Test(arguments: bound)
+    func aTokenOfAnotherClientIsRefused(_ providerID: Text) async throws {
+        try await withFederation { fixture in
+            let token = fixture.provider.accessToken(.ann, clientID: "client-2")
+            #expect(await fixture.error(.accessToken(token), fixture.configuration(providerID)) == .otherClient)
+        }
+    }
+
+    @Test(arguments: unbound)
+    func aTokenThatCannotBeTracedIsRefusedUnlessTheOperatorTakesThem(_ providerID: Text) async throws {
+        try await withFederation { fixture in
+            let token = fixture.provider.accessToken(.ann)
+            #expect(await fixture.error(.accessToken(token), fixture.configuration(providerID)) == .unboundToken)
+            let generous = fixture.configuration(providerID) { $0.acceptUnboundAccessTokens = true }
+            #expect(await fixture.error(.accessToken(token), generous) == nil)
+        }
+    }
+
+    @Test func introspectionNeedsAClientSecret() async throws {
+        try await withFederation { fixture in
+            let token = fixture.provider.accessToken(.ann)
+            let bare = fixture.configuration { $0.clientSecret = .empty }
+            #expect(await fixture.error(.accessToken(token), bare) == .unboundToken)
+            let wrong = fixture.configuration { $0.clientSecret = Secret("wrong") }
+            #expect(await fixture.error(.accessToken(token), wrong) == .misconfigured(.clientRefused))
+        }
+    }
+
+    @Test(arguments: bound + unbound)
+    func aTokenThatIsNoneIsRejected(_ providerID: Text) async throws {
+        try await withFederation { fixture in
+            let configuration = fixture.configuration(providerID) { $0.acceptUnboundAccessTokens = true }
+            let error = await fixture.error(.accessToken(Secret("no-token")), configuration)
+            #expect(error == (providerID == "github.com" ? .otherClient : .rejected))
+        }
+    }
+
+    @Test(arguments: ["a b", "a\r\nX-Evil: 1", "é", "\u{1}"])
+    func aTokenThatCannotBeSentIsRejected(_ token: String) async throws {
+        try await withFederation { fixture in
+            for providerID in Self.bound + Self.unbound {
+                let configuration = fixture.configuration(providerID) { $0.acceptUnboundAccessTokens = true }
+                #expect(await fixture.error(.accessToken(Secret(token)), configuration) == .rejected, "\(providerID)")
+            }
+        }
+    }
+
+    @Test func aTokenHasALimit() async throws {
+        try await withFederation { fixture in
+            let most = String(repeating: "t", count: Limits().providerTokenMax)
+            #expect(await fixture.error(.accessToken(Secret(most))) == .rejected)
+            #expect(await fixture.error(.accessToken(Secret(most + "t"))) == .flawed(.malformed))
+            #expect(await fixture.error(.accessToken(.empty)) == .flawed(.malformed))
+        }
+    }
+
+    @Test func anAccessTokenCarriesNoNonce() async throws {
+        try await withFederation { fixture in
+            let token = fixture.provider.accessToken(.ann)
+            #expect(await fixture.error(.accessToken(token), nonce: "n1") == .flawed(.wrongNonce))
+        }
+    }
+
+    @Test func gitHubsPrimaryAddressCountsAndSaysWhetherItIsVerified() async throws {
+        try await withFederation { fixture in
+            let configuration = fixture.configuration("github.com")
+            let unverified = User("1", email: "a@example.com", emailVerified: false)
+            let profile = try await fixture.prove(
+                .accessToken(fixture.provider.accessToken(unverified)), configuration)
+            #expect(profile.email == "a@example.com" && profile.isEmailVerified == false)
+            // Without the scope user:email there is no list.
+            let shy = User("2")
+            let silent = try await fixture.prove(.accessToken(fixture.provider.accessToken(shy)), configuration)
+            #expect(silent.email.isEmpty && silent.isEmailVerified == nil && silent.displayName.isEmpty)
+        }
+    }
+
+    @Test func appleHasNoAccessTokensToAskWith() async throws {
+        try await withFederation { fixture in
+            let token = fixture.provider.accessToken(.ann)
+            let configuration = fixture.configuration("apple.com")
+            #expect(await fixture.error(.accessToken(token), configuration) == .unboundToken)
+        }
+    }
+
+    @Test(
+        arguments: FakeIdentityProvider.Misbehaviour.allCases.filter { $0 != .none && $0 != .silent }, bound + unbound)
+    func whateverAnEndpointDoesIsAnOutageOrARefusal(
+        _ misbehaviour: FakeIdentityProvider.Misbehaviour, _ providerID: Text
+    ) async throws {
+        try await withFederation { fixture in
+            let configuration = fixture.configuration(providerID) { $0.acceptUnboundAccessTokens = true }
+            let token = fixture.provider.accessToken(.ann)
+            fixture.provider.misbehave(misbehaviour)
+            let error = await fixture.error(.accessToken(token), configuration)
+            switch misbehaviour {
+            case .flood: #expect(error == .unavailable(.tooLarge))
+            case .redirect: #expect(error == .unavailable(.redirected))
+            case .nothing: #expect(error != nil)
+            default: #expect(error == .unavailable(.badAnswer))
+            }
+        }
+    }
+}

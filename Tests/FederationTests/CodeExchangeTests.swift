@@ -1,0 +1,161 @@
+import Base
+import Crypto
+import JSON
+import Messages
+import TestSupport
+import Testing
+
+@testable import Federation
+
+@Suite struct CodeExchangeTests {
+    private let verifier = Secret(String(repeating: "v", count: 43))
+
+    private func proof(_ code: Secret, redirectURI: Text = "https://app/cb", verifier: Secret? = nil) -> ProviderProof {
+        .code(code, redirectURI: redirectURI, verifier: verifier ?? self.verifier)
+    }
+
+    private func code(_ fixture: FederationFixture, nonce: Text = .empty) -> Secret {
+        fixture.provider.code(.ann, redirectURI: "https://app/cb", verifier: verifier, nonce: nonce)
+    }
+
+    @Test(arguments: ["oidc.test", "google.com", "apple.com", "microsoft.com", "yahoo.com", "linkedin.com"] as [Text])
+    func aCodeBecomesTheIdentityOfItsIDToken(_ providerID: Text) async throws {
+        try await withFederation { fixture in
+            let configuration = fixture.configuration(providerID)
+            let profile = try await fixture.prove(proof(code(fixture, nonce: "n1")), nonce: "n1", configuration)
+            #expect(profile.subject == "4711" && profile.email == "ann@gmail.com")
+        }
+    }
+
+    @Test(arguments: ["github.com", "facebook.com", "twitter.com", "oidc.test"] as [Text])
+    func withoutAnIDTokenTheUserIsAskedFor(_ providerID: Text) async throws {
+        try await withFederation { fixture in
+            fixture.provider.setHasIDTokens(false)
+            let configuration = fixture.configuration(providerID)
+            let profile = try await fixture.prove(proof(code(fixture)), configuration)
+            #expect(profile.subject == "4711")
+            // Nothing carries the nonce then.
+            let error = await fixture.error(proof(code(fixture)), nonce: "n1", configuration)
+            #expect(error == .flawed(.wrongNonce))
+        }
+    }
+
+    @Test func aCodeIsGoodOnce() async throws {
+        try await withFederation { fixture in
+            let code = code(fixture)
+            #expect(await fixture.error(proof(code)) == nil)
+            #expect(await fixture.error(proof(code)) == .rejected)
+        }
+    }
+
+    @Test func aCodeNeedsItsVerifierAndRedirectURI() async throws {
+        try await withFederation { fixture in
+            let other = Secret(String(repeating: "w", count: 43))
+            #expect(await fixture.error(proof(code(fixture), verifier: other)) == .rejected)
+            #expect(await fixture.error(proof(code(fixture), verifier: .empty)) == .rejected)
+            #expect(await fixture.error(proof(code(fixture), redirectURI: "https://evil/cb")) == .rejected)
+        }
+    }
+
+    @Test func aVerifierHas43To128UnreservedCharacters() async throws {
+        try await withFederation { fixture in
+            let sent = fixture.provider.server
+            for verifier in [String(repeating: "v", count: 42), String(repeating: "v", count: 129), "é" + verifierText]
+            {
+                #expect(await fixture.error(proof(Secret("c"), verifier: Secret(verifier))) == .rejected)
+            }
+            #expect(sent.requestCount("/token") == 0)
+            _ = await fixture.error(proof(Secret("c"), verifier: Secret(String(repeating: "v", count: 128))))
+            #expect(sent.requestCount("/token") == 1)
+        }
+    }
+
+    private var verifierText: String { String(repeating: "v", count: 60) }
+
+    @Test func aWrongClientSecretIsTheOperatorsFault() async throws {
+        try await withFederation { fixture in
+            let wrong = fixture.configuration { $0.clientSecret = Secret("wrong") }
+            #expect(await fixture.error(proof(code(fixture)), wrong) == .misconfigured(.clientRefused))
+        }
+    }
+
+    @Test func aCodeOfAnotherClientIsRejected() async throws {
+        try await withFederation { fixture in
+            let code = fixture.provider.code(.ann, clientID: "client-2")
+            #expect(await fixture.error(proof(code, redirectURI: .empty, verifier: .empty)) == .rejected)
+        }
+    }
+
+    @Test func theIDTokenOfAnExchangeIsVerifiedLikeAnyOther() async throws {
+        try await withFederation { fixture in
+            #expect(await fixture.error(proof(code(fixture, nonce: "n1")), nonce: "n2") == .flawed(.wrongNonce))
+            let honest = fixture.provider.idToken(.ann)
+            #expect(await fixture.error(.idToken(honest)) == nil)
+            // The keys that the provider published are not the ones it signs with now.
+            fixture.provider.setKeys([newKey(.es256)])
+            #expect(await fixture.error(proof(code(fixture))) == .flawed(.unknownKey))
+        }
+    }
+
+    @Test func aTokenEndpointThatFailsIsAnOutage() async throws {
+        try await withFederation { fixture in
+            let configuration = fixture.configuration("google.com")
+            for (misbehaviour, outage) in [
+                (.down, .badAnswer), (.flood, .tooLarge), (.redirect, .redirected), (.brokenJSON, .badAnswer),
+                (.html, .badAnswer), (.duplicateMembers, .badAnswer), (.nothing, .badAnswer),
+            ] as [(FakeIdentityProvider.Misbehaviour, FederationError.Outage)] {
+                let code = code(fixture)
+                fixture.provider.misbehave(misbehaviour)
+                #expect(await fixture.error(proof(code), configuration) == .unavailable(outage), "\(misbehaviour)")
+                fixture.provider.misbehave(.none)
+            }
+        }
+    }
+
+    // MARK: Apple
+
+    @Test func applesClientSecretIsSignedWithTheDevelopersKey() async throws {
+        try await withFederation { fixture in
+            let key = newKey(.es256)
+            let pem = key.exportDER().withBytes { der -> Secret in
+                let text = Base64.standard.encodeToString([UInt8](der))
+                let lines = stride(from: 0, to: text.count, by: 64).map { start in
+                    String(text.dropFirst(start).prefix(64))
+                }
+                return Secret(
+                    "-----BEGIN PRIVATE KEY-----\n\(lines.joined(separator: "\n"))\n-----END PRIVATE KEY-----\n")
+            }
+            let configuration = fixture.configuration("apple.com") {
+                $0.apple = AppleKey(teamID: "TEAM", keyID: "KEY")
+                $0.clientSecret = pem
+            }
+            let secret = try #require(try AppleClientSecret.make(configuration, now: fixture.now))
+            let parts = secret.withBytes { [UInt8]($0) }.split(separator: UInt8(ascii: ".")).map(Array.init)
+            let header = try JSONValue(parsing: try #require(Base64.url.decode(parts[0])))
+            let claims = try JSONValue(parsing: try #require(Base64.url.decode(parts[1])))
+            #expect(header == ["alg": "ES256", "kid": "KEY"])
+            #expect(
+                claims == [
+                    "iss": "TEAM", "iat": .integer(fixture.now.seconds), "exp": .integer(fixture.now.seconds + 300),
+                    "aud": "https://appleid.apple.com", "sub": "client-1",
+                ])
+            let message = parts[0] + [UInt8(ascii: ".")] + parts[1]
+            #expect(key.publicKey.verify(signature: try #require(Base64.url.decode(parts[2])), over: message))
+        }
+    }
+
+    @Test(arguments: [
+        "", "x", "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
+        "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----",
+    ])
+    func whatIsNoPrivateKeyIsTheOperatorsFault(_ pem: String) async throws {
+        try await withFederation { fixture in
+            let configuration = fixture.configuration("apple.com") {
+                $0.apple = AppleKey(teamID: "TEAM", keyID: "KEY")
+                $0.clientSecret = Secret(pem)
+            }
+            #expect(await fixture.error(proof(code(fixture)), configuration) == .misconfigured(.badPrivateKey))
+        }
+    }
+}

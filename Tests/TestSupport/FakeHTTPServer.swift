@@ -1,0 +1,214 @@
+import Base
+import Glibc
+public import Reactor
+import Synchronization
+
+/// A real HTTP/1.1 server on 127.0.0.1 that answers what a test tells it to, right or wrong: a thread per connection,
+/// connections stay open.
+public final class FakeHTTPServer: Sendable {
+    public struct Request: Sendable {
+        public var method: String
+        /// Without the query.
+        public var path: String
+        public var query: [String: String]
+        /// Names in lower case.
+        public var fields: [String: String]
+        public var body: [UInt8]
+
+        /// The members of a form.
+        public var form: [String: String] { FakeHTTPServer.members(String(decoding: body, as: UTF8.self)) }
+    }
+
+    public enum Reply: Sendable {
+        case response(HTTPResponse)
+        /// Bytes as they are, then the connection is closed.
+        case raw([UInt8])
+        /// A head that promises more bytes than ever come: nothing until the client gives up.
+        case silence
+        /// As many body bytes, in pieces, without a length.
+        case flood(Int)
+    }
+
+    public typealias Handler = @Sendable (Request) -> Reply
+
+    public let port: UInt16
+    private let listener: Int32
+    private let handler: Handler
+    private let state = Mutex(State())
+
+    private struct State {
+        var sockets: Set<Int32> = []
+        var threads: [OSThread] = []
+        var connectionCount = 0
+        var requestCounts: [String: Int] = [:]
+        var isClosed = false
+    }
+
+    public var url: String { "http://127.0.0.1:\(port)" }
+
+    /// Connections that were ever made.
+    public var connectionCount: Int { state.withLock { $0.connectionCount } }
+
+    /// Requests for this path so far.
+    public func requestCount(_ path: String) -> Int { state.withLock { $0.requestCounts[path] ?? 0 } }
+
+    public init(_ handler: @escaping Handler) {
+        self.handler = handler
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var byteCount = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let listener = listener
+        let isListening = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, byteCount) == 0 && listen(listener, 128) == 0
+                    && getsockname(listener, $0, &byteCount) == 0
+            }
+        }
+        precondition(isListening, "no loopback to listen on: errno \(errno)")
+        port = UInt16(bigEndian: address.sin_port)
+        let thread = OSThread(name: "fake-http") { [self] in acceptUntilClosed() }
+        state.withLock { $0.threads.append(thread) }
+    }
+
+    /// Cuts everybody off and joins the threads.
+    public func close() {
+        let (sockets, wasClosed) = state.withLock { state in
+            defer { state.isClosed = true }
+            return (state.sockets, state.isClosed)
+        }
+        if wasClosed { return }
+        shutdown(listener, Int32(SHUT_RDWR))
+        for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
+        while let thread = state.withLock({ $0.threads.popLast() }) { thread.join() }
+        _ = Glibc.close(listener)
+    }
+
+    private func acceptUntilClosed() {
+        while true {
+            let socket = accept(listener, nil, nil)
+            guard socket >= 0 else { return }
+            let isClosed = state.withLock { state in
+                if state.isClosed { return true }
+                state.sockets.insert(socket)
+                state.connectionCount += 1
+                state.threads.append(OSThread(name: "fake-http") { [self] in serve(socket) })
+                return false
+            }
+            if isClosed { _ = Glibc.close(socket) }
+        }
+    }
+
+    private func serve(_ socket: Int32) {
+        var received: [UInt8] = []
+        while let request = Self.nextRequest(socket, &received) {
+            state.withLock { $0.requestCounts[request.path, default: 0] += 1 }
+            guard Self.send(handler(request), to: socket) else { break }
+        }
+        state.withLock { _ = $0.sockets.remove(socket) }
+        _ = Glibc.close(socket)
+    }
+
+    // MARK: Bytes
+
+    private static func nextRequest(_ socket: Int32, _ received: inout [UInt8]) -> Request? {
+        while true {
+            let head = headEnd(received)
+            if let head, let request = parse(received[..<head]) {
+                let count = Int(request.fields["content-length"] ?? "0") ?? 0
+                if received.count >= head + 4 + count {
+                    var whole = request
+                    whole.body = Array(received[(head + 4)..<(head + 4 + count)])
+                    received.removeFirst(head + 4 + count)
+                    return whole
+                }
+            }
+            var piece = [UInt8](repeating: 0, count: 16_384)
+            let count = recv(socket, &piece, piece.count, 0)
+            guard count > 0 else { return nil }
+            received += piece[..<count]
+            // A TLS handshake, for example.
+            guard (0x41...0x5A).contains(received[0]) else { return nil }
+        }
+    }
+
+    private static func headEnd(_ bytes: [UInt8]) -> Int? {
+        guard bytes.count >= 4 else { return nil }
+        return (0...(bytes.count - 4)).first { Array(bytes[$0..<($0 + 4)]) == [13, 10, 13, 10] }
+    }
+
+    private static func parse(_ head: ArraySlice<UInt8>) -> Request? {
+        let lines = String(decoding: head, as: UTF8.self).split(separator: "\r\n")
+        let words = lines.first?.split(separator: " ").map(String.init) ?? []
+        guard words.count == 3 else { return nil }
+        let target = words[1].split(separator: "?", maxSplits: 1).map(String.init)
+        var fields: [String: String] = [:]
+        for line in lines.dropFirst() {
+            let parts = line.split(separator: ":", maxSplits: 1).map(String.init)
+            guard parts.count == 2 else { continue }
+            fields[parts[0].lowercased()] = String(parts[1].drop { $0 == " " })
+        }
+        let query = target.count == 2 ? members(target[1]) : [:]
+        return Request(method: words[0], path: target[0], query: query, fields: fields, body: [])
+    }
+
+    private static func members(_ text: String) -> [String: String] {
+        var members: [String: String] = [:]
+        for pair in text.split(separator: "&") {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            members[percentDecoded(parts[0])] = parts.count == 2 ? percentDecoded(parts[1]) : ""
+        }
+        return members
+    }
+
+    private static func percentDecoded(_ text: Substring) -> String {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "%"), let value = Hex.decode(rest.prefix(2)), value.count == 1 {
+                bytes += value
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Whether the connection goes on.
+    private static func send(_ reply: Reply, to socket: Int32) -> Bool {
+        switch reply {
+        case .response(let response):
+            var head = "HTTP/1.1 \(response.status) Status\r\nContent-Type: \(response.contentType)\r\n"
+            for field in response.fields { head += "\(field.name): \(field.value)\r\n" }
+            head += "Content-Length: \(response.body.count)\r\n\r\n"
+            return send([UInt8](head.utf8) + response.body, to: socket)
+        case .raw(let bytes):
+            _ = send(bytes, to: socket)
+            return false
+        case .silence:
+            _ = send([UInt8]("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12".utf8), to: socket)
+            var byte: UInt8 = 0
+            return recv(socket, &byte, 1, 0) > 0
+        case .flood(let count):
+            guard send([UInt8]("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".utf8), to: socket) else { return false }
+            let piece = [UInt8](repeating: 0x20, count: 65_536)
+            var sent = 0
+            while sent < count, send(piece, to: socket) { sent += piece.count }
+            return false
+        }
+    }
+
+    private static func send(_ bytes: [UInt8], to socket: Int32) -> Bool {
+        var offset = 0
+        while offset < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                Glibc.send(socket, $0.baseAddress! + offset, bytes.count - offset, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { return false }
+            offset += count
+        }
+        return true
+    }
+}

@@ -1,0 +1,58 @@
+import Base
+import JSON
+import Messages
+import TestSupport
+import Testing
+
+@testable import postern
+
+@Suite struct ProviderSettingsTests {
+    @Test func `Settings that are named make the mask, the others stay out of it`() throws {
+        let arguments = Arguments(values: [
+            "client-id": "c", "enabled": "false", "audiences": "a,b", "token-url": "https://t", "trust": "domains",
+            "trust-domains": "a.example,b.example", "require-claim": "hd=a=b", "allow-private-addresses": "true",
+            "apple-team-id": "T", "apple-key-id": "K",
+        ])
+        let settings = try ProviderSettings(arguments)
+        #expect(
+            settings.paths == [
+                "client_id", "enabled", "additional_audiences", "endpoints.token", "trust", "allow_private_addresses",
+                "apple",
+            ])
+        let provider = settings.provider
+        #expect(provider.clientID == "c" && provider.additionalAudiences == ["a", "b"] && !provider.enabled)
+        #expect(provider.endpoints == ProviderEndpoints(token: "https://t") && provider.allowPrivateAddresses)
+        let claim = RequiredClaim(name: "hd", value: "a=b")
+        #expect(
+            provider.trust
+                == ProviderTrust(level: .domains, domains: ["a.example", "b.example"], requiredClaim: claim))
+        #expect(provider.apple == AppleKey(teamID: "T", keyID: "K"))
+        #expect(try ProviderSettings(Arguments()).paths.isEmpty)
+    }
+
+    @Test(arguments: [
+        ["trust-domains": "a.example"], ["require-claim": "a=b"], ["trust": "always", "require-claim": "a"],
+        ["trust": "sometimes"], ["apple-team-id": "T"], ["apple-key-id": "K"], ["enabled": "yes"],
+    ])
+    func `What does not fit together is a wrong command line`(values: [String: String]) {
+        let error = #expect(throws: CommandError.self) { try ProviderSettings(Arguments(values: values)) }
+        #expect(error?.exitCode == .usage)
+    }
+
+    @Test func `A provider is printed without its secret`() {
+        var provider = Provider()
+        provider.providerID = "google.com"
+        provider.clientSecret = Secret("marker")
+        provider.hasClientSecret = true
+        let text = String(decoding: provider.json.serialized(), as: UTF8.self)
+        #expect(text.contains(#""has_client_secret":true"#) && !text.contains("marker"))
+        #expect(provider.json["client_secret"] == nil)
+    }
+
+    @Test func `Deleting is asked first`() async {
+        let no = TestConsole(answers: ["n"])
+        #expect(await no.run("provider", "delete", "google.com", "--server", "127.0.0.1:1") == .declined)
+        let yes = TestConsole()
+        #expect(await yes.run("provider", "delete", "google.com", "-y", "--server", "127.0.0.1:1") == .unavailable)
+    }
+}
