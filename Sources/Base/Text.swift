@@ -89,3 +89,13 @@ public enum UTF8Validation {
         }
     }
 }
+
+extension Text {
+    /// Whether the bytes of `part` occur; searching a `String` would link the engine of regular expressions.
+    public func contains(_ part: StaticString) -> Bool {
+        part.withUTF8Buffer { part in
+            guard !part.isEmpty, bytes.count >= part.count else { return part.isEmpty }
+            return (0...bytes.count - part.count).contains { bytes[$0..<$0 + part.count].elementsEqual(part) }
+        }
+    }
+}

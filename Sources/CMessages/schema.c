@@ -187,6 +187,93 @@ const PosternSchema grpc__reflection__v1__server_reflection_response__table = {
     &grpc__reflection__v1__server_reflection_response__descriptor, grpc__reflection__v1__server_reflection_response__fields, 8, 0,
 };
 
+static const PosternField google__protobuf__field_mask__fields[] = {
+    [1] = {"paths", 0, 0, 9, 2, 1, 0},
+};
+const PosternSchema google__protobuf__field_mask__table = {
+    &google__protobuf__field_mask__descriptor, google__protobuf__field_mask__fields, 2, 0,
+};
+
+static const PosternField postern__v1__smtp_config__fields[] = {
+    [1] = {"host", 0, 0, 9, 2, 0, 0},
+    [2] = {"port", 0, 0, 2, 0, 0, 1},
+    [3] = {"security", 0, 0xf, 5, 0, 0, 2},
+    [4] = {"username", 0, 0, 9, 2, 0, 3},
+    [5] = {"password", 0, 0, 9, 2, 0, 4},
+    [6] = {"has_password", 0, 0, 4, 0, 0, 5},
+};
+const PosternSchema postern__v1__smtp_config__table = {
+    &postern__v1__smtp_config__descriptor, postern__v1__smtp_config__fields, 7, 1,
+};
+
+static const PosternField postern__v1__webhook_config__fields[] = {
+    [1] = {"url", 0, 0, 9, 2, 0, 0},
+    [2] = {"signing_secret", 0, 0, 9, 2, 0, 1},
+    [3] = {"has_signing_secret", 0, 0, 4, 0, 0, 2},
+};
+const PosternSchema postern__v1__webhook_config__table = {
+    &postern__v1__webhook_config__descriptor, postern__v1__webhook_config__fields, 4, 1,
+};
+
+static const PosternField postern__v1__email_template__fields[] = {
+    [1] = {"request_type", 0, 0x3f, 5, 0, 0, 0},
+    [2] = {"locale", 0, 0, 9, 2, 0, 1},
+    [3] = {"subject", 0, 0, 9, 2, 0, 2},
+    [4] = {"text", 0, 0, 9, 2, 0, 3},
+    [5] = {"html", 0, 0, 9, 2, 0, 4},
+};
+const PosternSchema postern__v1__email_template__table = {
+    &postern__v1__email_template__descriptor, postern__v1__email_template__fields, 6, 0,
+};
+
+static const PosternField postern__v1__email_config__fields[] = {
+    [1] = {"delivery", 0, 0xf, 5, 0, 0, 0},
+    [2] = {"smtp", &postern__v1__smtp_config__table, 0, 10, 2, 0, 1},
+    [3] = {"webhook", &postern__v1__webhook_config__table, 0, 10, 2, 0, 2},
+    [4] = {"sender_name", 0, 0, 9, 2, 0, 3},
+    [5] = {"sender_address", 0, 0, 9, 2, 0, 4},
+    [6] = {"reply_to", 0, 0, 9, 2, 0, 5},
+    [7] = {"action_url", 0, 0, 9, 2, 0, 6},
+    [8] = {"templates", &postern__v1__email_template__table, 0, 10, 2, 1, 0},
+    [9] = {"allow_private_addresses", 0, 0, 4, 0, 0, 7},
+    [10] = {"updated_at_micros", 0, 0, 1, 0, 0, 8},
+    [11] = {"revision", 0, 0, 1, 0, 0, 9},
+};
+const PosternSchema postern__v1__email_config__table = {
+    &postern__v1__email_config__descriptor, postern__v1__email_config__fields, 12, 1,
+};
+
+static const PosternField postern__v1__email_configs_get_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+};
+const PosternSchema postern__v1__email_configs_get_request__table = {
+    &postern__v1__email_configs_get_request__descriptor, postern__v1__email_configs_get_request__fields, 2, 0,
+};
+
+static const PosternField postern__v1__email_configs_get_response__fields[] = {
+    [1] = {"config", &postern__v1__email_config__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__email_configs_get_response__table = {
+    &postern__v1__email_configs_get_response__descriptor, postern__v1__email_configs_get_response__fields, 2, 1,
+};
+
+static const PosternField postern__v1__email_configs_update_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"config", &postern__v1__email_config__table, 0, 10, 2, 0, 1},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+};
+const PosternSchema postern__v1__email_configs_update_request__table = {
+    &postern__v1__email_configs_update_request__descriptor, postern__v1__email_configs_update_request__fields, 5, 1,
+};
+
+static const PosternField postern__v1__email_configs_update_response__fields[] = {
+    [1] = {"config", &postern__v1__email_config__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__email_configs_update_response__table = {
+    &postern__v1__email_configs_update_response__descriptor, postern__v1__email_configs_update_response__fields, 2, 1,
+};
+
 static const PosternField postern__v1__outbox_message__fields[] = {
     [1] = {"message_id", 0, 0, 9, 2, 0, 0},
     [2] = {"request_type", 0, 0x3f, 5, 0, 0, 1},
@@ -247,6 +334,21 @@ const PosternSchema postern__v1__outbox_get_response__table = {
     &postern__v1__outbox_get_response__descriptor, postern__v1__outbox_get_response__fields, 3, 0,
 };
 
+static const PosternField postern__v1__outbox_retry_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"message_id", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__outbox_retry_request__table = {
+    &postern__v1__outbox_retry_request__descriptor, postern__v1__outbox_retry_request__fields, 3, 0,
+};
+
+static const PosternField postern__v1__outbox_retry_response__fields[] = {
+    [1] = {"message", &postern__v1__outbox_message__table, 0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__outbox_retry_response__table = {
+    &postern__v1__outbox_retry_response__descriptor, postern__v1__outbox_retry_response__fields, 2, 0,
+};
+
 static const PosternField postern__v1__outbox_delete_request__fields[] = {
     [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
     [2] = {"message_id", 0, 0, 9, 2, 0, 1},
@@ -281,6 +383,15 @@ const PosternSchema postern__store__v1__stored_outbox_message__table = {
     &postern__store__v1__stored_outbox_message__descriptor, postern__store__v1__stored_outbox_message__fields, 4, 0,
 };
 
+static const PosternField postern__store__v1__stored_email_config__fields[] = {
+    [1] = {"config", &postern__v1__email_config__table, 0, 10, 2, 0, 0},
+    [2] = {"sealed_smtp_password", 0, 0, 8, 2, 0, 1},
+    [3] = {"sealed_webhook_secret", 0, 0, 8, 2, 0, 2},
+};
+const PosternSchema postern__store__v1__stored_email_config__table = {
+    &postern__store__v1__stored_email_config__descriptor, postern__store__v1__stored_email_config__fields, 4, 1,
+};
+
 static const PosternField postern__store__v1__sealed_pending_credential__fields[] = {
     [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
     [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
@@ -294,13 +405,6 @@ static const PosternField postern__store__v1__sealed_pending_credential__fields[
 };
 const PosternSchema postern__store__v1__sealed_pending_credential__table = {
     &postern__store__v1__sealed_pending_credential__descriptor, postern__store__v1__sealed_pending_credential__fields, 10, 0,
-};
-
-static const PosternField google__protobuf__field_mask__fields[] = {
-    [1] = {"paths", 0, 0, 9, 2, 1, 0},
-};
-const PosternSchema google__protobuf__field_mask__table = {
-    &google__protobuf__field_mask__descriptor, google__protobuf__field_mask__fields, 2, 0,
 };
 
 static const PosternField postern__v1__provider_endpoints__fields[] = {
@@ -1258,9 +1362,10 @@ static const PosternField postern__v1__accounts_send_oob_code_request__fields[] 
     [5] = {"id_token", 0, 0, 9, 2, 0, 4},
     [6] = {"continue_url", 0, 0, 9, 2, 0, 5},
     [7] = {"end_user_ip", 0, 0, 9, 2, 0, 6},
+    [8] = {"locale", 0, 0, 9, 2, 0, 7},
 };
 const PosternSchema postern__v1__accounts_send_oob_code_request__table = {
-    &postern__v1__accounts_send_oob_code_request__descriptor, postern__v1__accounts_send_oob_code_request__fields, 8, 0,
+    &postern__v1__accounts_send_oob_code_request__descriptor, postern__v1__accounts_send_oob_code_request__fields, 9, 0,
 };
 
 static const PosternField postern__v1__accounts_send_oob_code_response__fields[] = {

@@ -38,7 +38,9 @@ public final class Project: Sendable {
     public let refreshTokens: RefreshTokenCodec
     public let providers: IdentityProviders
     public let pendingCredentials: PendingCredentials
+    public let emailConfigs: EmailConfigs
     public let oobDelivery: OobDelivery
+    public let mailer: Mailer
     public let startedAt: Timestamp
     /// Keys the hashes of requests that carry an idempotency key.
     public let idempotencyHashKey: HMACKey
@@ -49,7 +51,8 @@ public final class Project: Sendable {
 
     public init(
         configuration: Configuration, resources: Resources, masterKey: MasterKey, loops: EventLoopGroup,
-        passwordPool: WorkerPool, signingPool: WorkerPool, http: HTTPClient
+        passwordPool: WorkerPool, signingPool: WorkerPool, http: HTTPClient,
+        smtp: SMTPClient
     ) {
         self.configuration = configuration
         self.resources = resources
@@ -84,8 +87,13 @@ public final class Project: Sendable {
             profile: configuration.passwordProfile)
         self.providers = IdentityProviders(resources: resources, sealing: masterKey.sealing, http: http)
         self.pendingCredentials = PendingCredentials(sealing: masterKey.sealing, random: resources.random)
+        self.emailConfigs = EmailConfigs(resources: resources, sealing: masterKey.sealing)
         self.oobDelivery = OobDelivery(
-            resources: resources, sealing: masterKey.sealing, actionURL: configuration.actionURL)
+            resources: resources, sealing: masterKey.sealing, actionURL: configuration.actionURL,
+            configs: emailConfigs)
+        self.mailer = Mailer(
+            resources: resources, configs: emailConfigs, contents: oobDelivery, smtp: smtp, http: http,
+            loop: loops.loops[0])
         self.idempotencyHashKey = masterKey.hmac("idempotency")
         self.startedAt = resources.clock.now()
     }

@@ -72,11 +72,14 @@ public final class Instance: Sendable {
         let http = HTTPClient(
             pool: outboundPool, requestsPerTenantMax: limits.outboundRequestsPerTenantMax,
             certificateFile: configuration.outboundCAFile.isEmpty ? nil : configuration.outboundCAFile)
+        let smtp = SMTPClient(
+            pool: outboundPool,
+            certificateFile: configuration.outboundCAFile.isEmpty ? nil : configuration.outboundCAFile)
         let resources = Resources(
             store: store, clock: configuration.clock, random: configuration.random, limits: limits, log: log)
         self.project = Project(
             configuration: configuration.project, resources: resources, masterKey: masterKey, loops: loops,
-            passwordPool: passwordPool, signingPool: signingPool, http: http)
+            passwordPool: passwordPool, signingPool: signingPool, http: http, smtp: smtp)
         self.router = Router(project: project, health: health, version: configuration.version, log: log)
         self.server = Server(
             loops: loops, dispatcher: router, limits: limits, log: log,
@@ -90,6 +93,7 @@ public final class Instance: Sendable {
     public func start() async throws -> Secret? {
         let firstAdminKey = try await project.start()
         sweeper.start()
+        await project.mailer.start()
         health.set(isServing: true)
         return firstAdminKey
     }
@@ -98,6 +102,7 @@ public final class Instance: Sendable {
     public func drain() async {
         health.set(isServing: false)
         sweeper.stop()
+        await project.mailer.stop()
         await server.drain()
     }
 

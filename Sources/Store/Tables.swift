@@ -55,6 +55,9 @@ public enum Tables {
     /// (time of the next attempt, tenant, message id) → nothing.
     public static let outboxDue = Table<OutboxDueKey, [UInt8]>(id: 39, name: "outbox_due")
 
+    /// tenant → how its mail goes out, with the secrets of that sealed.
+    public static let emailConfigs = Table<TenantPrefix, StoredEmailConfig>(id: 40, name: "email_configs")
+
     /// What opening the store takes.
     public static let all: [TableDeclaration] = [
         users.declaration, userByEmail.declaration, userByPhone.declaration, userByProvider.declaration,
@@ -63,6 +66,6 @@ public enum Tables {
         denialCounts.declaration, idempotency.declaration, passwordHashKinds.declaration,
         idempotencyCounts.declaration, providers.declaration, serviceAccounts.declaration,
         serviceAccountKeys.declaration, usedTokenIDs.declaration, oobCodes.declaration, oobCodeBySubject.declaration,
-        outbox.declaration, outboxDue.declaration,
+        outbox.declaration, outboxDue.declaration, emailConfigs.declaration,
     ]
 }

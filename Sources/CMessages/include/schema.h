@@ -74,6 +74,24 @@ extern const PosternSchema grpc__reflection__v1__error_response__table;
 static inline const PosternSchema *grpc__reflection__v1__error_response__schema(void) { return &grpc__reflection__v1__error_response__table; }
 extern const PosternSchema grpc__reflection__v1__server_reflection_response__table;
 static inline const PosternSchema *grpc__reflection__v1__server_reflection_response__schema(void) { return &grpc__reflection__v1__server_reflection_response__table; }
+extern const PosternSchema google__protobuf__field_mask__table;
+static inline const PosternSchema *google__protobuf__field_mask__schema(void) { return &google__protobuf__field_mask__table; }
+extern const PosternSchema postern__v1__smtp_config__table;
+static inline const PosternSchema *postern__v1__smtp_config__schema(void) { return &postern__v1__smtp_config__table; }
+extern const PosternSchema postern__v1__webhook_config__table;
+static inline const PosternSchema *postern__v1__webhook_config__schema(void) { return &postern__v1__webhook_config__table; }
+extern const PosternSchema postern__v1__email_template__table;
+static inline const PosternSchema *postern__v1__email_template__schema(void) { return &postern__v1__email_template__table; }
+extern const PosternSchema postern__v1__email_config__table;
+static inline const PosternSchema *postern__v1__email_config__schema(void) { return &postern__v1__email_config__table; }
+extern const PosternSchema postern__v1__email_configs_get_request__table;
+static inline const PosternSchema *postern__v1__email_configs_get_request__schema(void) { return &postern__v1__email_configs_get_request__table; }
+extern const PosternSchema postern__v1__email_configs_get_response__table;
+static inline const PosternSchema *postern__v1__email_configs_get_response__schema(void) { return &postern__v1__email_configs_get_response__table; }
+extern const PosternSchema postern__v1__email_configs_update_request__table;
+static inline const PosternSchema *postern__v1__email_configs_update_request__schema(void) { return &postern__v1__email_configs_update_request__table; }
+extern const PosternSchema postern__v1__email_configs_update_response__table;
+static inline const PosternSchema *postern__v1__email_configs_update_response__schema(void) { return &postern__v1__email_configs_update_response__table; }
 extern const PosternSchema postern__v1__outbox_message__table;
 static inline const PosternSchema *postern__v1__outbox_message__schema(void) { return &postern__v1__outbox_message__table; }
 extern const PosternSchema postern__v1__outbox_contents__table;
@@ -86,6 +104,10 @@ extern const PosternSchema postern__v1__outbox_get_request__table;
 static inline const PosternSchema *postern__v1__outbox_get_request__schema(void) { return &postern__v1__outbox_get_request__table; }
 extern const PosternSchema postern__v1__outbox_get_response__table;
 static inline const PosternSchema *postern__v1__outbox_get_response__schema(void) { return &postern__v1__outbox_get_response__table; }
+extern const PosternSchema postern__v1__outbox_retry_request__table;
+static inline const PosternSchema *postern__v1__outbox_retry_request__schema(void) { return &postern__v1__outbox_retry_request__table; }
+extern const PosternSchema postern__v1__outbox_retry_response__table;
+static inline const PosternSchema *postern__v1__outbox_retry_response__schema(void) { return &postern__v1__outbox_retry_response__table; }
 extern const PosternSchema postern__v1__outbox_delete_request__table;
 static inline const PosternSchema *postern__v1__outbox_delete_request__schema(void) { return &postern__v1__outbox_delete_request__table; }
 extern const PosternSchema postern__v1__outbox_delete_response__table;
@@ -94,10 +116,10 @@ extern const PosternSchema postern__store__v1__stored_oob_code__table;
 static inline const PosternSchema *postern__store__v1__stored_oob_code__schema(void) { return &postern__store__v1__stored_oob_code__table; }
 extern const PosternSchema postern__store__v1__stored_outbox_message__table;
 static inline const PosternSchema *postern__store__v1__stored_outbox_message__schema(void) { return &postern__store__v1__stored_outbox_message__table; }
+extern const PosternSchema postern__store__v1__stored_email_config__table;
+static inline const PosternSchema *postern__store__v1__stored_email_config__schema(void) { return &postern__store__v1__stored_email_config__table; }
 extern const PosternSchema postern__store__v1__sealed_pending_credential__table;
 static inline const PosternSchema *postern__store__v1__sealed_pending_credential__schema(void) { return &postern__store__v1__sealed_pending_credential__table; }
-extern const PosternSchema google__protobuf__field_mask__table;
-static inline const PosternSchema *google__protobuf__field_mask__schema(void) { return &google__protobuf__field_mask__table; }
 extern const PosternSchema postern__v1__provider_endpoints__table;
 static inline const PosternSchema *postern__v1__provider_endpoints__schema(void) { return &postern__v1__provider_endpoints__table; }
 extern const PosternSchema postern__v1__required_claim__table;

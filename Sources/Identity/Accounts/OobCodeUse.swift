@@ -23,7 +23,7 @@ extension Project {
             var order = OobOrder(.recoverEmail, email: seen.email)
             order.uid = seen.uid
             order.newEmail = seen.newEmail
-            recovery = oobDelivery.prepare(order, settings: settings, now: now)
+            recovery = try oobDelivery.prepare(order, settings: settings, now: now)
         }
         let user = try await users.session(tenantID: settings.tenantID, uid: seen.uid).applyCode(origin: origin) {
             [recovery] transaction, current in
@@ -33,6 +33,7 @@ extension Project {
             try recovery?.put(in: transaction)
             return AccountEffect(changed, kind: type.eventKind, endsSessions: type == .verifyEmail ? nil : .admin)
         }
+        if recovery != nil { await mailer.wake() }
         return (type, user)
     }
 

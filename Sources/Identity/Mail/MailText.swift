@@ -7,21 +7,97 @@ struct MailText {
     let text: Text
     let html: Text
 
-    /// `appName` is the tenant's display name; `link` is the action link, which is ASCII.
-    init(_ type: OobRequestType, appName: Text, email: Text, newEmail: Text, link: Text) {
+    /// What the placeholders of a mail stand for.
+    struct Values {
+        /// The tenant's display name.
+        var appName: Text
+        var email: Text
+        var newEmail: Text
+        var displayName: Text
+        /// The action link, which is ASCII.
+        var link: Text
+    }
+
+    private init(subject: Text, text: Text, html: Text) {
+        self.subject = subject
+        self.text = text
+        self.html = html
+    }
+
+    /// By the tenant's template for this kind and language, else by our own English words.
+    init(_ type: OobRequestType, _ values: Values, templates: [EmailTemplate], locale: Text) {
+        guard let template = Self.template(type, in: templates, locale: locale) else {
+            self.init(
+                type, appName: values.appName, email: values.email, newEmail: values.newEmail, link: values.link)
+            return
+        }
+        self.init(
+            subject: Text(Self.filled(template.subject.string, values) { $0 }.filter { !$0.isNewline }),
+            text: Text(Self.filled(template.text.string, values) { $0 }),
+            html: Text(Self.filled(template.html.string, values, Self.escaped)))
+    }
+
+    /// The language itself, then its primary one ("de" for "de-CH"), then the one for every language.
+    private static func template(
+        _ type: OobRequestType, in templates: [EmailTemplate], locale: Text
+    ) -> EmailTemplate? {
+        let wanted = locale.string.lowercased()
+        let primary = wanted.split(separator: "-").first.map(String.init) ?? ""
+        for candidate in [wanted, primary, ""] {
+            let found = templates.first {
+                $0.requestType == type && $0.locale.string.lowercased() == candidate
+            }
+            if let found { return found }
+        }
+        return nil
+    }
+
+    private static let placeholders: [(name: String, value: @Sendable (Values) -> Text)] = [
+        ("LINK", { $0.link }), ("EMAIL", { $0.email }), ("NEW_EMAIL", { $0.newEmail }),
+        ("DISPLAY_NAME", { $0.displayName }), ("APP_NAME", { $0.appName }),
+    ]
+
+    /// One pass from left to right: what a value holds is never taken for a placeholder.
+    private static func filled(_ template: String, _ values: Values, _ encode: (String) -> String) -> String {
+        var filled = ""
+        var rest = template[...]
+        while let start = rest.firstIndex(of: "%") {
+            filled += rest[..<start]
+            rest = rest[start...]
+            let found = placeholders.first { rest.hasPrefix("%\($0.name)%") }
+            if let found {
+                filled += encode(found.value(values).string)
+                rest = rest.dropFirst(found.name.count + 2)
+            } else {
+                filled.append(rest.removeFirst())
+            }
+        }
+        return filled + rest
+    }
+
+    /// The first `%NAME%` of capitals that is none of ours.
+    static func unknownPlaceholder(in template: String) -> String? {
+        let parts = template.split(separator: "%", omittingEmptySubsequences: false)
+        return parts.dropFirst().dropLast().map(String.init).first { part in
+            !part.isEmpty && part.allSatisfy { $0 == "_" || ("A"..."Z").contains($0) }
+                && !placeholders.contains { $0.name == part }
+        }
+    }
+
+    private init(_ type: OobRequestType, appName: Text, email: Text, newEmail: Text, link: Text) {
         let app = appName.isEmpty ? "your account" : appName.string
         let words = Self.words(type, app: app, email: email.string, newEmail: newEmail.string)
-        subject = Text(words.subject)
-        text = Text("Hello,\n\n\(words.lead)\n\n\(link)\n\n\(words.otherwise)\n")
         let href = Self.escaped(link.string)
-        html = Text(
-            """
-            <p>Hello,</p>
-            <p>\(Self.escaped(words.lead))</p>
-            <p><a href="\(href)">\(href)</a></p>
-            <p>\(Self.escaped(words.otherwise))</p>
+        self.init(
+            subject: Text(words.subject), text: Text("Hello,\n\n\(words.lead)\n\n\(link)\n\n\(words.otherwise)\n"),
+            html: Text(
+                """
+                <p>Hello,</p>
+                <p>\(Self.escaped(words.lead))</p>
+                <p><a href="\(href)">\(href)</a></p>
+                <p>\(Self.escaped(words.otherwise))</p>
 
-            """)
+                """))
     }
 
     private static func words(

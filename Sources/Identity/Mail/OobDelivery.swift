@@ -12,6 +12,9 @@ public struct OobOrder: Sendable {
     public var email: Text
     public var newEmail: Text = .empty
     public var continueURL: Text = .empty
+    public var displayName: Text = .empty
+    /// The language of the mail.
+    public var locale: Text = .empty
     /// Costs the same and sends nothing.
     public var isDecoy = false
 
@@ -36,12 +39,14 @@ public struct OobDelivery: Sendable {
     private let resources: Resources
     private let sealing: SealingKey
     private let actionURL: Text
+    private let configs: EmailConfigs
 
     /// How long a message stays in the outbox.
     static let messageKept = Duration.hours(24 * 7)
 
-    init(resources: Resources, sealing: SealingKey, actionURL: Text) {
+    init(resources: Resources, sealing: SealingKey, actionURL: Text, configs: EmailConfigs) {
         self.resources = resources
+        self.configs = configs
         self.sealing = sealing
         self.actionURL = actionURL
     }
@@ -49,7 +54,7 @@ public struct OobDelivery: Sendable {
     /// Makes a code and puts its mail into the outbox.
     public func send(_ order: OobOrder, settings: TenantSettings, origin: Origin) async throws {
         let now = resources.clock.now()
-        let prepared = prepare(order, settings: settings, now: now)
+        let prepared = try prepare(order, settings: settings, now: now)
         try await resources.store.write { transaction in
             _ = try transaction.once(origin, now: now) {
                 try prepared.put(in: transaction)
@@ -61,7 +66,7 @@ public struct OobDelivery: Sendable {
     /// Makes a code for an admin, who brings it to its user by other means.
     public func generate(_ order: OobOrder, settings: TenantSettings, origin: Origin) async throws -> MadeOobCode {
         let now = resources.clock.now()
-        let prepared = prepare(order, settings: settings, now: now)
+        let prepared = try prepare(order, settings: settings, now: now)
         try await resources.store.write { transaction in
             try transaction.onceOnly(origin, now: now) {
                 try transaction.putOobCode(prepared.code, prepared.stored, tenantID: settings.tenantID)
@@ -76,24 +81,30 @@ public struct OobDelivery: Sendable {
     }
 
     /// A code and its mail before they are written; for who writes them with something else.
-    func prepare(_ order: OobOrder, settings: TenantSettings, now: Timestamp) -> PreparedOob {
+    func prepare(_ order: OobOrder, settings: TenantSettings, now: Timestamp) throws -> PreparedOob {
+        let config = try configs.get(tenantID: settings.tenantID)
         let code = Base64.url.encode(resources.random.bytes(32))
         let stored = StoredOobCode(
             requestType: order.type, uid: order.uid, email: order.email, newEmail: order.newEmail,
             createdAtMicros: now.microseconds, expiresAtMicros: (now + OobCodes.lifetime(order.type)).microseconds,
             decoy: order.isDecoy)
         let link = ActionLink.make(
-            base: actionURL, order.type, code: Text(unchecked: code), tenantID: settings.tenantID,
+            base: config.actionURL.isEmpty ? actionURL : config.actionURL, order.type, code: Text(unchecked: code),
+            tenantID: settings.tenantID,
             continueURL: order.continueURL)
-        let words = MailText(
-            order.type, appName: settings.tenant.displayName, email: order.email, newEmail: order.newEmail, link: link)
+        let values = MailText.Values(
+            appName: settings.tenant.displayName, email: order.email, newEmail: order.newEmail,
+            displayName: order.displayName, link: link)
+        let words = MailText(order.type, values, templates: config.templates, locale: order.locale)
         let messageID = Text(Self.hex(now.microseconds) + resources.random.alphanumeric(10).string)
         let contents = OutboxContents(subject: words.subject, text: words.text, html: words.html, link: link)
         let sealed = sealing.seal(
             Secret(contents.encoded()), context: Self.context(settings.tenantID, messageID), random: resources.random)
+        let isDelivered = config.delivery != .outbox && !order.isDecoy
         let message = OutboxMessage(
-            messageID: messageID, requestType: order.type, to: order.recipient, state: .held,
-            createdAtMicros: now.microseconds, expiresAtMicros: (now + Self.messageKept).microseconds)
+            messageID: messageID, requestType: order.type, to: order.recipient, state: isDelivered ? .pending : .held,
+            createdAtMicros: now.microseconds, nextAttemptAtMicros: isDelivered ? now.microseconds : 0,
+            expiresAtMicros: (now + Self.messageKept).microseconds)
         return PreparedOob(
             tenantID: settings.tenantID, code: Secret(code), link: Secret(link.bytes), stored: stored,
             message: StoredOutboxMessage(message: message, sealedContents: sealed, decoy: order.isDecoy))

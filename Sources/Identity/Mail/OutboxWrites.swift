@@ -3,6 +3,37 @@ public import Messages
 public import Store
 
 extension Project {
+    /// Makes a code and sees to it that its mail goes out.
+    public func send(_ order: OobOrder, settings: TenantSettings, origin: Origin) async throws {
+        try await oobDelivery.send(order, settings: settings, origin: origin)
+        await mailer.wake()
+    }
+
+    /// Delivers a dead or waiting message at once. OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE.
+    public func retryOutboxMessage(_ messageID: Text, tenantID: Text) async throws -> OutboxMessage {
+        let now = clock.now()
+        let message = try await store.write { transaction in
+            var stored = try transaction.outboxMessage(messageID, tenantID: tenantID)
+            guard var message = stored.message, message.state == .dead || message.state == .pending else {
+                throw Failure(
+                    .failedPrecondition, "OUTBOX_MESSAGE_NOT_DELIVERABLE",
+                    "The message was sent already, or is held to be read here.")
+            }
+            if message.nextAttemptAtMicros > 0 {
+                let due = Timestamp(microseconds: message.nextAttemptAtMicros)
+                try transaction.delete(Tables.outboxDue, OutboxDueKey(due, tenantID, messageID))
+            }
+            message.state = .pending
+            message.attempts = 0
+            message.nextAttemptAtMicros = now.microseconds
+            stored.message = message
+            try transaction.putOutbox(stored, tenantID: tenantID)
+            return message
+        }
+        await mailer.wake()
+        return message
+    }
+
     /// Writes down who read a message: its link is as good as a password.
     public func noteOutboxRead(_ messageID: Text, tenantID: Text, origin: Origin) async throws {
         let now = clock.now()

@@ -107,3 +107,41 @@ extension StoredOutboxMessage: ConvertibleToC {
         target.pointee.decoy = self.decoy ? 1 : 0
     }
 }
+
+public struct StoredEmailConfig: Message {
+    public var config: EmailConfig?
+    /// Under the master key.
+    public var sealedSmtpPassword: [UInt8] = []
+    public var sealedWebhookSecret: [UInt8] = []
+
+    public init() {}
+
+    public init(config: EmailConfig? = nil, sealedSmtpPassword: [UInt8] = [], sealedWebhookSecret: [UInt8] = []) {
+        self.config = config
+        self.sealedSmtpPassword = sealedSmtpPassword
+        self.sealedWebhookSecret = sealedWebhookSecret
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension StoredEmailConfig: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__store__v1__stored_email_config__schema() }
+
+    init(copying source: UnsafePointer<Postern__Store__V1__StoredEmailConfig>) {
+        self.config = source.pointee.config.map { EmailConfig(copying: $0) }
+        self.sealedSmtpPassword = [UInt8](copying: source.pointee.sealed_smtp_password)
+        self.sealedWebhookSecret = [UInt8](copying: source.pointee.sealed_webhook_secret)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredEmailConfig>, arena: Arena) {
+        if let value = self.config { target.pointee.config = arena.make(value) }
+        target.pointee.sealed_smtp_password = arena.copy(self.sealedSmtpPassword)
+        target.pointee.sealed_webhook_secret = arena.copy(self.sealedWebhookSecret)
+    }
+}

@@ -363,6 +363,8 @@ public struct AccountsSendOobCodeRequest: Message {
     /// Where the action page sends the user afterwards; https, at most 2,048 bytes.
     public var continueURL: Text = .empty
     public var endUserIP: Text = .empty
+    /// The language of the mail, BCP 47; a template of it or of its primary language is used if the tenant has one.
+    public var locale: Text = .empty
 
     public init() {}
 
@@ -373,7 +375,8 @@ public struct AccountsSendOobCodeRequest: Message {
         newEmail: Text = .empty,
         idToken: Text = .empty,
         continueURL: Text = .empty,
-        endUserIP: Text = .empty
+        endUserIP: Text = .empty,
+        locale: Text = .empty
     ) {
         self.tenantID = tenantID
         self.requestType = requestType
@@ -382,6 +385,7 @@ public struct AccountsSendOobCodeRequest: Message {
         self.idToken = idToken
         self.continueURL = continueURL
         self.endUserIP = endUserIP
+        self.locale = locale
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -404,6 +408,7 @@ extension AccountsSendOobCodeRequest: ConvertibleToC {
         self.idToken = Text(copying: source.pointee.id_token)
         self.continueURL = Text(copying: source.pointee.continue_url)
         self.endUserIP = Text(copying: source.pointee.end_user_ip)
+        self.locale = Text(copying: source.pointee.locale)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSendOobCodeRequest>, arena: Arena) {
@@ -414,6 +419,7 @@ extension AccountsSendOobCodeRequest: ConvertibleToC {
         target.pointee.id_token = arena.copy(self.idToken)
         target.pointee.continue_url = arena.copy(self.continueURL)
         target.pointee.end_user_ip = arena.copy(self.endUserIP)
+        target.pointee.locale = arena.copy(self.locale)
     }
 }
 

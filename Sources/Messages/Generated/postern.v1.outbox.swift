@@ -286,6 +286,69 @@ extension OutboxGetResponse: ConvertibleToC {
     }
 }
 
+public struct OutboxRetryRequest: Message {
+    public var tenantID: Text = .empty
+    public var messageID: Text = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, messageID: Text = .empty) {
+        self.tenantID = tenantID
+        self.messageID = messageID
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension OutboxRetryRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__outbox_retry_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__OutboxRetryRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.messageID = Text(copying: source.pointee.message_id)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__OutboxRetryRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.message_id = arena.copy(self.messageID)
+    }
+}
+
+public struct OutboxRetryResponse: Message {
+    public var message: OutboxMessage?
+
+    public init() {}
+
+    public init(message: OutboxMessage? = nil) {
+        self.message = message
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension OutboxRetryResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__outbox_retry_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__OutboxRetryResponse>) {
+        self.message = source.pointee.message.map { OutboxMessage(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__OutboxRetryResponse>, arena: Arena) {
+        if let value = self.message { target.pointee.message = arena.make(value) }
+    }
+}
+
 public struct OutboxDeleteRequest: Message {
     public var tenantID: Text = .empty
     public var messageID: Text = .empty

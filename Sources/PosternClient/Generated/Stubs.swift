@@ -37,6 +37,29 @@ public struct ServerReflectionClient: Sendable {
     }
 }
 
+/// How a tenant's mail goes out and what it says.
+public struct EmailConfigsClient: Sendable {
+    let channel: Channel
+
+    public init(channel: Channel) { self.channel = channel }
+
+    /// Secrets are never told.
+    public func get(_ request: EmailConfigsGetRequest, options: CallOptions = .init()) async throws
+        -> EmailConfigsGetResponse
+    {
+        try await channel.unary("postern.v1.EmailConfigs", "Get", request, idempotent: true, options: options)
+    }
+
+    /// Changes the masked fields; mail that is asked for after the answer follows them, mail that waits is delivered by
+    /// them. Refusals: INVALID_UPDATE_MASK, INVALID_SMTP_SERVER, INVALID_WEBHOOK, INVALID_EMAIL, INVALID_ACTION_URL,
+    /// INVALID_TEMPLATE, SENDER_REQUIRED, INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
+    public func update(_ request: EmailConfigsUpdateRequest, options: CallOptions = .init()) async throws
+        -> EmailConfigsUpdateResponse
+    {
+        try await channel.unary("postern.v1.EmailConfigs", "Update", request, idempotent: false, options: options)
+    }
+}
+
 /// Mail on its way out: what was sent, what waits, what could not be delivered. A tenant that delivers nothing by itself
 /// (EMAIL_DELIVERY_OUTBOX, the default) has all its mail here.
 public struct OutboxClient: Sendable {
@@ -57,6 +80,14 @@ public struct OutboxClient: Sendable {
         -> OutboxGetResponse
     {
         try await channel.unary("postern.v1.Outbox", "Get", request, idempotent: false, options: options)
+    }
+
+    /// Delivers again at once: a dead message, or one that waits for its next attempt.
+    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, or is held to be read here).
+    public func retry(_ request: OutboxRetryRequest, options: CallOptions = .init()) async throws
+        -> OutboxRetryResponse
+    {
+        try await channel.unary("postern.v1.Outbox", "Retry", request, idempotent: false, options: options)
     }
 
     /// Refusals: OUTBOX_MESSAGE_NOT_FOUND.

@@ -21,6 +21,20 @@ extension MethodDescriptor {
         responseStreaming: true, role: .any, tenant: .unspecified, timeoutMillis: 0, idempotent: true, mutation: false,
         refusedWhenDisabled: false)
 
+    /// Secrets are never told.
+    static let emailConfigsGet = MethodDescriptor(
+        service: "postern.v1.EmailConfigs", method: "Get", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false)
+
+    /// Changes the masked fields; mail that is asked for after the answer follows them, mail that waits is delivered by
+    /// them. Refusals: INVALID_UPDATE_MASK, INVALID_SMTP_SERVER, INVALID_WEBHOOK, INVALID_EMAIL, INVALID_ACTION_URL,
+    /// INVALID_TEMPLATE, SENDER_REQUIRED, INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
+    static let emailConfigsUpdate = MethodDescriptor(
+        service: "postern.v1.EmailConfigs", method: "Update", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: false)
+
     /// Newest first, without contents.
     static let outboxList = MethodDescriptor(
         service: "postern.v1.Outbox", method: "List", requestStreaming: false, responseStreaming: false,
@@ -31,6 +45,13 @@ extension MethodDescriptor {
     /// Refusals: OUTBOX_MESSAGE_NOT_FOUND.
     static let outboxGet = MethodDescriptor(
         service: "postern.v1.Outbox", method: "Get", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: false)
+
+    /// Delivers again at once: a dead message, or one that waits for its next attempt.
+    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, or is held to be read here).
+    static let outboxRetry = MethodDescriptor(
+        service: "postern.v1.Outbox", method: "Retry", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false)
 
@@ -467,8 +488,11 @@ func registerAll(_ registry: inout Registry) {
     registry.register(HealthCheck.self, .healthCheck)
     registry.register(HealthWatch.self, .healthWatch)
     registry.register(ServerReflectionServerReflectionInfo.self, .serverReflectionServerReflectionInfo)
+    registry.register(EmailConfigsGet.self, .emailConfigsGet)
+    registry.register(EmailConfigsUpdate.self, .emailConfigsUpdate)
     registry.register(OutboxList.self, .outboxList)
     registry.register(OutboxGet.self, .outboxGet)
+    registry.register(OutboxRetry.self, .outboxRetry)
     registry.register(OutboxDelete.self, .outboxDelete)
     registry.register(ProvidersCreate.self, .providersCreate)
     registry.register(ProvidersGet.self, .providersGet)

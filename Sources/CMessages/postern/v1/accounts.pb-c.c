@@ -777,7 +777,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_email_link_r
   (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_email_link_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_send_oob_code_request__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_send_oob_code_request__field_descriptors[8] =
 {
   {
     "tenant_id",
@@ -863,12 +863,25 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_send_oob_code_reques
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "locale",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendOobCodeRequest, locale),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_send_oob_code_request__field_indices_by_name[] = {
   5,   /* field[5] = continue_url */
   2,   /* field[2] = email */
   6,   /* field[6] = end_user_ip */
   4,   /* field[4] = id_token */
+  7,   /* field[7] = locale */
   3,   /* field[3] = new_email */
   1,   /* field[1] = request_type */
   0,   /* field[0] = tenant_id */
@@ -876,7 +889,7 @@ static const unsigned postern__v1__accounts_send_oob_code_request__field_indices
 static const ProtobufCIntRange postern__v1__accounts_send_oob_code_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_send_oob_code_request__descriptor =
 {
@@ -886,7 +899,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_send_oob_code_request__de
   "Postern__V1__AccountsSendOobCodeRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsSendOobCodeRequest),
-  7,
+  8,
   postern__v1__accounts_send_oob_code_request__field_descriptors,
   postern__v1__accounts_send_oob_code_request__field_indices_by_name,
   1,  postern__v1__accounts_send_oob_code_request__number_ranges,

@@ -43,6 +43,18 @@ void   postern__v1__outbox_get_response__init
   static const Postern__V1__OutboxGetResponse init_value = POSTERN__V1__OUTBOX_GET_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__outbox_retry_request__init
+                     (Postern__V1__OutboxRetryRequest         *message)
+{
+  static const Postern__V1__OutboxRetryRequest init_value = POSTERN__V1__OUTBOX_RETRY_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__outbox_retry_response__init
+                     (Postern__V1__OutboxRetryResponse         *message)
+{
+  static const Postern__V1__OutboxRetryResponse init_value = POSTERN__V1__OUTBOX_RETRY_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__outbox_delete_request__init
                      (Postern__V1__OutboxDeleteRequest         *message)
 {
@@ -515,6 +527,95 @@ const ProtobufCMessageDescriptor postern__v1__outbox_get_response__descriptor =
   postern__v1__outbox_get_response__field_indices_by_name,
   1,  postern__v1__outbox_get_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__outbox_get_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__outbox_retry_request__field_descriptors[2] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__OutboxRetryRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "message_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__OutboxRetryRequest, message_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__outbox_retry_request__field_indices_by_name[] = {
+  1,   /* field[1] = message_id */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__outbox_retry_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__outbox_retry_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.OutboxRetryRequest",
+  "OutboxRetryRequest",
+  "Postern__V1__OutboxRetryRequest",
+  "postern.v1",
+  sizeof(Postern__V1__OutboxRetryRequest),
+  2,
+  postern__v1__outbox_retry_request__field_descriptors,
+  postern__v1__outbox_retry_request__field_indices_by_name,
+  1,  postern__v1__outbox_retry_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__outbox_retry_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__outbox_retry_response__field_descriptors[1] =
+{
+  {
+    "message",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__OutboxRetryResponse, message),
+    &postern__v1__outbox_message__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__outbox_retry_response__field_indices_by_name[] = {
+  0,   /* field[0] = message */
+};
+static const ProtobufCIntRange postern__v1__outbox_retry_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__outbox_retry_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.OutboxRetryResponse",
+  "OutboxRetryResponse",
+  "Postern__V1__OutboxRetryResponse",
+  "postern.v1",
+  sizeof(Postern__V1__OutboxRetryResponse),
+  1,
+  postern__v1__outbox_retry_response__field_descriptors,
+  postern__v1__outbox_retry_response__field_indices_by_name,
+  1,  postern__v1__outbox_retry_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__outbox_retry_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__outbox_delete_request__field_descriptors[2] =

@@ -21,7 +21,8 @@ enum AccountsSendOobCode: SlowMethod {
             try await call.project.tenants.tenant(call.settings).admitSend(
                 email: recipient, address: call.endUserAddress(request.endUserIP))
         }
-        try await call.project.oobDelivery.send(order, settings: call.settings, origin: call.origin)
+        order.locale = request.locale
+        try await call.project.send(order, settings: call.settings, origin: call.origin)
         return AccountsSendOobCodeResponse(email: request.email.isEmpty ? order.recipient : request.email)
     }
 
@@ -49,6 +50,7 @@ enum AccountsSendOobCode: SlowMethod {
         // To the address as it is stored, not as a stranger typed it.
         var order = OobOrder(.passwordReset, email: account.user.email)
         order.uid = account.user.uid
+        order.displayName = account.user.displayName
         return order
     }
 
@@ -57,6 +59,7 @@ enum AccountsSendOobCode: SlowMethod {
         if user.email.isEmpty { throw Failure.missingEmail }
         var order = OobOrder(.verifyEmail, email: user.email)
         order.uid = user.uid
+        order.displayName = user.displayName
         return order
     }
 
@@ -71,6 +74,7 @@ enum AccountsSendOobCode: SlowMethod {
         try verified.requireRecentLogin(now: call.now)
         var order = OobOrder(.verifyAndChangeEmail, email: user.email)
         order.uid = user.uid
+        order.displayName = user.displayName
         order.newEmail = newEmail.address
         if try call.project.isTaken(newEmail, tenantID: call.tenantID), Email(user.email) != newEmail {
             guard call.settings.hasEmailPrivacy else { throw Failure.emailExists }

@@ -168,10 +168,11 @@ struct  Postern__V1__AccountsSendOobCodeRequest
   ProtobufCBinaryData id_token;
   ProtobufCBinaryData continue_url;
   ProtobufCBinaryData end_user_ip;
+  ProtobufCBinaryData locale;
 };
 #define POSTERN__V1__ACCOUNTS_SEND_OOB_CODE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_send_oob_code_request__descriptor) \
-    , {0,NULL}, POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__AccountsSendOobCodeResponse

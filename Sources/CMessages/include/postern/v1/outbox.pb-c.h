@@ -22,6 +22,8 @@ typedef struct Postern__V1__OutboxListRequest Postern__V1__OutboxListRequest;
 typedef struct Postern__V1__OutboxListResponse Postern__V1__OutboxListResponse;
 typedef struct Postern__V1__OutboxGetRequest Postern__V1__OutboxGetRequest;
 typedef struct Postern__V1__OutboxGetResponse Postern__V1__OutboxGetResponse;
+typedef struct Postern__V1__OutboxRetryRequest Postern__V1__OutboxRetryRequest;
+typedef struct Postern__V1__OutboxRetryResponse Postern__V1__OutboxRetryResponse;
 typedef struct Postern__V1__OutboxDeleteRequest Postern__V1__OutboxDeleteRequest;
 typedef struct Postern__V1__OutboxDeleteResponse Postern__V1__OutboxDeleteResponse;
 
@@ -118,6 +120,27 @@ struct  Postern__V1__OutboxGetResponse
     , NULL, NULL }
 
 
+struct  Postern__V1__OutboxRetryRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData message_id;
+};
+#define POSTERN__V1__OUTBOX_RETRY_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__outbox_retry_request__descriptor) \
+    , {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__OutboxRetryResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__OutboxMessage *message;
+};
+#define POSTERN__V1__OUTBOX_RETRY_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__outbox_retry_response__descriptor) \
+    , NULL }
+
+
 struct  Postern__V1__OutboxDeleteRequest
 {
   ProtobufCMessage base;
@@ -156,6 +179,12 @@ void   postern__v1__outbox_get_request__init
 /* Postern__V1__OutboxGetResponse methods */
 void   postern__v1__outbox_get_response__init
                      (Postern__V1__OutboxGetResponse         *message);
+/* Postern__V1__OutboxRetryRequest methods */
+void   postern__v1__outbox_retry_request__init
+                     (Postern__V1__OutboxRetryRequest         *message);
+/* Postern__V1__OutboxRetryResponse methods */
+void   postern__v1__outbox_retry_response__init
+                     (Postern__V1__OutboxRetryResponse         *message);
 /* Postern__V1__OutboxDeleteRequest methods */
 void   postern__v1__outbox_delete_request__init
                      (Postern__V1__OutboxDeleteRequest         *message);
@@ -182,6 +211,12 @@ typedef void (*Postern__V1__OutboxGetRequest_Closure)
 typedef void (*Postern__V1__OutboxGetResponse_Closure)
                  (const Postern__V1__OutboxGetResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__OutboxRetryRequest_Closure)
+                 (const Postern__V1__OutboxRetryRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__OutboxRetryResponse_Closure)
+                 (const Postern__V1__OutboxRetryResponse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__OutboxDeleteRequest_Closure)
                  (const Postern__V1__OutboxDeleteRequest *message,
                   void *closure_data);
@@ -201,6 +236,8 @@ extern const ProtobufCMessageDescriptor postern__v1__outbox_list_request__descri
 extern const ProtobufCMessageDescriptor postern__v1__outbox_list_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__outbox_get_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__outbox_get_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__outbox_retry_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__outbox_retry_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__outbox_delete_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__outbox_delete_response__descriptor;
 

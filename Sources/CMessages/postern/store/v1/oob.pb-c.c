@@ -19,6 +19,12 @@ void   postern__store__v1__stored_outbox_message__init
   static const Postern__Store__V1__StoredOutboxMessage init_value = POSTERN__STORE__V1__STORED_OUTBOX_MESSAGE__INIT;
   *message = init_value;
 }
+void   postern__store__v1__stored_email_config__init
+                     (Postern__Store__V1__StoredEmailConfig         *message)
+{
+  static const Postern__Store__V1__StoredEmailConfig init_value = POSTERN__STORE__V1__STORED_EMAIL_CONFIG__INIT;
+  *message = init_value;
+}
 static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field_descriptors[7] =
 {
   {
@@ -197,5 +203,69 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_outbox_message__desc
   postern__store__v1__stored_outbox_message__field_indices_by_name,
   1,  postern__store__v1__stored_outbox_message__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_outbox_message__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__store__v1__stored_email_config__field_descriptors[3] =
+{
+  {
+    "config",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredEmailConfig, config),
+    &postern__v1__email_config__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "sealed_smtp_password",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredEmailConfig, sealed_smtp_password),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "sealed_webhook_secret",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredEmailConfig, sealed_webhook_secret),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__store__v1__stored_email_config__field_indices_by_name[] = {
+  0,   /* field[0] = config */
+  1,   /* field[1] = sealed_smtp_password */
+  2,   /* field[2] = sealed_webhook_secret */
+};
+static const ProtobufCIntRange postern__store__v1__stored_email_config__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__store__v1__stored_email_config__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.store.v1.StoredEmailConfig",
+  "StoredEmailConfig",
+  "Postern__Store__V1__StoredEmailConfig",
+  "postern.store.v1",
+  sizeof(Postern__Store__V1__StoredEmailConfig),
+  3,
+  postern__store__v1__stored_email_config__field_descriptors,
+  postern__store__v1__stored_email_config__field_indices_by_name,
+  1,  postern__store__v1__stored_email_config__number_ranges,
+  (ProtobufCMessageInit) postern__store__v1__stored_email_config__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

@@ -1,0 +1,87 @@
+public import Base
+import Crypto
+public import Messages
+import Store
+
+/// How each tenant's mail goes out. Nothing is kept in memory: a mail reads its tenant's row. Any thread.
+public struct EmailConfigs: Sendable {
+    private let resources: Resources
+    private let sealing: SealingKey
+
+    init(resources: Resources, sealing: SealingKey) {
+        self.resources = resources
+        self.sealing = sealing
+    }
+
+    public static let defaults = EmailConfig(delivery: .outbox)
+
+    public func get(tenantID: Text) throws -> EmailConfig {
+        try stored(tenantID: tenantID).config ?? Self.defaults
+    }
+
+    /// The refusals of `EmailConfigRules`; INSUFFICIENT_PERMISSION for private addresses without a project-admin.
+    public func update(
+        _ wanted: EmailConfig, paths: [Text], tenantID: Text, isProjectAdmin: Bool, validateOnly: Bool, origin: Origin
+    ) async throws -> EmailConfig {
+        let change = try EmailConfigChange(wanted, paths: paths)
+        let now = resources.clock.now()
+        let limits = resources.limits
+        let password = change.newPassword.map { seal($0, "smtp password", tenantID) }
+        let signingSecret = change.newSigningSecret.map { seal($0, "webhook secret", tenantID) }
+        if let secret = change.newSigningSecret, !(32...256).contains(secret.byteCount) {
+            throw Failure.invalid(
+                "INVALID_WEBHOOK", field: "config.webhook.signing_secret", "must have 32 to 256 bytes")
+        }
+        return try await resources.store.write { transaction in
+            _ = try transaction.reading.liveTenant(tenantID)
+            var stored = try transaction.get(Tables.emailConfigs, TenantPrefix(tenantID)) ?? StoredEmailConfig()
+            let old = stored.config ?? Self.defaults
+            var new = old
+            try change.apply(to: &new, limits: limits)
+            if new.allowPrivateAddresses && !old.allowPrivateAddresses && !isProjectAdmin {
+                throw Failure(
+                    .permissionDenied, "INSUFFICIENT_PERMISSION",
+                    "Letting a tenant reach private addresses needs the role project-admin.")
+            }
+            new.updatedAtMicros = max(now.microseconds, old.updatedAtMicros + 1)
+            new.revision += 1
+            if validateOnly { return new }
+            stored.config = new
+            if let password { stored.sealedSmtpPassword = password }
+            if new.smtp?.hasPassword != true { stored.sealedSmtpPassword = [] }
+            if let signingSecret { stored.sealedWebhookSecret = signingSecret }
+            if new.webhook?.hasSigningSecret != true { stored.sealedWebhookSecret = [] }
+            try transaction.put(Tables.emailConfigs, TenantPrefix(tenantID), stored)
+            let detail = Text(paths.map(\.string).joined(separator: ","))
+            try transaction.appendEvent(
+                .emailConfigUpdated, tenantID: tenantID, origin: origin, detail: detail, now: now)
+            return new
+        }
+    }
+
+    func stored(tenantID: Text) throws -> StoredEmailConfig {
+        try resources.store.read { try $0.get(Tables.emailConfigs, TenantPrefix(tenantID)) } ?? StoredEmailConfig()
+    }
+
+    /// `Secret.empty` when there is none or it was sealed under another master key: the delivery then fails and says so.
+    func password(_ stored: StoredEmailConfig, tenantID: Text) -> Secret {
+        open(stored.sealedSmtpPassword, "smtp password", tenantID)
+    }
+
+    func signingSecret(_ stored: StoredEmailConfig, tenantID: Text) -> Secret {
+        open(stored.sealedWebhookSecret, "webhook secret", tenantID)
+    }
+
+    private func seal(_ secret: Secret, _ kind: String, _ tenantID: Text) -> [UInt8] {
+        sealing.seal(secret, context: Self.context(kind, tenantID), random: resources.random)
+    }
+
+    private func open(_ sealed: [UInt8], _ kind: String, _ tenantID: Text) -> Secret {
+        guard !sealed.isEmpty else { return .empty }
+        return (try? sealing.open(sealed, context: Self.context(kind, tenantID))) ?? .empty
+    }
+
+    private static func context(_ kind: String, _ tenantID: Text) -> [UInt8] {
+        [UInt8](kind.utf8) + [0] + tenantID.bytes
+    }
+}

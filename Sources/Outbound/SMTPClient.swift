@@ -1,0 +1,172 @@
+public import Base
+import CCurl
+public import Reactor
+
+/// A mail server and how to speak to it.
+public struct SMTPServer: Sendable {
+    public enum Security: Sendable {
+        /// STARTTLS (RFC 3207); no TLS, no mail.
+        case startTLS
+        /// TLS from the first byte (RFC 8314).
+        case tls
+        /// Clear text, to this machine only.
+        case none
+    }
+
+    public var host: Text
+    public var port: UInt16
+    public var security: Security
+    /// Empty = no authentication.
+    public var username: Text
+    public var password: Secret
+    public var policy: NetworkPolicy
+
+    public init(
+        host: Text, port: UInt16, security: Security, username: Text, password: Secret, policy: NetworkPolicy
+    ) {
+        self.host = host
+        self.port = port
+        self.security = security
+        self.username = username
+        self.password = password
+        self.policy = policy
+    }
+}
+
+/// Why a mail did not go. Holds nothing of what the server said.
+public enum SMTPError: Error, Sendable, Equatable {
+    /// Not reached, broken off, or refused for now (4yz): worth another attempt.
+    case transient(code: Int, OutboundError?)
+    /// Refused for good (5yz).
+    case permanent(code: Int)
+    /// The server does not take the user name and password.
+    case notAuthenticated
+}
+
+/// Hands mail to a server over SMTP (RFC 5321), on the blocking pool's threads. Any thread.
+public final class SMTPClient: Sendable {
+    private let pool: WorkerPool
+    private let certificateFile: String?
+
+    /// All of one mail, connecting included.
+    static let timeout = Duration.seconds(30)
+
+    public init(pool: WorkerPool, certificateFile: String? = nil) {
+        self.pool = pool
+        self.certificateFile = certificateFile
+    }
+
+    /// Sends `message`, whole with its header, from one mailbox to one.
+    ///
+    /// - Throws: `SMTPError`; what the pool throws when it is full.
+    public func send(
+        _ message: Secret, from sender: Text, to recipient: Text, through server: SMTPServer, tenant: Text,
+        deadline: Instant
+    ) async throws {
+        let certificateFile = certificateFile
+        try await pool.run(tenant: tenant, deadline: deadline) {
+            try SMTPExchange(message, server).perform(
+                from: sender, to: recipient, certificateFile: certificateFile, deadline: deadline)
+        }
+    }
+}
+
+/// One mail on a worker thread; libcurl's callbacks come on the same thread, inside of `curl_easy_perform`.
+private final class SMTPExchange {
+    private let message: Secret
+    private let server: SMTPServer
+    private var sentByteCount = 0
+    private var isAddressRefused = false
+
+    init(_ message: Secret, _ server: SMTPServer) {
+        self.message = message
+        self.server = server
+    }
+
+    func perform(from sender: Text, to recipient: Text, certificateFile: String?, deadline: Instant) throws {
+        let remaining = min(SMTPClient.timeout, .nanoseconds(deadline.nanoseconds(since: .now)))
+        guard remaining > .zero else { throw SMTPError.transient(code: 0, .timedOut) }
+        let handle = CurlHandle()
+        let recipients = CurlList(["<\(recipient)>"])
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        var opener = postern_curl_opener(
+            may_open: { context, address, byteCount in
+                guard let context, let address else { return 0 }
+                let exchange = Unmanaged<SMTPExchange>.fromOpaque(context).takeUnretainedValue()
+                let bytes = Array(UnsafeBufferPointer(start: address, count: byteCount))
+                return exchange.mayOpen(IPAddress(bytes: bytes)) ? 1 : 0
+            }, context: context)
+        try withExtendedLifetime((self, recipients)) {
+            try withUnsafePointer(to: &opener) { opener in
+                handle.reset(certificateFile: certificateFile)
+                defer { curl_easy_reset(handle.pointer) }
+                configure(handle, sender: sender, recipients: recipients, timeout: remaining)
+                handle.check(postern_curl_set_opener(handle.pointer, opener), CURLOPT_OPENSOCKETFUNCTION)
+                handle.set(CURLOPT_READDATA, pointer: context)
+                handle.set(CURLOPT_READFUNCTION) { buffer, size, count, context in
+                    guard let context, let buffer else { return 0 }
+                    let room = UnsafeMutableRawBufferPointer(start: buffer, count: size * count)
+                    return Unmanaged<SMTPExchange>.fromOpaque(context).takeUnretainedValue().read(into: room)
+                }
+                try finish(curl_easy_perform(handle.pointer), handle)
+            }
+        }
+    }
+
+    private func configure(_ handle: CurlHandle, sender: Text, recipients: CurlList, timeout: Duration) {
+        let scheme = server.security == .tls ? "smtps" : "smtp"
+        let host = server.host.string.contains(":") ? "[\(server.host)]" : server.host.string
+        handle.set(CURLOPT_URL, "\(scheme)://\(host):\(server.port)/postern")
+        handle.set(CURLOPT_PROTOCOLS_STR, scheme)
+        handle.set(CURLOPT_USE_SSL, Int((server.security == .none ? CURLUSESSL_NONE : CURLUSESSL_ALL).rawValue))
+        handle.set(CURLOPT_MAIL_FROM, "<\(sender)>")
+        handle.set(CURLOPT_MAIL_RCPT, recipients)
+        handle.set(CURLOPT_UPLOAD, 1)
+        if !server.username.isEmpty {
+            handle.set(CURLOPT_USERNAME, server.username.string)
+            let password = server.password.withBytes { String(decoding: $0, as: UTF8.self) }
+            handle.set(CURLOPT_PASSWORD, password)
+        }
+        handle.set(min(.seconds(10), timeout), as: CURLOPT_CONNECTTIMEOUT_MS)
+        handle.set(timeout, as: CURLOPT_TIMEOUT_MS)
+    }
+
+    private func mayOpen(_ address: IPAddress?) -> Bool {
+        let isPlaintext = server.security == .none
+        // To this machine in clear text goes what may go there at all; anywhere else it needs TLS.
+        let isPermitted = address.map {
+            isPlaintext
+                ? $0.reach == .loopback && server.policy.allowsPrivateAddresses
+                : server.policy.permits($0, isPlaintext: false)
+        }
+        if isPermitted != true { isAddressRefused = true }
+        return isPermitted == true
+    }
+
+    private func read(into room: UnsafeMutableRawBufferPointer) -> Int {
+        message.withBytes { bytes in
+            let count = min(room.count, bytes.count - sentByteCount)
+            room.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[sentByteCount..<sentByteCount + count]))
+            sentByteCount += count
+            return count
+        }
+    }
+
+    private func finish(_ result: CURLcode, _ handle: CurlHandle) throws(SMTPError) {
+        guard result != CURLE_OK else { return }
+        var code = 0
+        postern_curl_get_long(handle.pointer, CURLINFO_RESPONSE_CODE, &code)
+        switch result {
+        case CURLE_LOGIN_DENIED: throw .notAuthenticated
+        case CURLE_OPERATION_TIMEDOUT: throw .transient(code: code, .timedOut)
+        case CURLE_COULDNT_RESOLVE_HOST: throw .transient(code: 0, .cannotResolve)
+        case CURLE_COULDNT_CONNECT:
+            throw .transient(code: 0, isAddressRefused ? .addressNotAllowed : .cannotConnect)
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CONNECT_ERROR, CURLE_USE_SSL_FAILED, CURLE_SSL_CACERT_BADFILE:
+            throw .transient(code: code, .untrusted)
+        default:
+            if (500...599).contains(code) { throw .permanent(code: code) }
+            throw .transient(code: code, .broken)
+        }
+    }
+}

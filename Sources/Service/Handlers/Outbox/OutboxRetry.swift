@@ -1,0 +1,10 @@
+import Identity
+import Messages
+
+/// postern.v1.Outbox/Retry
+enum OutboxRetry: SlowMethod {
+    static func handle(_ request: OutboxRetryRequest, _ call: Call) async throws -> OutboxRetryResponse {
+        OutboxRetryResponse(
+            message: try await call.project.retryOutboxMessage(request.messageID, tenantID: call.tenantID))
+    }
+}

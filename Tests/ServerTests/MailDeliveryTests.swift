@@ -1,0 +1,328 @@
+import Base
+import Crypto
+import Glibc
+import Identity
+import JSON
+import Messages
+import Reactor
+import Service
+import Store
+import Synchronization
+import TestSupport
+import Testing
+
+/// Mail on its way out, to a mail server and a webhook that are real programs of their own.
+@Suite struct MailDeliveryTests {
+    // MARK: The mail server
+
+    /// aiosmtpd in a process of its own (Tests/Fixtures/smtp_receiver.py).
+    private struct MailServer {
+        let process: ChildProcess
+        let port: UInt16
+        let file: String
+
+        init(_ directory: String, port: UInt16, refusing code: String? = nil) throws {
+            self.port = port
+            self.file = "\(directory)/mails-\(port)"
+            let folder = #filePath.split(separator: "/").dropLast(2).joined(separator: "/")
+            let script = "/\(folder)/Fixtures/smtp_receiver.py"
+            process = try ChildProcess(
+                "/usr/bin/python3", [script, "\(port)", file] + (code.map { [$0] } ?? []), output: "\(directory)/smtp")
+            for _ in 0..<500 {
+                if let client = try? RawClient(port: port) {
+                    client.close()
+                    return
+                }
+                usleep(20_000)
+            }
+            Issue.record("the mail server did not start; python3-aiosmtpd is missing? run tools/bootstrap --tests")
+        }
+
+        func mails() throws -> [JSONValue] {
+            try (readFile(file) ?? []).split(separator: 0x0A).map { try JSONValue(parsing: Array($0)) }
+        }
+    }
+
+    private static func configure(
+        _ client: IdentityClient, _ paths: [Text], _ change: (inout EmailConfig) -> Void
+    ) throws {
+        var config = EmailConfig()
+        change(&config)
+        let _: EmailConfigsUpdateResponse = try client.client.call(
+            "postern.v1.EmailConfigs/Update",
+            EmailConfigsUpdateRequest(config: config, updateMask: ProtobufFieldMask(paths: paths)))
+    }
+
+    private static func deliverBySMTP(_ client: IdentityClient, port: UInt16) throws {
+        try configure(
+            client, ["delivery", "smtp", "sender_name", "sender_address", "allow_private_addresses"]
+        ) {
+            $0.delivery = .smtp
+            $0.smtp = SmtpConfig(host: "127.0.0.1", port: Int32(port), security: .none)
+            $0.senderName = "Ünïcode, \"Inc\" <x>"
+            $0.senderAddress = "no-reply@example.com"
+            $0.allowPrivateAddresses = true
+        }
+    }
+
+    /// Waits until the newest message is in `state`; the mailer works on its own.
+    private static func becomes(_ state: OutboxState, _ client: IdentityClient) async throws -> OutboxMessage {
+        var message = OutboxMessage()
+        for _ in 0..<1_000 {
+            await client.server.project.mailer.deliverDue()
+            let listed: OutboxListResponse = try client.client.call("postern.v1.Outbox/List", OutboxListRequest())
+            message = listed.messages.first ?? OutboxMessage()
+            if message.state == state { return message }
+            usleep(20_000)
+        }
+        Issue.record("the message stayed \(message)")
+        return message
+    }
+
+    @Test func aMailReachesItsMailboxOnceAndWhole() async throws {
+        try await withTemporaryDirectory { directory in
+            let mailServer = try MailServer(directory, port: try CrashTests.freePort())
+            try await withServer { server in
+                let client = try IdentityClient(server)
+                try client.setTenant(["display_name"]) { $0.displayName = "Zürich App" }
+                try Self.deliverBySMTP(client, port: mailServer.port)
+                _ = try client.signUp("ada@example.com")
+                try client.sendOob(.passwordReset, email: "ada@example.com")
+                let sent = try await Self.becomes(.sent, client)
+                #expect(sent.attempts == 1 && sent.lastError.isEmpty)
+                let mails = try mailServer.mails()
+                #expect(mails.count == 1)
+                let mail = try #require(mails.first)
+                #expect(mail["from"]?.text == "no-reply@example.com")
+                #expect(mail["subject"]?.text == "Reset your password for Zürich App")
+                #expect(mail["sender"]?.text?.string.contains("no-reply@example.com") == true)
+                #expect(mail["message_id"]?.text == Text("<\(sent.messageID)@example.com>"))
+                let contents = try #require(try client.mails().first).contents
+                #expect(mail["text"]?.text?.string.contains(contents.link.string) == true)
+                #expect(mail["html"]?.text?.string.contains("&amp;oobCode=") == true)
+                #expect((mail["longest_line"]?.integer ?? 999) <= 78)
+                // Nothing is due any more.
+                await server.project.mailer.deliverDue()
+                #expect(try mailServer.mails().count == 1)
+            }
+        }
+    }
+
+    @Test func aStoppedMailServerLosesNoMessage() async throws {
+        try await withTemporaryDirectory { directory in
+            let port = try CrashTests.freePort()
+            try await withServer { server in
+                let client = try IdentityClient(server)
+                try Self.deliverBySMTP(client, port: port)
+                _ = try client.signUp("ada@example.com")
+                try client.sendOob(.passwordReset, email: "ada@example.com")
+                var waiting = OutboxMessage()
+                for _ in 0..<500 where waiting.attempts == 0 {
+                    await server.project.mailer.deliverDue()
+                    waiting = try #require(try client.mails().first).message
+                    usleep(20_000)
+                }
+                #expect(waiting.state == .pending && waiting.attempts == 1)
+                #expect(waiting.lastError == "the mail server: cannotConnect")
+                #expect(waiting.nextAttemptAtMicros > server.clock.clock.now().microseconds)
+                let mailServer = try MailServer(directory, port: port)
+                server.clock.advance(by: .seconds(40))
+                let sent = try await Self.becomes(.sent, client)
+                #expect(sent.messageID == waiting.messageID && sent.attempts == 2)
+                #expect(try mailServer.mails().count == 1)
+            }
+        }
+    }
+
+    @Test func aRestartGoesOnWithWhatWaits() async throws {
+        try await withTemporaryDirectory { directory in
+            let port = try CrashTests.freePort()
+            let clock = ManualClock()
+            let masterKey = MasterKey.generate(random: .system)
+            let store = "\(directory)/store"
+            mkdir(store, 0o700)
+            let key = try await withServer(directory: store, clock: clock, masterKey: masterKey) { server in
+                let client = try IdentityClient(server)
+                try Self.deliverBySMTP(client, port: port)
+                _ = try client.signUp("ada@example.com")
+                try client.sendOob(.passwordReset, email: "ada@example.com")
+                return server.adminKey
+            }
+            let mailServer = try MailServer(directory, port: port)
+            clock.advance(by: .hours(1))
+            try await withServer(directory: store, clock: clock, masterKey: masterKey, adminKey: key) { server in
+                _ = try await Self.becomes(.sent, try IdentityClient(server))
+            }
+            #expect(try mailServer.mails().count == 1)
+        }
+    }
+
+    @Test func whatIsRefusedForGoodIsDeadUntilItIsRetried() async throws {
+        try await withTemporaryDirectory { directory in
+            let port = try CrashTests.freePort()
+            var refusing: MailServer? = try MailServer(directory, port: port, refusing: "550")
+            try await withServer { server in
+                let client = try IdentityClient(server)
+                try Self.deliverBySMTP(client, port: port)
+                _ = try client.signUp("ada@example.com")
+                try client.sendOob(.passwordReset, email: "ada@example.com")
+                let dead = try await Self.becomes(.dead, client)
+                #expect(dead.lastError == "the mail server refused it with 550" && dead.nextAttemptAtMicros == 0)
+                refusing?.process.kill()
+                refusing = nil
+                let taking = try MailServer(directory, port: port)
+                let _: OutboxRetryResponse = try client.client.call(
+                    "postern.v1.Outbox/Retry", OutboxRetryRequest(messageID: dead.messageID))
+                _ = try await Self.becomes(.sent, client)
+                #expect(try taking.mails().count == 1)
+                let again = failure {
+                    let _: OutboxRetryResponse = try client.client.call(
+                        "postern.v1.Outbox/Retry", OutboxRetryRequest(messageID: dead.messageID))
+                }
+                #expect(again.reason == "OUTBOX_MESSAGE_NOT_DELIVERABLE")
+            }
+        }
+    }
+
+    // MARK: The webhook
+
+    @Test func aWebhookGetsSignedMailUntilItTakesIt() async throws {
+        let secret = [UInt8]("0123456789abcdef0123456789abcdef".utf8)
+        let seen = Mutex<[FakeHTTPServer.Request]>([])
+        let receiver = FakeHTTPServer { request in
+            let count = seen.withLock { seen in
+                seen.append(request)
+                return seen.count
+            }
+            return .response(HTTPResponse(status: count == 1 ? 503 : 204, body: []))
+        }
+        defer { receiver.close() }
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try Self.configure(client, ["delivery", "webhook", "allow_private_addresses"]) {
+                $0.delivery = .webhook
+                $0.webhook = WebhookConfig(url: Text("\(receiver.url)/mail"), signingSecret: Secret(secret))
+                $0.allowPrivateAddresses = true
+            }
+            _ = try client.signUp("ada@example.com")
+            try client.sendOob(.passwordReset, email: "ada@example.com")
+            for _ in 0..<500 where seen.withLock({ $0.isEmpty }) { usleep(20_000) }
+            server.clock.advance(by: .seconds(60))
+            let sent = try await Self.becomes(.sent, client)
+            #expect(sent.attempts == 2)
+            let requests = seen.withLock { $0 }
+            #expect(requests.count == 2)
+            for request in requests {
+                let body = try JSONValue(parsing: request.body)
+                #expect(body["message_id"]?.text == sent.messageID)
+                #expect(body["to"]?.text == "ada@example.com")
+                #expect(body["link"]?.text?.string.contains("oobCode=") == true)
+                let signature = request.fields["postern-signature"] ?? ""
+                let time = signature.dropFirst(2).prefix { $0 != "," }
+                let tag = HMACKey(Secret(secret)).tag(of: [UInt8]("\(time).".utf8) + request.body)
+                #expect(signature == "t=\(time),v1=\(Hex.encode(tag))")
+            }
+        }
+    }
+
+    // MARK: The configuration
+
+    @Test func secretsAreNeverToldAndDoNotFollowToAnotherServer() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let password = Secret([UInt8]("smtp password".utf8))
+            try Self.configure(client, ["smtp"]) {
+                $0.smtp = SmtpConfig(
+                    host: "mail.example.com", port: 587, security: .starttls, username: "u", password: password)
+            }
+            func get() throws -> EmailConfig {
+                let found: EmailConfigsGetResponse = try client.client.call(
+                    "postern.v1.EmailConfigs/Get", EmailConfigsGetRequest())
+                return found.config ?? EmailConfig()
+            }
+            #expect(try get().smtp?.hasPassword == true)
+            #expect(try get().smtp?.password.isEmpty == true)
+            try Self.configure(client, ["smtp"]) {
+                $0.smtp = SmtpConfig(host: "mail.example.com", port: 587, security: .starttls, username: "u")
+            }
+            #expect(try get().smtp?.hasPassword == true)
+            try Self.configure(client, ["smtp"]) {
+                $0.smtp = SmtpConfig(host: "evil.example.com", port: 587, security: .starttls, username: "u")
+            }
+            #expect(try get().smtp?.hasPassword == false)
+            // Nor do they lie open in the database.
+            let stored = try server.project.store.read { transaction in
+                try transaction.get(Tables.emailConfigs, TenantPrefix(""))?.encoded() ?? []
+            }
+            #expect(stored.firstRange(of: [UInt8]("smtp password".utf8)) == nil)
+        }
+    }
+
+    @Test func onlyAProjectAdminLetsATenantReachPrivateAddresses() async throws {
+        try await withServer { server in
+            let admin = try server.connect()
+            let made: ProjectCreateApiKeyResponse = try admin.call(
+                "postern.v1.Project/CreateApiKey",
+                ProjectCreateApiKeyRequest(role: .tenantAdmin, scope: Scope(tenants: .tenantID(""))))
+            admin.apiKey = made.secretKey
+            let refused = failure {
+                let _: EmailConfigsUpdateResponse = try admin.call(
+                    "postern.v1.EmailConfigs/Update",
+                    EmailConfigsUpdateRequest(
+                        config: EmailConfig(delivery: .outbox, allowPrivateAddresses: true),
+                        updateMask: ProtobufFieldMask(paths: ["allow_private_addresses"])))
+            }
+            #expect(refused.reason == "INSUFFICIENT_PERMISSION")
+        }
+    }
+
+    @Test func templatesSpeakTheUsersLanguageAndCannotBeBrokenOutOf() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try Self.configure(client, ["templates"]) {
+                $0.templates = [
+                    EmailTemplate(
+                        requestType: .verifyEmail, locale: "de", subject: "Hallo %DISPLAY_NAME%",
+                        text: "Bitte: %LINK% 100% %DISPLAY_NAME%", html: "<b>%DISPLAY_NAME%</b> %LINK%"),
+                    EmailTemplate(
+                        requestType: .verifyEmail, locale: "", subject: "Any", text: "%LINK%", html: "%LINK%"),
+                ]
+            }
+            let made = try client.signUp("ada@example.com")
+            try client.update(made.user!.uid, ["display_name"]) { $0.displayName = "<i>%EMAIL%" }
+            for (locale, subject) in [("de-CH", "Hallo <i>%EMAIL%"), ("fr", "Any")] as [(Text, Text)] {
+                let _: AccountsSendOobCodeResponse = try client.client.call(
+                    "postern.v1.Accounts/SendOobCode",
+                    AccountsSendOobCodeRequest(
+                        requestType: .verifyEmail, idToken: made.tokens!.idToken, locale: locale))
+                let mail = try #require(try client.mails().first).contents
+                #expect(mail.subject == subject)
+                server.clock.advance(by: .milliseconds(1))
+            }
+            let german = try client.mails()[1].contents
+            #expect(german.text.string.hasSuffix(" 100% <i>%EMAIL%"))
+            #expect(german.html.string.hasPrefix("<b>&lt;i&gt;%EMAIL%</b> https://"))
+        }
+    }
+
+    @Test(arguments: [
+        ("%LINK%", "no link", "Subject", "INVALID_TEMPLATE"),
+        ("%LINK%", "%LINK% %NOPE%", "Subject", "INVALID_TEMPLATE"),
+        ("%LINK%", "%LINK%", "Two\r\nlines", "INVALID_TEMPLATE"), ("%LINK%", "%LINK%", "", "INVALID_TEMPLATE"),
+        ("%LINK% 50%", "%LINK% 100%", "50% off", ""),
+    ])
+    func aTemplateThatCouldNotWorkIsRefused(_ text: Text, _ html: Text, _ subject: Text, _ reason: String) async throws
+    {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let refused = failure {
+                try Self.configure(client, ["templates"]) {
+                    $0.templates = [
+                        EmailTemplate(requestType: .verifyEmail, subject: subject, text: text, html: html)
+                    ]
+                }
+            }
+            #expect(refused.reason == reason)
+        }
+    }
+}
