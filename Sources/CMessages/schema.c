@@ -1886,6 +1886,28 @@ const PosternSchema postern__v1__users_generate_oob_link_response__table = {
     &postern__v1__users_generate_oob_link_response__descriptor, postern__v1__users_generate_oob_link_response__fields, 4, 1,
 };
 
+static const PosternField postern__v1__users_explain_link_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
+    [3] = {"claims_json", 0, 0, 8, 2, 0, 2},
+    [4] = {"uid", 0, 0, 9, 2, 0, 3},
+};
+const PosternSchema postern__v1__users_explain_link_request__table = {
+    &postern__v1__users_explain_link_request__descriptor, postern__v1__users_explain_link_request__fields, 5, 0,
+};
+
+static const PosternField postern__v1__users_explain_link_response__fields[] = {
+    [1] = {"outcome", 0, 0x7f, 5, 0, 0, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1},
+    [3] = {"email_trusted", 0, 0, 4, 0, 0, 2},
+    [4] = {"reason", 0, 0, 9, 2, 0, 3},
+    [5] = {"explanation", 0, 0, 9, 2, 0, 4},
+    [6] = {"removed_provider_ids", 0, 0, 9, 2, 1, 0},
+};
+const PosternSchema postern__v1__users_explain_link_response__table = {
+    &postern__v1__users_explain_link_response__descriptor, postern__v1__users_explain_link_response__fields, 7, 0,
+};
+
 static const PosternField postern__wire__v1__wire_key_value__fields[] = {
     [1] = {"key", 0, 0, 9, 2, 0, 0},
     [2] = {"value", 0, 0, 9, 2, 0, 1},

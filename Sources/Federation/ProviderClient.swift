@@ -1,4 +1,5 @@
 public import Base
+public import JSON
 import Messages
 public import Outbound
 import Tokens
@@ -42,6 +43,14 @@ public final class ProviderClient: Sendable {
         _ proof: ProviderProof, nonce: Text, _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
     ) async throws -> (profile: ProviderProfile, isEmailTrusted: Bool) {
         let profile = try await profile(proof, nonce, configuration, now, deadline)
+        return (profile, configuration.trust.isTrusted(profile))
+    }
+
+    /// What `prove` would say if the provider said these claims. MISSING_SUBJECT.
+    public func explain(
+        _ claims: JSONValue, _ configuration: ProviderConfiguration
+    ) throws(FederationError) -> (profile: ProviderProfile, isEmailTrusted: Bool) {
+        let profile = try ProviderProfile(openID: claims)
         return (profile, configuration.trust.isTrusted(profile))
     }
 

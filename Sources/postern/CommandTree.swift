@@ -1,13 +1,15 @@
 /// Every command, and how a command line finds its own.
 enum CommandTree {
     static let commands =
-        TenantCommands.all + ProviderCommands.all + UserCommands.all + KeyCommands.all + APIKeyCommands.all
-        + ServiceAccountCommands.all
-        + TokenCommands.all
+        TenantCommands.all + ProviderCommands.all + EmailConfigCommands.all + OutboxCommands.all + UserCommands.all
+        + UserLinkCommands.all + KeyCommands.all + APIKeyCommands.all + ServiceAccountCommands.all + TokenCommands.all
         + AccountCommands.all + DenialCommands.all + ServerCommands.all + ContextCommands.all + InformationCommands.all
 
     private static let groups = [
         ("tenant", "tenants and their settings, self-service toggles included"),
+        ("provider", "identity providers that users sign in with"),
+        ("email-config", "how a tenant's mail goes out"),
+        ("outbox", "mail on its way out"),
         ("user", "what admins do with users; import"),
         ("account", "what end users do for themselves"),
         ("token", "verify, refresh, make and look into tokens"),

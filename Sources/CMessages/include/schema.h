@@ -446,6 +446,10 @@ extern const PosternSchema postern__v1__users_generate_oob_link_request__table;
 static inline const PosternSchema *postern__v1__users_generate_oob_link_request__schema(void) { return &postern__v1__users_generate_oob_link_request__table; }
 extern const PosternSchema postern__v1__users_generate_oob_link_response__table;
 static inline const PosternSchema *postern__v1__users_generate_oob_link_response__schema(void) { return &postern__v1__users_generate_oob_link_response__table; }
+extern const PosternSchema postern__v1__users_explain_link_request__table;
+static inline const PosternSchema *postern__v1__users_explain_link_request__schema(void) { return &postern__v1__users_explain_link_request__table; }
+extern const PosternSchema postern__v1__users_explain_link_response__table;
+static inline const PosternSchema *postern__v1__users_explain_link_response__schema(void) { return &postern__v1__users_explain_link_response__table; }
 extern const PosternSchema postern__wire__v1__wire_key_value__table;
 static inline const PosternSchema *postern__wire__v1__wire_key_value__schema(void) { return &postern__wire__v1__wire_key_value__table; }
 extern const PosternSchema postern__wire__v1__wire_request__table;

@@ -63,7 +63,7 @@ public struct EmailConfigs: Sendable {
         try resources.store.read { try $0.get(Tables.emailConfigs, TenantPrefix(tenantID)) } ?? StoredEmailConfig()
     }
 
-    /// `Secret.empty` when there is none or it was sealed under another master key: the delivery then fails and says so.
+    /// `Secret.empty` when there is none or it was sealed under another master key: the delivery then fails.
     func password(_ stored: StoredEmailConfig, tenantID: Text) -> Secret {
         open(stored.sealedSmtpPassword, "smtp password", tenantID)
     }

@@ -6,7 +6,7 @@ import Outbound
 import Reactor
 import Store
 
-/// Delivers what waits in the outbox, by SMTP or webhook, at least once: a mail is marked sent after the server took it.
+/// Delivers what waits in the outbox, by SMTP or webhook, at least once: a mail is sent when the server took it.
 ///
 /// Runs on one loop; each delivery on the blocking pool. What cannot be delivered is tried again, later each time, and
 /// given up after `attemptsMax`. Everything about a delivery is in the store: a stop loses nothing.

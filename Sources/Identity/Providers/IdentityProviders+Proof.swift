@@ -1,5 +1,6 @@
 public import Base
 import Federation
+import JSON
 public import Messages
 
 extension IdentityProviders {
@@ -32,6 +33,20 @@ extension IdentityProviders {
         } catch let error as FederationError {
             throw Failure(error, providerID: credential.providerID)
         }
+    }
+
+    /// The identity these claims would make, if the provider said them. PROVIDER_NOT_FOUND, INVALID_CLAIMS.
+    func identity(saying claimsJSON: [UInt8], providerID: Text, tenantID: Text) throws -> FederatedIdentity {
+        guard providerID.byteCount <= 64, let configuration = try configuration(providerID, tenantID: tenantID) else {
+            throw Failure(.notFound, "PROVIDER_NOT_FOUND", "The tenant has no identity provider of this id.")
+        }
+        guard let claims = try? JSONValue(parsing: claimsJSON),
+            let (profile, isEmailTrusted) = try? client.explain(claims, configuration)
+        else {
+            throw Failure.invalid("INVALID_CLAIMS", field: "claims_json", "must be a JSON object with a sub")
+        }
+        return FederatedIdentity(
+            profile, providerID: providerID, isEmailTrusted: isEmailTrusted, limits: resources.limits)
     }
 
     /// What Providers.Test reports. PROVIDER_NOT_FOUND.

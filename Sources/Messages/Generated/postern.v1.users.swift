@@ -15,6 +15,23 @@ public enum ImportConflict: Int32, Sendable, CaseIterable {
     case replace = 3
 }
 
+/// What becomes of a sign-in with an identity.
+public enum LinkOutcome: Int32, Sendable, CaseIterable {
+    case unspecified = 0
+    /// The identity's account is entered.
+    case signIn = 1
+    /// An account is made; refused where end users may not sign up.
+    case create = 2
+    /// The identity joins the account of its email, or of the given user.
+    case link = 3
+    /// The account of its email, which nobody had proved to own, keeps this identity and nothing else.
+    case takeOver = 4
+    /// ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL.
+    case needsLinking = 5
+    /// Refused for `reason`.
+    case refused = 6
+}
+
 public struct UsersCreateRequest: Message {
     public var tenantID: Text = .empty
     /// Empty: made by the server, 28 characters of [A-Za-z0-9].
@@ -1347,5 +1364,111 @@ extension UsersGenerateOobLinkResponse: ConvertibleToC {
         target.pointee.oob_code = arena.copy(self.oobCode)
         target.pointee.oob_link = arena.copy(self.oobLink)
         target.pointee.expires_at_micros = self.expiresAtMicros
+    }
+}
+
+public struct UsersExplainLinkRequest: Message {
+    public var tenantID: Text = .empty
+    /// A configured provider.
+    public var providerID: Text = .empty
+    /// What the provider would say: a JSON object with `sub`, and `email`, `email_verified`, `tid`, … where it tells them.
+    public var claimsJSON: [UInt8] = []
+    /// Links to this user instead of signing in.
+    public var uid: Text = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, providerID: Text = .empty, claimsJSON: [UInt8] = [], uid: Text = .empty) {
+        self.tenantID = tenantID
+        self.providerID = providerID
+        self.claimsJSON = claimsJSON
+        self.uid = uid
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension UsersExplainLinkRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_explain_link_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersExplainLinkRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.providerID = Text(copying: source.pointee.provider_id)
+        self.claimsJSON = [UInt8](copying: source.pointee.claims_json)
+        self.uid = Text(copying: source.pointee.uid)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersExplainLinkRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.provider_id = arena.copy(self.providerID)
+        target.pointee.claims_json = arena.copy(self.claimsJSON)
+        target.pointee.uid = arena.copy(self.uid)
+    }
+}
+
+public struct UsersExplainLinkResponse: Message {
+    public var outcome: LinkOutcome = .unspecified
+    /// The account it is about; empty for one that would be made.
+    public var uid: Text = .empty
+    /// Whether the provider is trusted for the email.
+    public var emailTrusted: Bool = false
+    public var reason: Text = .empty
+    /// In plain words.
+    public var explanation: Text = .empty
+    /// What a take-over would remove.
+    public var removedProviderIDs: [Text] = []
+
+    public init() {}
+
+    public init(
+        outcome: LinkOutcome = .unspecified,
+        uid: Text = .empty,
+        emailTrusted: Bool = false,
+        reason: Text = .empty,
+        explanation: Text = .empty,
+        removedProviderIDs: [Text] = []
+    ) {
+        self.outcome = outcome
+        self.uid = uid
+        self.emailTrusted = emailTrusted
+        self.reason = reason
+        self.explanation = explanation
+        self.removedProviderIDs = removedProviderIDs
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersExplainLinkResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_explain_link_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersExplainLinkResponse>) {
+        self.outcome = enumeration(source.pointee.outcome.rawValue)
+        self.uid = Text(copying: source.pointee.uid)
+        self.emailTrusted = source.pointee.email_trusted != 0
+        self.reason = Text(copying: source.pointee.reason)
+        self.explanation = Text(copying: source.pointee.explanation)
+        self.removedProviderIDs = elements(source.pointee.n_removed_provider_ids, source.pointee.removed_provider_ids) { Text(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersExplainLinkResponse>, arena: Arena) {
+        target.pointee.outcome = Postern__V1__LinkOutcome(rawValue: UInt32(self.outcome.rawValue))
+        target.pointee.uid = arena.copy(self.uid)
+        target.pointee.email_trusted = self.emailTrusted ? 1 : 0
+        target.pointee.reason = arena.copy(self.reason)
+        target.pointee.explanation = arena.copy(self.explanation)
+        target.pointee.n_removed_provider_ids = self.removedProviderIDs.count
+        target.pointee.removed_provider_ids = arena.copyEach(self.removedProviderIDs) { arena.copy($0) }
     }
 }

@@ -606,6 +606,14 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "Link", request, idempotent: false, options: options)
     }
 
+    /// Says what signing in or linking with an identity would do, and why, without doing it.
+    /// Refusals: PROVIDER_NOT_FOUND, INVALID_CLAIMS, USER_NOT_FOUND.
+    public func explainLink(_ request: UsersExplainLinkRequest, options: CallOptions = .init()) async throws
+        -> UsersExplainLinkResponse
+    {
+        try await channel.unary("postern.v1.Users", "ExplainLink", request, idempotent: true, options: options)
+    }
+
     /// Removes a way to sign in from a user, the last one too. Refusals: USER_NOT_FOUND, NO_SUCH_PROVIDER.
     public func unlink(_ request: UsersUnlinkRequest, options: CallOptions = .init()) async throws
         -> UsersUnlinkResponse

@@ -461,6 +461,13 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true)
 
+    /// Says what signing in or linking with an identity would do, and why, without doing it.
+    /// Refusals: PROVIDER_NOT_FOUND, INVALID_CLAIMS, USER_NOT_FOUND.
+    static let usersExplainLink = MethodDescriptor(
+        service: "postern.v1.Users", method: "ExplainLink", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: true)
+
     /// Removes a way to sign in from a user, the last one too. Refusals: USER_NOT_FOUND, NO_SUCH_PROVIDER.
     static let usersUnlink = MethodDescriptor(
         service: "postern.v1.Users", method: "Unlink", requestStreaming: false, responseStreaming: false,
@@ -551,6 +558,7 @@ func registerAll(_ registry: inout Registry) {
     registry.register(UsersRevokeTokens.self, .usersRevokeTokens)
     registry.register(UsersGenerateOobLink.self, .usersGenerateOobLink)
     registry.register(UsersLink.self, .usersLink)
+    registry.register(UsersExplainLink.self, .usersExplainLink)
     registry.register(UsersUnlink.self, .usersUnlink)
     registry.register(UsersCreateCustomToken.self, .usersCreateCustomToken)
     registry.register(UsersImport.self, .usersImport)

@@ -4,7 +4,7 @@ import PosternClient
 
 /// postern account …: acts as an end user, bound by the tenant's self-service toggles.
 enum AccountCommands {
-    static let all = [signUp, signIn, lookup, update, delete]
+    static let all = [signUp, signIn, signInWithIdp, lookup, update, delete]
 
     private static let endUserIPFlag = Flag(
         "end-user-ip", "ADDRESS", "for throttling, with a key that is trusted for it")
@@ -43,6 +43,27 @@ enum AccountCommands {
             tenantID: try session.tenantID(), email: email, password: try session.password("Password: "),
             endUserIP: session.arguments.text("end-user-ip") ?? .empty)
         let response = try await client(session).signInWithPassword(request, options: session.callOptions())
+        session.output.print(SignedIn(user: response.user, tokens: response.tokens))
+    }
+
+    static let signInWithIdp = Command(
+        path: ["account", "sign-in-idp"], summary: "Signs in with an ID token of an identity provider, or links it.",
+        example: "-t acme account sign-in-idp google.com - < provider-id-token",
+        operands: [.required("provider-id"), .required("provider-id-token|-")],
+        flags: [Flag("link-to-file", "FILE", "holds an ID token of ours: links to its user"), endUserIPFlag]
+    ) { session in
+        let arguments = session.arguments
+        let token = try session.token(operand: 1)
+        let credential = IdpCredential(
+            providerID: Text(arguments.operands[0]), credential: .providerIDToken(Secret(token.bytes)))
+        var request = AccountsSignInWithIdpRequest(
+            tenantID: try session.tenantID(), credential: credential,
+            endUserIP: arguments.text("end-user-ip") ?? .empty)
+        if let file = arguments.value("link-to-file") {
+            request.idToken = Text(
+                String(decoding: try session.contents(of: file).withoutFinalLineFeed(), as: UTF8.self))
+        }
+        let response = try await client(session).signInWithIdp(request, options: session.callOptions())
         session.output.print(SignedIn(user: response.user, tokens: response.tokens))
     }
 

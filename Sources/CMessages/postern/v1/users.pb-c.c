@@ -199,6 +199,18 @@ void   postern__v1__users_generate_oob_link_response__init
   static const Postern__V1__UsersGenerateOobLinkResponse init_value = POSTERN__V1__USERS_GENERATE_OOB_LINK_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__users_explain_link_request__init
+                     (Postern__V1__UsersExplainLinkRequest         *message)
+{
+  static const Postern__V1__UsersExplainLinkRequest init_value = POSTERN__V1__USERS_EXPLAIN_LINK_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_explain_link_response__init
+                     (Postern__V1__UsersExplainLinkResponse         *message)
+{
+  static const Postern__V1__UsersExplainLinkResponse init_value = POSTERN__V1__USERS_EXPLAIN_LINK_RESPONSE__INIT;
+  *message = init_value;
+}
 static const ProtobufCFieldDescriptor postern__v1__users_create_request__field_descriptors[10] =
 {
   {
@@ -2343,6 +2355,186 @@ const ProtobufCMessageDescriptor postern__v1__users_generate_oob_link_response__
   (ProtobufCMessageInit) postern__v1__users_generate_oob_link_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor postern__v1__users_explain_link_request__field_descriptors[4] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersExplainLinkRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "provider_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersExplainLinkRequest, provider_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "claims_json",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersExplainLinkRequest, claims_json),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "uid",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersExplainLinkRequest, uid),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_explain_link_request__field_indices_by_name[] = {
+  2,   /* field[2] = claims_json */
+  1,   /* field[1] = provider_id */
+  0,   /* field[0] = tenant_id */
+  3,   /* field[3] = uid */
+};
+static const ProtobufCIntRange postern__v1__users_explain_link_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_explain_link_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersExplainLinkRequest",
+  "UsersExplainLinkRequest",
+  "Postern__V1__UsersExplainLinkRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersExplainLinkRequest),
+  4,
+  postern__v1__users_explain_link_request__field_descriptors,
+  postern__v1__users_explain_link_request__field_indices_by_name,
+  1,  postern__v1__users_explain_link_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_explain_link_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_explain_link_response__field_descriptors[6] =
+{
+  {
+    "outcome",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersExplainLinkResponse, outcome),
+    &postern__v1__link_outcome__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "uid",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersExplainLinkResponse, uid),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "email_trusted",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersExplainLinkResponse, email_trusted),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "reason",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersExplainLinkResponse, reason),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "explanation",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersExplainLinkResponse, explanation),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "removed_provider_ids",
+    6,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__UsersExplainLinkResponse, n_removed_provider_ids),
+    offsetof(Postern__V1__UsersExplainLinkResponse, removed_provider_ids),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_explain_link_response__field_indices_by_name[] = {
+  2,   /* field[2] = email_trusted */
+  4,   /* field[4] = explanation */
+  0,   /* field[0] = outcome */
+  3,   /* field[3] = reason */
+  5,   /* field[5] = removed_provider_ids */
+  1,   /* field[1] = uid */
+};
+static const ProtobufCIntRange postern__v1__users_explain_link_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_explain_link_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersExplainLinkResponse",
+  "UsersExplainLinkResponse",
+  "Postern__V1__UsersExplainLinkResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersExplainLinkResponse),
+  6,
+  postern__v1__users_explain_link_response__field_descriptors,
+  postern__v1__users_explain_link_response__field_indices_by_name,
+  1,  postern__v1__users_explain_link_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_explain_link_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCEnumValue postern__v1__import_conflict__enum_values_by_number[4] =
 {
   { "IMPORT_CONFLICT_UNSPECIFIED", "POSTERN__V1__IMPORT_CONFLICT__IMPORT_CONFLICT_UNSPECIFIED", 0 },
@@ -2373,5 +2565,43 @@ const ProtobufCEnumDescriptor postern__v1__import_conflict__descriptor =
   postern__v1__import_conflict__enum_values_by_name,
   1,
   postern__v1__import_conflict__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue postern__v1__link_outcome__enum_values_by_number[7] =
+{
+  { "LINK_OUTCOME_UNSPECIFIED", "POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_UNSPECIFIED", 0 },
+  { "LINK_OUTCOME_SIGN_IN", "POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_SIGN_IN", 1 },
+  { "LINK_OUTCOME_CREATE", "POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_CREATE", 2 },
+  { "LINK_OUTCOME_LINK", "POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_LINK", 3 },
+  { "LINK_OUTCOME_TAKE_OVER", "POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_TAKE_OVER", 4 },
+  { "LINK_OUTCOME_NEEDS_LINKING", "POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_NEEDS_LINKING", 5 },
+  { "LINK_OUTCOME_REFUSED", "POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_REFUSED", 6 },
+};
+static const ProtobufCIntRange postern__v1__link_outcome__value_ranges[] = {
+{0, 0},{0, 7}
+};
+static const ProtobufCEnumValueIndex postern__v1__link_outcome__enum_values_by_name[7] =
+{
+  { "LINK_OUTCOME_CREATE", 2 },
+  { "LINK_OUTCOME_LINK", 3 },
+  { "LINK_OUTCOME_NEEDS_LINKING", 5 },
+  { "LINK_OUTCOME_REFUSED", 6 },
+  { "LINK_OUTCOME_SIGN_IN", 1 },
+  { "LINK_OUTCOME_TAKE_OVER", 4 },
+  { "LINK_OUTCOME_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor postern__v1__link_outcome__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "postern.v1.LinkOutcome",
+  "LinkOutcome",
+  "Postern__V1__LinkOutcome",
+  "postern.v1",
+  7,
+  postern__v1__link_outcome__enum_values_by_number,
+  7,
+  postern__v1__link_outcome__enum_values_by_name,
+  1,
+  postern__v1__link_outcome__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

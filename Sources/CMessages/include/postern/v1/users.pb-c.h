@@ -50,6 +50,8 @@ typedef struct Postern__V1__UsersUnlinkRequest Postern__V1__UsersUnlinkRequest;
 typedef struct Postern__V1__UsersUnlinkResponse Postern__V1__UsersUnlinkResponse;
 typedef struct Postern__V1__UsersGenerateOobLinkRequest Postern__V1__UsersGenerateOobLinkRequest;
 typedef struct Postern__V1__UsersGenerateOobLinkResponse Postern__V1__UsersGenerateOobLinkResponse;
+typedef struct Postern__V1__UsersExplainLinkRequest Postern__V1__UsersExplainLinkRequest;
+typedef struct Postern__V1__UsersExplainLinkResponse Postern__V1__UsersExplainLinkResponse;
 
 
 /* --- enums --- */
@@ -61,6 +63,16 @@ typedef enum _Postern__V1__ImportConflict {
   POSTERN__V1__IMPORT_CONFLICT__IMPORT_CONFLICT_REPLACE = 3
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__IMPORT_CONFLICT)
 } Postern__V1__ImportConflict;
+typedef enum _Postern__V1__LinkOutcome {
+  POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_UNSPECIFIED = 0,
+  POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_SIGN_IN = 1,
+  POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_CREATE = 2,
+  POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_LINK = 3,
+  POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_TAKE_OVER = 4,
+  POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_NEEDS_LINKING = 5,
+  POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_REFUSED = 6
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__LINK_OUTCOME)
+} Postern__V1__LinkOutcome;
 
 /* --- messages --- */
 
@@ -472,6 +484,35 @@ struct  Postern__V1__UsersGenerateOobLinkResponse
     , {0,NULL}, {0,NULL}, 0 }
 
 
+struct  Postern__V1__UsersExplainLinkRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData provider_id;
+  ProtobufCBinaryData claims_json;
+  ProtobufCBinaryData uid;
+};
+#define POSTERN__V1__USERS_EXPLAIN_LINK_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_explain_link_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__UsersExplainLinkResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__LinkOutcome outcome;
+  ProtobufCBinaryData uid;
+  protobuf_c_boolean email_trusted;
+  ProtobufCBinaryData reason;
+  ProtobufCBinaryData explanation;
+  size_t n_removed_provider_ids;
+  ProtobufCBinaryData *removed_provider_ids;
+};
+#define POSTERN__V1__USERS_EXPLAIN_LINK_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_explain_link_response__descriptor) \
+    , POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_UNSPECIFIED, {0,NULL}, 0, {0,NULL}, {0,NULL}, 0,NULL }
+
+
 /* Postern__V1__UsersCreateRequest methods */
 void   postern__v1__users_create_request__init
                      (Postern__V1__UsersCreateRequest         *message);
@@ -568,6 +609,12 @@ void   postern__v1__users_generate_oob_link_request__init
 /* Postern__V1__UsersGenerateOobLinkResponse methods */
 void   postern__v1__users_generate_oob_link_response__init
                      (Postern__V1__UsersGenerateOobLinkResponse         *message);
+/* Postern__V1__UsersExplainLinkRequest methods */
+void   postern__v1__users_explain_link_request__init
+                     (Postern__V1__UsersExplainLinkRequest         *message);
+/* Postern__V1__UsersExplainLinkResponse methods */
+void   postern__v1__users_explain_link_response__init
+                     (Postern__V1__UsersExplainLinkResponse         *message);
 /* --- per-message closures --- */
 
 typedef void (*Postern__V1__UsersCreateRequest_Closure)
@@ -666,6 +713,12 @@ typedef void (*Postern__V1__UsersGenerateOobLinkRequest_Closure)
 typedef void (*Postern__V1__UsersGenerateOobLinkResponse_Closure)
                  (const Postern__V1__UsersGenerateOobLinkResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__UsersExplainLinkRequest_Closure)
+                 (const Postern__V1__UsersExplainLinkRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersExplainLinkResponse_Closure)
+                 (const Postern__V1__UsersExplainLinkResponse *message,
+                  void *closure_data);
 
 /* --- services --- */
 
@@ -673,6 +726,7 @@ typedef void (*Postern__V1__UsersGenerateOobLinkResponse_Closure)
 /* --- descriptors --- */
 
 extern const ProtobufCEnumDescriptor    postern__v1__import_conflict__descriptor;
+extern const ProtobufCEnumDescriptor    postern__v1__link_outcome__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_create_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_create_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_get_request__descriptor;
@@ -705,6 +759,8 @@ extern const ProtobufCMessageDescriptor postern__v1__users_unlink_request__descr
 extern const ProtobufCMessageDescriptor postern__v1__users_unlink_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_generate_oob_link_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_generate_oob_link_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_explain_link_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_explain_link_response__descriptor;
 
 PROTOBUF_C__END_DECLS
 

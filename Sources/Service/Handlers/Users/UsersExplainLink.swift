@@ -1,0 +1,15 @@
+import Identity
+import Messages
+import Store
+
+/// postern.v1.Users/ExplainLink
+enum UsersExplainLink: FastMethod {
+    static func handle(
+        _ request: UsersExplainLinkRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+    ) throws -> Reply<UsersExplainLinkResponse> {
+        .message(
+            try call.project.explainLink(
+                claimsJSON: request.claimsJSON, providerID: request.providerID, linkingTo: request.uid,
+                settings: call.settings))
+    }
+}

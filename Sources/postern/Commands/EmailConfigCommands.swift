@@ -1,0 +1,144 @@
+import Base
+import JSON
+import Messages
+import PosternClient
+
+/// postern email-config …
+enum EmailConfigCommands {
+    static let all = [get, update]
+
+    static let get = Command(
+        path: ["email-config", "get"], summary: "Shows how a tenant's mail goes out; never its secrets.",
+        example: "-t acme email-config get"
+    ) { session in
+        let request = EmailConfigsGetRequest(tenantID: try session.tenantID())
+        let config = try await client(session).get(request, options: session.callOptions()).config
+        session.output.print(config ?? EmailConfig())
+    }
+
+    private static let deliveries: [(name: String, value: EmailDelivery)] = [
+        ("outbox", .outbox), ("smtp", .smtp), ("webhook", .webhook),
+    ]
+    private static let securities: [(name: String, value: SmtpSecurity)] = [
+        ("starttls", .starttls), ("tls", .tls), ("none", .none),
+    ]
+
+    static let update: Command = Command(
+        path: ["email-config", "update"], summary: "Changes what is given.",
+        example: "-t acme email-config update --delivery smtp --smtp-server mail.example.com:587 "
+            + "--smtp-username acme --smtp-password-file pw --sender-address no-reply@acme.example",
+        flags: [
+            Flag("delivery", "outbox|smtp|webhook", "how mail goes out"),
+            Flag("smtp-server", "HOST:PORT", "the mail server"),
+            Flag("smtp-security", "starttls|tls|none", "starttls without it; none only to this machine"),
+            Flag("smtp-username", "NAME", "with --smtp-server"),
+            Flag("smtp-password-file", "FILE", "holds the password; - is standard input"),
+            Flag("webhook-url", "URL", "gets each mail as a signed POST"),
+            Flag("webhook-secret-file", "FILE", "32 to 256 bytes that sign the requests"),
+            Flag("sender-name", "TEXT", "as mail shows it"), Flag("sender-address", "EMAIL", "From:"),
+            Flag("reply-to", "EMAIL", "Reply-To:"), Flag("action-url", "URL", "the page that links lead to"),
+            Flag("allow-private-addresses", "true|false", "servers in the own network (project-admin)"),
+        ], isValidatable: true
+    ) { session in
+        let (config, paths) = try change(session)
+        guard !paths.isEmpty else {
+            throw CommandError.usage("nothing to change", hint: "postern \(update.example)")
+        }
+        let request = EmailConfigsUpdateRequest(
+            tenantID: try session.tenantID(), config: config, updateMask: ProtobufFieldMask(paths: paths),
+            validateOnly: session.isValidatingOnly)
+        let changed = try await client(session).update(request, options: session.callOptions()).config
+        session.output.print(changed ?? EmailConfig())
+    }
+
+    private static func change(_ session: Session) throws -> (EmailConfig, [Text]) {
+        let arguments = session.arguments
+        var config = EmailConfig()
+        var paths: [Text] = []
+        if let wanted = arguments.value("delivery") {
+            guard let delivery = deliveries.first(where: { $0.name == wanted }) else {
+                throw CommandError.usage("--delivery is outbox, smtp or webhook")
+            }
+            config.delivery = delivery.value
+            paths.append("delivery")
+        }
+        if let server = arguments.value("smtp-server") {
+            config.smtp = try smtp(server, session)
+            paths.append("smtp")
+        }
+        if let url = arguments.text("webhook-url") {
+            config.webhook = WebhookConfig(url: url)
+            if let file = arguments.value("webhook-secret-file") {
+                config.webhook?.signingSecret = Secret(try session.contents(of: file).withoutFinalLineFeed())
+            }
+            paths.append("webhook")
+        }
+        for (flag, path, field) in [
+            ("sender-name", "sender_name", \EmailConfig.senderName),
+            ("sender-address", "sender_address", \.senderAddress), ("reply-to", "reply_to", \.replyTo),
+            ("action-url", "action_url", \.actionURL),
+        ] as [(String, Text, WritableKeyPath<EmailConfig, Text>)] {
+            guard let value = arguments.text(flag) else { continue }
+            config[keyPath: field] = value
+            paths.append(path)
+        }
+        if let isAllowed = try arguments.bool("allow-private-addresses") {
+            config.allowPrivateAddresses = isAllowed
+            paths.append("allow_private_addresses")
+        }
+        return (config, paths)
+    }
+
+    private static func smtp(_ server: String, _ session: Session) throws -> SmtpConfig {
+        guard let colon = server.lastIndex(of: ":"), let port = Int32(server[server.index(after: colon)...]) else {
+            throw CommandError.usage("--smtp-server is HOST:PORT")
+        }
+        let wanted = session.arguments.value("smtp-security") ?? "starttls"
+        guard let security = securities.first(where: { $0.name == wanted }) else {
+            throw CommandError.usage("--smtp-security is starttls, tls or none")
+        }
+        var smtp = SmtpConfig(host: Text(String(server[..<colon])), port: port, security: security.value)
+        smtp.username = session.arguments.text("smtp-username") ?? .empty
+        if let file = session.arguments.value("smtp-password-file") {
+            smtp.password = Secret(try session.contents(of: file).withoutFinalLineFeed())
+        }
+        return smtp
+    }
+
+    private static func client(_ session: Session) throws -> EmailConfigsClient {
+        EmailConfigsClient(channel: try session.channel())
+    }
+}
+
+extension EmailConfig: Record {
+    static let columns = ["delivery", "smtp.host", "webhook.url", "sender_address", "action_url"]
+
+    var id: String { "" }
+
+    var json: JSONValue {
+        [
+            "delivery": name("EMAIL_DELIVERY", delivery),
+            "smtp": smtp.map { smtp in
+                [
+                    "host": .string(smtp.host), "port": .integer(Int64(smtp.port)),
+                    "security": name("SMTP_SECURITY", smtp.security), "username": .string(smtp.username),
+                    "has_password": .bool(smtp.hasPassword),
+                ]
+            } ?? .null,
+            "webhook": webhook.map { webhook in
+                ["url": .string(webhook.url), "has_signing_secret": .bool(webhook.hasSigningSecret)]
+            } ?? .null,
+            "sender_name": .string(senderName), "sender_address": .string(senderAddress),
+            "reply_to": .string(replyTo), "action_url": .string(actionURL),
+            "templates": .array(
+                templates.map { template in
+                    [
+                        "request_type": name("OOB_REQUEST_TYPE", template.requestType),
+                        "locale": .string(template.locale), "subject": .string(template.subject),
+                        "text": .string(template.text), "html": .string(template.html),
+                    ]
+                }), "allow_private_addresses": .bool(allowPrivateAddresses),
+            "updated_at_micros": .integer(updatedAtMicros), "revision": .integer(revision),
+        ]
+    }
+}
