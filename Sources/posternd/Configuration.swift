@@ -14,6 +14,7 @@ struct Configuration {
     var allowPlaintext = false
     var projectID = "postern"
     var issuer = ""
+    var actionURL = ""
     var signingAlgorithm = "RS256"
     var durability = "synced"
     var mapBytes: Int64 = 64 << 30
@@ -27,6 +28,8 @@ struct Configuration {
 
     /// The issuer that tokens carry: as set, or made from the project.
     var effectiveIssuer: String { issuer.isEmpty ? "https://postern.local/\(projectID)" : issuer }
+    /// The page that links in mails lead to: as set, or below the issuer.
+    var effectiveActionURL: String { actionURL.isEmpty ? "\(effectiveIssuer)/action" : actionURL }
     var effectiveMasterKeyFile: String { masterKeyFile.isEmpty ? "\(dataDirectory)/master-key" : masterKeyFile }
     var effectiveThreads: Int { threads > 0 ? Int(threads) : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
     var effectivePasswordWorkers: Int { passwordWorkers > 0 ? Int(passwordWorkers) : effectiveThreads }
@@ -68,6 +71,9 @@ struct Setting {
             Setting(
                 key: "issuer", place: .text(\.issuer),
                 help: "the issuer (iss) of ID tokens (default https://postern.local/<project_id>)"),
+            Setting(
+                key: "action_url", place: .text(\.actionURL),
+                help: "the page that links in mails lead to (default <issuer>/action); tenants may have their own"),
             Setting(
                 key: "signing_algorithm", place: .text(\.signingAlgorithm),
                 help: "RS256, ES256 or EdDSA: of the first signing key; later ones are made by rotation"),
@@ -158,6 +164,9 @@ extension Configuration {
         try require(
             effectiveIssuer.hasPrefix("https://") || effectiveIssuer.hasPrefix("http://"),
             "issuer: must be an http or https URL")
+        try require(
+            actionURL.isEmpty || actionURL.hasPrefix("https://") || actionURL.hasPrefix("http://"),
+            "action_url: must be an http or https URL")
         return self
     }
 

@@ -80,6 +80,7 @@ enum Daemon {
         let masterKey = try MasterKeyFile.load(configuration.effectiveMasterKeyFile, mayCreate: isNew)
         var project = Project.Configuration(
             projectID: Text(configuration.projectID), issuer: Text(configuration.effectiveIssuer))
+        project.actionURL = Text(configuration.effectiveActionURL)
         project.signingAlgorithm = SigningAlgorithm(rawValue: configuration.signingAlgorithm) ?? .rs256
         var made = Instance.Configuration(
             dataDirectory: configuration.dataDirectory, project: project, random: .system)
