@@ -942,6 +942,18 @@ const PosternSchema postern__v1__guidance__table = {
     &postern__v1__guidance__descriptor, postern__v1__guidance__fields, 4, 0,
 };
 
+static const PosternField postern__v1__password_policy__fields[] = {
+    [1] = {"min_length", 0, 0, 2, 0, 0, 0},
+    [2] = {"require_lowercase", 0, 0, 4, 0, 0, 1},
+    [3] = {"require_uppercase", 0, 0, 4, 0, 0, 2},
+    [4] = {"require_digit", 0, 0, 4, 0, 0, 3},
+    [5] = {"require_symbol", 0, 0, 4, 0, 0, 4},
+    [6] = {"force_upgrade_on_sign_in", 0, 0, 4, 0, 0, 5},
+};
+const PosternSchema postern__v1__password_policy__table = {
+    &postern__v1__password_policy__descriptor, postern__v1__password_policy__fields, 7, 0,
+};
+
 static const PosternField postern__v1__tenant__fields[] = {
     [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
     [2] = {"display_name", 0, 0, 9, 2, 0, 1},
@@ -960,9 +972,10 @@ static const PosternField postern__v1__tenant__fields[] = {
     [15] = {"updated_at_micros", 0, 0, 1, 0, 0, 14},
     [16] = {"revision", 0, 0, 1, 0, 0, 15},
     [17] = {"enable_email_link_signin", 0, 0, 4, 0, 0, 16},
+    [18] = {"password_policy", &postern__v1__password_policy__table, 0, 10, 2, 0, 17},
 };
 const PosternSchema postern__v1__tenant__table = {
-    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 18, 0,
+    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 19, 0,
 };
 
 static const PosternField postern__v1__tenants_create_request__fields[] = {
@@ -1519,9 +1532,10 @@ static const PosternField postern__v1__accounts_update_request__fields[] = {
     [5] = {"photo_url", 0, 0, 9, 2, 0, 4},
     [6] = {"password", 0, 0, 9, 2, 0, 5},
     [7] = {"validate_only", 0, 0, 4, 0, 0, 6},
+    [8] = {"email", 0, 0, 9, 2, 0, 7},
 };
 const PosternSchema postern__v1__accounts_update_request__table = {
-    &postern__v1__accounts_update_request__descriptor, postern__v1__accounts_update_request__fields, 8, 1,
+    &postern__v1__accounts_update_request__descriptor, postern__v1__accounts_update_request__fields, 9, 1,
 };
 
 static const PosternField postern__v1__accounts_update_response__fields[] = {

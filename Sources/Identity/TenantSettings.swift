@@ -8,6 +8,7 @@ public final class TenantSettings: Sendable {
     public let allowsPasswordSignup: Bool
     public let allowsAnonymousUsers: Bool
     public let allowsEmailLinkSignin: Bool
+    public let passwordPolicy: PasswordPolicy
     public let permissions: ClientPermissions
     public let hasEmailPrivacy: Bool
     public let refreshMode: RefreshMode
@@ -30,6 +31,7 @@ public final class TenantSettings: Sendable {
         self.allowsPasswordSignup = tenant.allowPasswordSignup
         self.allowsAnonymousUsers = tenant.enableAnonymousUser
         self.allowsEmailLinkSignin = tenant.enableEmailLinkSignin
+        self.passwordPolicy = tenant.passwordPolicy ?? PasswordPolicy()
         self.permissions = tenant.client?.permissions ?? ClientPermissions()
         self.hasEmailPrivacy = tenant.enableEmailPrivacy
         self.refreshMode = tenant.refreshMode

@@ -47,6 +47,12 @@ extension Call {
         return try project.store.read { try project.tokenCheck.check(token, settings: settings, in: $0) }
     }
 
+    /// What an end user chooses as a password. WEAK_PASSWORD, PASSWORD_TOO_LONG, PASSWORD_DOES_NOT_MEET_REQUIREMENTS.
+    func checkNewPassword(_ password: Secret) throws {
+        try Values.checkNewPassword(password, limits: limits)
+        try settings.passwordPolicy.require(password)
+    }
+
     /// Runs a sign-in or a change; where a self-service toggle refuses it, records that and answers the refusal.
     func recordingRefusals<Result>(
         email: Email? = nil, uid: Text = .empty, _ body: () async throws -> Result

@@ -196,6 +196,93 @@ import Testing
         }
     }
 
+    @Test func theEmailIsChangedDirectlyOnlyWithoutEnumerationProtection() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let made = try client.signUp("ada@example.com")
+            let other = try client.signIn("ada@example.com")
+            _ = try client.signUp("taken@example.com")
+            func change(_ email: Text) -> (String, TokenPair?) {
+                var tokens: TokenPair?
+                let refused = failure {
+                    tokens = try Self.update(client, made.tokens!.idToken, ["email"]) { $0.email = email }.tokens
+                }
+                return (refused.reason, tokens)
+            }
+            #expect(change("new@example.com").0 == "OPERATION_NOT_ALLOWED")
+            try client.setTenant(["enable_email_privacy"]) { $0.enableEmailPrivacy = false }
+            #expect(change("TAKEN@example.com").0 == "EMAIL_EXISTS")
+            #expect(change("nonsense").0 == "INVALID_EMAIL")
+            #expect(try client.mails().isEmpty)
+            let (reason, tokens) = change("new@example.com")
+            #expect(reason == "")
+            let user = try client.lookup(try #require(tokens).idToken)
+            #expect(user.email == "new@example.com" && !user.emailVerified)
+            let refused = failure { _ = try client.refresh(other.tokens!.refreshToken) }
+            #expect(refused.metadata("cause") == "SIGNED_OUT")
+            let recovery = try #require(try client.mails().first)
+            #expect(recovery.message.to == "ada@example.com" && recovery.message.requestType == .recoverEmail)
+            #expect(try client.applyOob(recovery.code).email == "ada@example.com")
+        }
+    }
+
+    // MARK: The tenant's password policy
+
+    @Test(arguments: [
+        ("Correct-horse-1", ""), ("correct-horse-1", "uppercase"), ("CORRECT-HORSE-1", "lowercase"),
+        ("Correct-horse", "digit"), ("Correcthorse1", "symbol"), ("Aa-1xyz", "min_length"),
+        ("aaaaaa", "min_length,uppercase,digit,symbol"),
+        ("Äpfel-Über-1", "uppercase"),
+    ])
+    func aPasswordMeetsTheTenantsPolicy(_ password: Text, _ unmet: String) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let old = try client.signUp("old@example.com", password: "aaaaaa")
+            try Self.setPolicy(client, force: false)
+            let byChange = failure {
+                _ = try Self.update(client, old.tokens!.idToken, ["password"]) { $0.password = Secret(password.bytes) }
+            }
+            try client.sendOob(.passwordReset, email: "old@example.com")
+            let code = try #require(try client.mails().first).code
+            let refusals = [Self.signUpFailure(client, password), byChange, Self.resetFailure(client, code, password)]
+            for refused in refusals {
+                #expect(refused.reason == (unmet.isEmpty ? "" : "PASSWORD_DOES_NOT_MEET_REQUIREMENTS"))
+                #expect(refused.metadata("unmet") ?? "" == unmet)
+            }
+        }
+    }
+
+    @Test func anOldPasswordSignsInUnlessTheUpgradeIsForced() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            _ = try client.signUp("old@example.com", password: "aaaaaa")
+            try Self.setPolicy(client, force: false)
+            _ = try client.signIn("old@example.com", password: "aaaaaa")
+            try Self.setPolicy(client, force: true)
+            let refused = failure { _ = try client.signIn("old@example.com", password: "aaaaaa") }
+            #expect(refused.reason == "PASSWORD_DOES_NOT_MEET_REQUIREMENTS")
+            // Only whoever knows the password learns that.
+            let wrong = failure { _ = try client.signIn("old@example.com", password: "bbbbbb") }
+            #expect(wrong.reason == "INVALID_LOGIN_CREDENTIALS")
+        }
+    }
+
+    private static func setPolicy(_ client: IdentityClient, force: Bool) throws {
+        try client.setTenant(["password_policy"]) {
+            $0.passwordPolicy = PasswordPolicy(
+                minLength: 8, requireLowercase: true, requireUppercase: true, requireDigit: true, requireSymbol: true,
+                forceUpgradeOnSignIn: force)
+        }
+    }
+
+    private static func signUpFailure(_ client: IdentityClient, _ password: Text) -> Failure {
+        failure { _ = try client.signUp("new@example.com", password: password) }
+    }
+
+    private static func resetFailure(_ client: IdentityClient, _ code: Secret, _ password: Text) -> Failure {
+        failure { _ = try client.resetPassword(code, password) }
+    }
+
     @Test func aProfileChangeTouchesTheMaskedFieldsOnly() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

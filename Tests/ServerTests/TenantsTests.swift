@@ -110,6 +110,8 @@ import Testing
             ("display_name", { $0.displayName = "Acme" }), ("disable_auth", { $0.disableAuth = true }),
             ("allow_password_signup", { $0.allowPasswordSignup = false }),
             ("enable_anonymous_user", { $0.enableAnonymousUser = true }),
+            ("enable_email_link_signin", { $0.enableEmailLinkSignin = true }),
+            ("password_policy", { $0.passwordPolicy = PasswordPolicy(minLength: 12, requireDigit: true) }),
             ("enable_email_privacy", { $0.enableEmailPrivacy = false }), ("refresh_mode", { $0.refreshMode = .reuse }),
             ("session_idle_seconds", { $0.sessionIdleSeconds = 301 }),
             ("session_absolute_seconds", { $0.sessionAbsoluteSeconds = 302 }),
@@ -152,6 +154,10 @@ import Testing
                 (Messages.Tenant(sessionIdleSeconds: 31_536_001), ["session_idle_seconds"], "INVALID_DURATION"),
                 (Messages.Tenant(recentLoginSeconds: 29), ["recent_login_seconds"], "INVALID_DURATION"),
                 (Messages.Tenant(), ["refresh_mode"], "INVALID_REFRESH_MODE"),
+                (
+                    Messages.Tenant(passwordPolicy: PasswordPolicy(minLength: 65)), ["password_policy"],
+                    "INVALID_PASSWORD_POLICY"
+                ),
                 (Messages.Tenant(synthetic: true), ["synthetic"], "INVALID_UPDATE_MASK"),
                 (Messages.Tenant(), ["tenant_id"], "INVALID_UPDATE_MASK"),
                 (Messages.Tenant(), ["disable_auth", "disable_auth"], "INVALID_UPDATE_MASK"),

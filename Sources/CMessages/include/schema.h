@@ -244,6 +244,8 @@ extern const PosternSchema postern__v1__client_config__table;
 static inline const PosternSchema *postern__v1__client_config__schema(void) { return &postern__v1__client_config__table; }
 extern const PosternSchema postern__v1__guidance__table;
 static inline const PosternSchema *postern__v1__guidance__schema(void) { return &postern__v1__guidance__table; }
+extern const PosternSchema postern__v1__password_policy__table;
+static inline const PosternSchema *postern__v1__password_policy__schema(void) { return &postern__v1__password_policy__table; }
 extern const PosternSchema postern__v1__tenant__table;
 static inline const PosternSchema *postern__v1__tenant__schema(void) { return &postern__v1__tenant__table; }
 extern const PosternSchema postern__v1__tenants_create_request__table;

@@ -162,7 +162,7 @@ extension WriteTransaction {
         case .takeOver:
             let removed = changed.keepOnlyProved(by: identity)
             try removeOobCodes(of: UserKey(current.user.tenantID, current.user.uid))
-            return AccountEffect(changed, kind: .credentialsRemoved, detail: removed, endsSessions: .admin)
+            return AccountEffect(changed, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
         case .create, .needsLinking: throw DecisionMoved()
         }
     }

@@ -31,7 +31,7 @@ extension Project {
             let changed = try current.applying(taken)
             if type == .recoverEmail { try transaction.removeOobCodes(of: UserKey(settings.tenantID, taken.uid)) }
             try recovery?.put(in: transaction)
-            return AccountEffect(changed, kind: type.eventKind, endsSessions: type == .verifyEmail ? nil : .admin)
+            return AccountEffect(changed, kind: type.eventKind, endsSessions: type == .verifyEmail ? nil : .signedOut)
         }
         if recovery != nil { await mailer.wake() }
         return (type, user)
@@ -148,7 +148,7 @@ extension WriteTransaction {
         account.signsInByEmailLink = true
         account.deriveProviders()
         try removeOobCodes(of: key)
-        return AccountEffect(account, kind: .credentialsRemoved, detail: removed, endsSessions: .admin)
+        return AccountEffect(account, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
     }
 }
 

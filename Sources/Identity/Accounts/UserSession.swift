@@ -134,37 +134,21 @@ public actor UserSession {
 
     // MARK: Changes by the user
 
-    /// Applies `change`; a new password ends every other session and all older tokens, and answers with new ones.
-    public func update(
-        _ change: ProfileChange, session sessionID: [UInt8], settings: TenantSettings, origin: Origin,
-        validateOnly: Bool, deadline: Instant
-    ) async throws -> (user: User, tokens: TokenPair?) {
+    /// Applies a change that signs nobody out, or only checks any change.
+    public func update(_ change: ProfileChange, origin: Origin, validateOnly: Bool) async throws -> User {
         let now = resources.clock.now()
         let key = key
-        let (user, session) = try await resources.store.write { transaction -> (User, StoredSession?) in
+        return try await resources.store.write { transaction in
             guard let current = try transaction.reading.account(key) else { throw Failure.userNotFound }
             if current.user.disabled { throw Failure.userDisabled }
             var changed = current
             try change.apply(to: &changed, now: now)
-            if validateOnly { return (changed.user, nil) }
-            guard change.newPasswordHash != nil else {
+            try transaction.checkUnique(changed, key: key)
+            if !validateOnly {
                 try transaction.replace(current, by: changed, origin: origin, kind: .userUpdated, now: now)
-                return (changed.user, nil)
             }
-            changed.revokeTokens(now: now)
-            guard var session = try transaction.get(Tables.sessions, SessionKey(sessionID)) else {
-                throw Failure.invalidIDToken
-            }
-            session.rotate(attemptHash: [], now: now)
-            try transaction.replace(current, by: changed, origin: origin, kind: .passwordChanged, now: now)
-            try transaction.put(Tables.sessions, SessionKey(sessionID), session)
-            try transaction.endSessions(of: key, except: sessionID, .passwordChanged, now: now)
-            return (changed.user, session)
+            return changed.user
         }
-        guard let session else { return (user, nil) }
-        let tokens = try await issuer.tokens(
-            for: user, session: session, sessionID: sessionID, settings: settings, now: now, deadline: deadline)
-        return (user, tokens)
     }
 
     /// Deletes the account and everything of it.

@@ -6,6 +6,13 @@ public struct ProfileChange: Sendable {
     public var displayName: Text?
     public var photoURL: Text?
     public var newPasswordHash: Text?
+    public var newEmail: Email?
+
+    /// Whoever else is signed in may be the reason for the change.
+    var endsOtherSessions: SessionEnd? {
+        if newPasswordHash != nil { return .passwordChanged }
+        return newEmail != nil ? .signedOut : nil
+    }
 
     public init(displayName: Text? = nil, photoURL: Text? = nil, newPasswordHash: Text? = nil) {
         self.displayName = displayName
@@ -17,6 +24,10 @@ public struct ProfileChange: Sendable {
     func apply(to account: inout Account, now: Timestamp) throws(Failure) {
         if let displayName { account.user.displayName = displayName }
         if let photoURL { account.user.photoURL = photoURL }
+        if let newEmail, newEmail != Email(account.user.email) {
+            account.user.email = newEmail.address
+            account.user.emailVerified = false
+        }
         if let newPasswordHash {
             guard !account.user.email.isEmpty else {
                 throw Failure(

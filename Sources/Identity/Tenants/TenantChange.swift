@@ -46,6 +46,9 @@ public struct TenantChange: Sendable {
             tenant.sessionAbsoluteSeconds = try seconds(wanted.sessionAbsoluteSeconds, path, 300...157_680_000)
         case "recent_login_seconds":
             tenant.recentLoginSeconds = try seconds(wanted.recentLoginSeconds, path, 30...86_400)
+        case "password_policy":
+            try wanted.passwordPolicy?.check()
+            tenant.passwordPolicy = wanted.passwordPolicy
         case "guidance":
             tenant.guidance = try checkedGuidance()
         default:

@@ -1052,12 +1052,14 @@ extension AccountsLookupResponse: ConvertibleToC {
 public struct AccountsUpdateRequest: Message {
     public var tenantID: Text = .empty
     public var idToken: Text = .empty
-    /// Paths: display_name, photo_url, password.
+    /// Paths: display_name, photo_url, password, email.
     public var updateMask: ProtobufFieldMask?
     public var displayName: Text = .empty
     public var photoURL: Text = .empty
     public var password: Secret = .empty
     public var validateOnly: Bool = false
+    /// Not verified then. OPERATION_NOT_ALLOWED where email-enumeration protection is on: send VERIFY_AND_CHANGE_EMAIL.
+    public var email: Text = .empty
 
     public init() {}
 
@@ -1068,7 +1070,8 @@ public struct AccountsUpdateRequest: Message {
         displayName: Text = .empty,
         photoURL: Text = .empty,
         password: Secret = .empty,
-        validateOnly: Bool = false
+        validateOnly: Bool = false,
+        email: Text = .empty
     ) {
         self.tenantID = tenantID
         self.idToken = idToken
@@ -1077,6 +1080,7 @@ public struct AccountsUpdateRequest: Message {
         self.photoURL = photoURL
         self.password = password
         self.validateOnly = validateOnly
+        self.email = email
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1099,6 +1103,7 @@ extension AccountsUpdateRequest: ConvertibleToC {
         self.photoURL = Text(copying: source.pointee.photo_url)
         self.password = Secret(copying: source.pointee.password)
         self.validateOnly = source.pointee.validate_only != 0
+        self.email = Text(copying: source.pointee.email)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsUpdateRequest>, arena: Arena) {
@@ -1109,12 +1114,13 @@ extension AccountsUpdateRequest: ConvertibleToC {
         target.pointee.photo_url = arena.copy(self.photoURL)
         target.pointee.password = arena.copy(self.password)
         target.pointee.validate_only = self.validateOnly ? 1 : 0
+        target.pointee.email = arena.copy(self.email)
     }
 }
 
 public struct AccountsUpdateResponse: Message {
     public var user: User?
-    /// Only after a password change.
+    /// Only after a change of password or email.
     public var tokens: TokenPair?
 
     public init() {}

@@ -50,6 +50,8 @@ public struct Tenant: Message {
     public var revision: Int64 = 0
     /// Signing in with a link sent by email.
     public var enableEmailLinkSignin: Bool = false
+    /// What end users' new passwords must have; admins may set others.
+    public var passwordPolicy: PasswordPolicy?
 
     public init() {}
 
@@ -70,7 +72,8 @@ public struct Tenant: Message {
         createdAtMicros: Int64 = 0,
         updatedAtMicros: Int64 = 0,
         revision: Int64 = 0,
-        enableEmailLinkSignin: Bool = false
+        enableEmailLinkSignin: Bool = false,
+        passwordPolicy: PasswordPolicy? = nil
     ) {
         self.tenantID = tenantID
         self.displayName = displayName
@@ -89,6 +92,7 @@ public struct Tenant: Message {
         self.updatedAtMicros = updatedAtMicros
         self.revision = revision
         self.enableEmailLinkSignin = enableEmailLinkSignin
+        self.passwordPolicy = passwordPolicy
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -120,6 +124,7 @@ extension Tenant: ConvertibleToC {
         self.updatedAtMicros = source.pointee.updated_at_micros
         self.revision = source.pointee.revision
         self.enableEmailLinkSignin = source.pointee.enable_email_link_signin != 0
+        self.passwordPolicy = source.pointee.password_policy.map { PasswordPolicy(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__Tenant>, arena: Arena) {
@@ -140,6 +145,67 @@ extension Tenant: ConvertibleToC {
         target.pointee.updated_at_micros = self.updatedAtMicros
         target.pointee.revision = self.revision
         target.pointee.enable_email_link_signin = self.enableEmailLinkSignin ? 1 : 0
+        if let value = self.passwordPolicy { target.pointee.password_policy = arena.make(value) }
+    }
+}
+
+/// Beyond 6 bytes, which every password has. Unmet: PASSWORD_DOES_NOT_MEET_REQUIREMENTS, metadata `unmet`.
+public struct PasswordPolicy: Message {
+    /// 6..64 characters; 0 = 6.
+    public var minLength: Int32 = 0
+    public var requireLowercase: Bool = false
+    public var requireUppercase: Bool = false
+    public var requireDigit: Bool = false
+    /// Anything but A-Z, a-z and 0-9.
+    public var requireSymbol: Bool = false
+    /// Signing in with an older password that does not meet it is refused, too: its user resets it.
+    public var forceUpgradeOnSignIn: Bool = false
+
+    public init() {}
+
+    public init(
+        minLength: Int32 = 0,
+        requireLowercase: Bool = false,
+        requireUppercase: Bool = false,
+        requireDigit: Bool = false,
+        requireSymbol: Bool = false,
+        forceUpgradeOnSignIn: Bool = false
+    ) {
+        self.minLength = minLength
+        self.requireLowercase = requireLowercase
+        self.requireUppercase = requireUppercase
+        self.requireDigit = requireDigit
+        self.requireSymbol = requireSymbol
+        self.forceUpgradeOnSignIn = forceUpgradeOnSignIn
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension PasswordPolicy: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__password_policy__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__PasswordPolicy>) {
+        self.minLength = source.pointee.min_length
+        self.requireLowercase = source.pointee.require_lowercase != 0
+        self.requireUppercase = source.pointee.require_uppercase != 0
+        self.requireDigit = source.pointee.require_digit != 0
+        self.requireSymbol = source.pointee.require_symbol != 0
+        self.forceUpgradeOnSignIn = source.pointee.force_upgrade_on_sign_in != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__PasswordPolicy>, arena: Arena) {
+        target.pointee.min_length = self.minLength
+        target.pointee.require_lowercase = self.requireLowercase ? 1 : 0
+        target.pointee.require_uppercase = self.requireUppercase ? 1 : 0
+        target.pointee.require_digit = self.requireDigit ? 1 : 0
+        target.pointee.require_symbol = self.requireSymbol ? 1 : 0
+        target.pointee.force_upgrade_on_sign_in = self.forceUpgradeOnSignIn ? 1 : 0
     }
 }
 

@@ -475,10 +475,10 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "Lookup", request, idempotent: true, options: options)
     }
 
-    /// Changes what a user may change: display name, photo, password.
+    /// Changes what a user may change: display name, photo, password, email.
     ///
-    /// A password change needs a recent login (CREDENTIAL_TOO_OLD_LOGIN_AGAIN), signs every other session out and
-    /// answers with new tokens.
+    /// A new password or email needs a recent login (CREDENTIAL_TOO_OLD_LOGIN_AGAIN), signs every other session out and
+    /// answers with new tokens; the old email is sent a way to take the change back.
     public func update(_ request: AccountsUpdateRequest, options: CallOptions = .init()) async throws
         -> AccountsUpdateResponse
     {

@@ -362,10 +362,10 @@ extension MethodDescriptor {
         service: "postern.v1.Accounts", method: "Lookup", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true)
 
-    /// Changes what a user may change: display name, photo, password.
+    /// Changes what a user may change: display name, photo, password, email.
     ///
-    /// A password change needs a recent login (CREDENTIAL_TOO_OLD_LOGIN_AGAIN), signs every other session out and
-    /// answers with new tokens.
+    /// A new password or email needs a recent login (CREDENTIAL_TOO_OLD_LOGIN_AGAIN), signs every other session out and
+    /// answers with new tokens; the old email is sent a way to take the change back.
     static let accountsUpdate = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Update", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true, refusedWhenDisabled: true)

@@ -1864,7 +1864,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_lookup_response__descript
   (ProtobufCMessageInit) postern__v1__accounts_lookup_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_update_request__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_update_request__field_descriptors[8] =
 {
   {
     "tenant_id",
@@ -1950,9 +1950,22 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_update_request__fiel
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "email",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsUpdateRequest, email),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_update_request__field_indices_by_name[] = {
   3,   /* field[3] = display_name */
+  7,   /* field[7] = email */
   1,   /* field[1] = id_token */
   5,   /* field[5] = password */
   4,   /* field[4] = photo_url */
@@ -1963,7 +1976,7 @@ static const unsigned postern__v1__accounts_update_request__field_indices_by_nam
 static const ProtobufCIntRange postern__v1__accounts_update_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_update_request__descriptor =
 {
@@ -1973,7 +1986,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_update_request__descripto
   "Postern__V1__AccountsUpdateRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsUpdateRequest),
-  7,
+  8,
   postern__v1__accounts_update_request__field_descriptors,
   postern__v1__accounts_update_request__field_indices_by_name,
   1,  postern__v1__accounts_update_request__number_ranges,

@@ -13,6 +13,12 @@ void   postern__v1__tenant__init
   static const Postern__V1__Tenant init_value = POSTERN__V1__TENANT__INIT;
   *message = init_value;
 }
+void   postern__v1__password_policy__init
+                     (Postern__V1__PasswordPolicy         *message)
+{
+  static const Postern__V1__PasswordPolicy init_value = POSTERN__V1__PASSWORD_POLICY__INIT;
+  *message = init_value;
+}
 void   postern__v1__client_config__init
                      (Postern__V1__ClientConfig         *message)
 {
@@ -127,7 +133,7 @@ void   postern__v1__tenants_watch_denials_response__init
   static const Postern__V1__TenantsWatchDenialsResponse init_value = POSTERN__V1__TENANTS_WATCH_DENIALS_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[17] =
+static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[18] =
 {
   {
     "tenant_id",
@@ -333,6 +339,18 @@ static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[17]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "password_policy",
+    18,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Tenant, password_policy),
+    &postern__v1__password_policy__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   3,   /* field[3] = allow_password_signup */
@@ -344,6 +362,7 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   16,   /* field[16] = enable_email_link_signin */
   6,   /* field[6] = enable_email_privacy */
   11,   /* field[11] = guidance */
+  17,   /* field[17] = password_policy */
   10,   /* field[10] = recent_login_seconds */
   7,   /* field[7] = refresh_mode */
   15,   /* field[15] = revision */
@@ -356,7 +375,7 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
 static const ProtobufCIntRange postern__v1__tenant__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 17 }
+  { 0, 18 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
 {
@@ -366,11 +385,114 @@ const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
   "Postern__V1__Tenant",
   "postern.v1",
   sizeof(Postern__V1__Tenant),
-  17,
+  18,
   postern__v1__tenant__field_descriptors,
   postern__v1__tenant__field_indices_by_name,
   1,  postern__v1__tenant__number_ranges,
   (ProtobufCMessageInit) postern__v1__tenant__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__password_policy__field_descriptors[6] =
+{
+  {
+    "min_length",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__PasswordPolicy, min_length),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "require_lowercase",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__PasswordPolicy, require_lowercase),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "require_uppercase",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__PasswordPolicy, require_uppercase),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "require_digit",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__PasswordPolicy, require_digit),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "require_symbol",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__PasswordPolicy, require_symbol),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "force_upgrade_on_sign_in",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__PasswordPolicy, force_upgrade_on_sign_in),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__password_policy__field_indices_by_name[] = {
+  5,   /* field[5] = force_upgrade_on_sign_in */
+  0,   /* field[0] = min_length */
+  3,   /* field[3] = require_digit */
+  1,   /* field[1] = require_lowercase */
+  4,   /* field[4] = require_symbol */
+  2,   /* field[2] = require_uppercase */
+};
+static const ProtobufCIntRange postern__v1__password_policy__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor postern__v1__password_policy__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.PasswordPolicy",
+  "PasswordPolicy",
+  "Postern__V1__PasswordPolicy",
+  "postern.v1",
+  sizeof(Postern__V1__PasswordPolicy),
+  6,
+  postern__v1__password_policy__field_descriptors,
+  postern__v1__password_policy__field_indices_by_name,
+  1,  postern__v1__password_policy__number_ranges,
+  (ProtobufCMessageInit) postern__v1__password_policy__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__client_config__field_descriptors[1] =

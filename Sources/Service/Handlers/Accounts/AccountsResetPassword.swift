@@ -12,7 +12,7 @@ enum AccountsResetPassword: SlowMethod {
         // A hash is paid for only on behalf of a code that is good; the transaction looks again.
         let seen = try call.project.checkOobCode(request.oobCode, settings: call.settings)
         guard seen.requestType == .passwordReset else { throw Failure.invalidOobCode }
-        try Values.checkNewPassword(request.newPassword, limits: call.limits)
+        try call.checkNewPassword(request.newPassword)
         let hash = try await call.project.passwords.hash(
             request.newPassword, settings: call.settings, deadline: call.deadline)
         let user = try await call.project.resetPassword(

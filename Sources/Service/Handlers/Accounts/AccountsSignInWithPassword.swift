@@ -11,7 +11,10 @@ enum AccountsSignInWithPassword: SlowMethod {
         let signedIn = try await call.withPasswordProof(
             email: request.email, password: request.password, endUserIP: request.endUserIP
         ) { proof in
-            try await call.userSession(proof.account.user.uid).signInWithPassword(
+            if call.settings.passwordPolicy.forceUpgradeOnSignIn {
+                try call.settings.passwordPolicy.require(request.password)
+            }
+            return try await call.userSession(proof.account.user.uid).signInWithPassword(
                 verified: proof.account, newHash: proof.newHash, settings: call.settings, origin: call.origin,
                 deadline: call.deadline)
         }

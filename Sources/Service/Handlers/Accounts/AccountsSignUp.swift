@@ -28,7 +28,7 @@ enum AccountsSignUp: SlowMethod {
         account.user.tokensValidAfterMicros = now.microseconds
         if !isAnonymous {
             let email = try Values.email(request.email, limits: call.limits)
-            try Values.checkNewPassword(request.password, limits: call.limits)
+            try call.checkNewPassword(request.password)
             try Values.checkDisplayName(request.displayName, limits: call.limits)
             try await refuseIfTaken(email, request, call)
             account.user.email = email.address
@@ -53,7 +53,7 @@ enum AccountsSignUp: SlowMethod {
         if request.password.isEmpty { throw Failure.missingPassword }
         guard call.settings.allowsPasswordSignup else { throw Failure.operationNotAllowed }
         let email = try Values.email(request.email, limits: call.limits)
-        try Values.checkNewPassword(request.password, limits: call.limits)
+        try call.checkNewPassword(request.password)
         try verified.requireRecentLogin(now: call.now)
         let user = verified.account.user
         // Refused before the hash is paid for; the transaction looks again.

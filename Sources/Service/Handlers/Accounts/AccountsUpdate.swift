@@ -7,7 +7,7 @@ import Tokens
 enum AccountsUpdate: SlowMethod {
     static func handle(_ request: AccountsUpdateRequest, _ call: Call) async throws -> AccountsUpdateResponse {
         let verified = try call.verifiedUser(idToken: request.idToken)
-        let paths = try UpdateMask(request.updateMask, allowed: ["display_name", "photo_url", "password"])
+        let paths = try UpdateMask(request.updateMask, allowed: ["display_name", "photo_url", "password", "email"])
         var change = ProfileChange()
         if paths.contains("display_name") {
             try Values.checkDisplayName(request.displayName, limits: call.limits)
@@ -17,15 +17,23 @@ enum AccountsUpdate: SlowMethod {
             try Values.checkPhotoURL(request.photoURL, limits: call.limits)
             change.photoURL = request.photoURL
         }
+        if paths.contains("email") {
+            guard !call.settings.hasEmailPrivacy else {
+                throw Failure(
+                    .permissionDenied, "OPERATION_NOT_ALLOWED",
+                    "This tenant's users change their email by proving the new one: send VERIFY_AND_CHANGE_EMAIL.")
+            }
+            change.newEmail = try Values.email(request.email, limits: call.limits)
+            try verified.requireRecentLogin(now: call.now)
+        }
         if paths.contains("password") {
-            try Values.checkNewPassword(request.password, limits: call.limits)
+            try call.checkNewPassword(request.password)
             try verified.requireRecentLogin(now: call.now)
             change.newPasswordHash = try await call.project.passwords.hash(
                 request.password, settings: call.settings, deadline: call.deadline)
         }
-        let (user, tokens) = try await call.userSession(verified.account.user.uid).update(
-            change, session: verified.token.sessionID, settings: call.settings, origin: call.origin,
-            validateOnly: request.validateOnly, deadline: call.deadline)
+        let (user, tokens) = try await call.project.update(
+            change, of: verified, origin: call.origin, validateOnly: request.validateOnly, deadline: call.deadline)
         return AccountsUpdateResponse(user: user, tokens: tokens)
     }
 }

@@ -392,10 +392,11 @@ struct  Postern__V1__AccountsUpdateRequest
   ProtobufCBinaryData photo_url;
   ProtobufCBinaryData password;
   protobuf_c_boolean validate_only;
+  ProtobufCBinaryData email;
 };
 #define POSTERN__V1__ACCOUNTS_UPDATE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_update_request__descriptor) \
-    , {0,NULL}, {0,NULL}, NULL, {0,NULL}, {0,NULL}, {0,NULL}, 0 }
+    , {0,NULL}, {0,NULL}, NULL, {0,NULL}, {0,NULL}, {0,NULL}, 0, {0,NULL} }
 
 
 struct  Postern__V1__AccountsUpdateResponse

@@ -17,6 +17,7 @@ PROTOBUF_C__BEGIN_DECLS
 #include "google/protobuf/field_mask.pb-c.h"
 
 typedef struct Postern__V1__Tenant Postern__V1__Tenant;
+typedef struct Postern__V1__PasswordPolicy Postern__V1__PasswordPolicy;
 typedef struct Postern__V1__ClientConfig Postern__V1__ClientConfig;
 typedef struct Postern__V1__ClientPermissions Postern__V1__ClientPermissions;
 typedef struct Postern__V1__Guidance Postern__V1__Guidance;
@@ -75,10 +76,26 @@ struct  Postern__V1__Tenant
   int64_t updated_at_micros;
   int64_t revision;
   protobuf_c_boolean enable_email_link_signin;
+  Postern__V1__PasswordPolicy *password_policy;
 };
 #define POSTERN__V1__TENANT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenant__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, 0, NULL, 0, POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED, 0, 0, 0, NULL, 0, 0, 0, 0, 0 }
+    , {0,NULL}, {0,NULL}, 0, 0, 0, NULL, 0, POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED, 0, 0, 0, NULL, 0, 0, 0, 0, 0, NULL }
+
+
+struct  Postern__V1__PasswordPolicy
+{
+  ProtobufCMessage base;
+  int32_t min_length;
+  protobuf_c_boolean require_lowercase;
+  protobuf_c_boolean require_uppercase;
+  protobuf_c_boolean require_digit;
+  protobuf_c_boolean require_symbol;
+  protobuf_c_boolean force_upgrade_on_sign_in;
+};
+#define POSTERN__V1__PASSWORD_POLICY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__password_policy__descriptor) \
+    , 0, 0, 0, 0, 0, 0 }
 
 
 struct  Postern__V1__ClientConfig
@@ -307,6 +324,9 @@ struct  Postern__V1__TenantsWatchDenialsResponse
 /* Postern__V1__Tenant methods */
 void   postern__v1__tenant__init
                      (Postern__V1__Tenant         *message);
+/* Postern__V1__PasswordPolicy methods */
+void   postern__v1__password_policy__init
+                     (Postern__V1__PasswordPolicy         *message);
 /* Postern__V1__ClientConfig methods */
 void   postern__v1__client_config__init
                      (Postern__V1__ClientConfig         *message);
@@ -368,6 +388,9 @@ void   postern__v1__tenants_watch_denials_response__init
 
 typedef void (*Postern__V1__Tenant_Closure)
                  (const Postern__V1__Tenant *message,
+                  void *closure_data);
+typedef void (*Postern__V1__PasswordPolicy_Closure)
+                 (const Postern__V1__PasswordPolicy *message,
                   void *closure_data);
 typedef void (*Postern__V1__ClientConfig_Closure)
                  (const Postern__V1__ClientConfig *message,
@@ -435,6 +458,7 @@ typedef void (*Postern__V1__TenantsWatchDenialsResponse_Closure)
 extern const ProtobufCEnumDescriptor    postern__v1__refresh_mode__descriptor;
 extern const ProtobufCEnumDescriptor    postern__v1__toggle__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenant__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__password_policy__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__client_config__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__client_permissions__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__guidance__descriptor;
