@@ -24,6 +24,16 @@ extension Tenant: Record {
                 ]
             ],
             "enable_email_privacy": .bool(enableEmailPrivacy),
+            "enable_email_link_signin": .bool(enableEmailLinkSignin),
+            "password_policy": passwordPolicy.map { policy in
+                [
+                    "min_length": .integer(Int64(policy.minLength)),
+                    "require_lowercase": .bool(policy.requireLowercase),
+                    "require_uppercase": .bool(policy.requireUppercase), "require_digit": .bool(policy.requireDigit),
+                    "require_symbol": .bool(policy.requireSymbol),
+                    "force_upgrade_on_sign_in": .bool(policy.forceUpgradeOnSignIn),
+                ]
+            } ?? .null,
             "refresh_mode": name("REFRESH_MODE", refreshMode),
             "session_idle_seconds": .integer(sessionIdleSeconds),
             "session_absolute_seconds": .integer(sessionAbsoluteSeconds),

@@ -103,6 +103,8 @@ struct TenantSettings {
         Flag("display-name", "TEXT", "what people call it"),
         Flag("allow-password-signup", "true|false", "email and password: sign-up and sign-in"),
         Flag("enable-anonymous-user", "true|false", "sign-up without an email"),
+        Flag("enable-email-link-signin", "true|false", "sign-in with a link in a mail"),
+        Flag("password-policy", "RULE,…", "min=8, lowercase, uppercase, digit, symbol, force; none lifts it"),
         Flag("disabled-user-signup", "true|false", "nobody signs up by themselves"),
         Flag("disabled-user-deletion", "true|false", "nobody deletes their own account"),
         Flag("enable-email-privacy", "true|false", "do not tell which emails exist"),
@@ -125,6 +127,10 @@ struct TenantSettings {
         note("display_name", arguments.text("display-name")) { $0.displayName = $1 }
         note("allow_password_signup", try arguments.bool("allow-password-signup")) { $0.allowPasswordSignup = $1 }
         note("enable_anonymous_user", try arguments.bool("enable-anonymous-user")) { $0.enableAnonymousUser = $1 }
+        note("enable_email_link_signin", try arguments.bool("enable-email-link-signin")) {
+            $0.enableEmailLinkSignin = $1
+        }
+        note("password_policy", try Self.passwordPolicy(arguments)) { $0.passwordPolicy = $1 }
         note("enable_email_privacy", try arguments.bool("enable-email-privacy")) { $0.enableEmailPrivacy = $1 }
         note("disable_auth", try arguments.bool("disable-auth")) { $0.disableAuth = $1 }
         note("refresh_mode", try arguments.choice("refresh-mode", of: [("rotate", .rotate), ("reuse", .reuse)])) {
@@ -162,6 +168,26 @@ struct TenantSettings {
         tenant.guidance = Guidance(
             locale: guidanceLocale ?? guidance.locale, message: guidanceMessage ?? guidance.message,
             helpURL: guidanceURL ?? guidance.helpURL)
+    }
+
+    private static func passwordPolicy(_ arguments: Arguments) throws(CommandError) -> PasswordPolicy? {
+        guard let rules = arguments.value("password-policy") else { return nil }
+        var policy = PasswordPolicy()
+        for rule in rules.split(separator: ",") where rule != "none" {
+            switch rule {
+            case "lowercase": policy.requireLowercase = true
+            case "uppercase": policy.requireUppercase = true
+            case "digit": policy.requireDigit = true
+            case "symbol": policy.requireSymbol = true
+            case "force": policy.forceUpgradeOnSignIn = true
+            default:
+                guard rule.hasPrefix("min="), let length = Int32(rule.dropFirst(4)) else {
+                    throw .usage("--password-policy: there is no rule \(rule)")
+                }
+                policy.minLength = length
+            }
+        }
+        return policy
     }
 
     private static func seconds(_ flag: String, _ arguments: Arguments) throws(CommandError) -> Int64? {
