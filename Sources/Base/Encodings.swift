@@ -120,20 +120,36 @@ public enum Base64: Sendable {
         let count = digitCount * 6 / 8
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { bytes, initializedCount in
             table.withUnsafeBufferPointer { table in
-                var bits: UInt32 = 0
-                var bitCount: UInt32 = 0
-                var index = 0
                 var foreign: UInt8 = 0
-                for position in 0..<digitCount {
+                func value(_ position: Int) -> UInt32 {
                     let value = table[Int(text[position])]
                     foreign |= value
-                    bits = bits << 6 | UInt32(value & 63)
+                    return UInt32(value & 63)
+                }
+                // Four digits are three bytes.
+                var index = 0
+                var position = 0
+                while position + 4 <= digitCount {
+                    let bits =
+                        value(position) << 18 | value(position + 1) << 12 | value(position + 2) << 6
+                        | value(position + 3)
+                    bytes[index] = UInt8(truncatingIfNeeded: bits >> 16)
+                    bytes[index + 1] = UInt8(truncatingIfNeeded: bits >> 8)
+                    bytes[index + 2] = UInt8(truncatingIfNeeded: bits)
+                    position += 4
+                    index += 3
+                }
+                var bits: UInt32 = 0
+                var bitCount: UInt32 = 0
+                while position < digitCount {
+                    bits = bits << 6 | value(position)
                     bitCount += 6
                     if bitCount >= 8 {
                         bitCount -= 8
                         bytes[index] = UInt8(truncatingIfNeeded: bits >> bitCount)
                         index += 1
                     }
+                    position += 1
                 }
                 isSound = foreign < 64 && bits & ((1 << bitCount) - 1) == 0
             }

@@ -1,3 +1,5 @@
+import Glibc
+
 /// Text from outside: well-formed UTF-8 without NUL, compared byte by byte.
 ///
 /// `String ==` is canonical equivalence, so two different byte sequences can be "equal"; identity in Postern is
@@ -87,5 +89,14 @@ public enum UTF8Validation {
         case 0xF4: return continuation(1, 0x80...0x8F) && continuation(2) && continuation(3) ? 4 : nil
         default: return nil
         }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether both hold the same bytes. Not for secrets: `constantTimeEqual`.
+    public func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
+        guard count == other.count else { return false }
+        guard let base = baseAddress, let otherBase = other.baseAddress else { return true }
+        return memcmp(base, otherBase, count) == 0
     }
 }
