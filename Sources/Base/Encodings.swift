@@ -1,34 +1,44 @@
 // Hex and base64 in both alphabets: strict decoders that refuse what a lenient one would repair.
 
 public enum Hex {
-    public static func encode(_ bytes: some Sequence<UInt8>) -> String {
-        var text: [UInt8] = []
-        for byte in bytes {
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
-        }
-        return String(decoding: text, as: UTF8.self)
+    public static func encode(_ bytes: some Collection<UInt8>) -> Text {
+        let contiguous = bytes.withContiguousStorageIfAvailable { encode(UnsafeRawBufferPointer($0)) }
+        return contiguous ?? Array(bytes).withUnsafeBytes { encode($0) }
     }
 
     /// Nil for an odd length or any other character than 0-9, a-f, A-F.
     public static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+        let contiguous = text.withContiguousStorageIfAvailable { decode(UnsafeRawBufferPointer($0)) }
+        return contiguous ?? Array(text).withUnsafeBytes { decode($0) }
+    }
+
+    // Concrete, because a generic body is not specialised across modules: every token's session id passes here.
+
+    private static func encode(_ bytes: UnsafeRawBufferPointer) -> Text {
+        Text(
+            unchecked: [UInt8](unsafeUninitializedCapacity: bytes.count * 2) { text, initializedCount in
+                for (index, byte) in bytes.enumerated() {
+                    text[2 * index] = digit(byte >> 4)
+                    text[2 * index + 1] = digit(byte & 15)
+                }
+                initializedCount = bytes.count * 2
+            })
+    }
+
+    private static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
         guard text.count.isMultiple(of: 2) else { return nil }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count / 2)
-        var high: UInt8?
-        for character in text {
-            guard let value = value(of: character) else { return nil }
-            if let first = high {
-                bytes.append(first << 4 | value)
-                high = nil
-            } else {
-                high = value
-            }
+        for index in stride(from: 0, to: text.count, by: 2) {
+            guard let high = value(of: text[index]), let low = value(of: text[index + 1]) else { return nil }
+            bytes.append(high << 4 | low)
         }
         return bytes
     }
 
-    private static let digits = [UInt8]("0123456789abcdef".utf8)
+    private static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+    }
 
     private static func value(of character: UInt8) -> UInt8? {
         switch character {
@@ -110,20 +120,36 @@ public enum Base64: Sendable {
         let count = digitCount * 6 / 8
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { bytes, initializedCount in
             table.withUnsafeBufferPointer { table in
-                var bits: UInt32 = 0
-                var bitCount: UInt32 = 0
-                var index = 0
                 var foreign: UInt8 = 0
-                for position in 0..<digitCount {
+                func value(_ position: Int) -> UInt32 {
                     let value = table[Int(text[position])]
                     foreign |= value
-                    bits = bits << 6 | UInt32(value & 63)
+                    return UInt32(value & 63)
+                }
+                // Four digits are three bytes.
+                var index = 0
+                var position = 0
+                while position + 4 <= digitCount {
+                    let bits =
+                        value(position) << 18 | value(position + 1) << 12 | value(position + 2) << 6
+                        | value(position + 3)
+                    bytes[index] = UInt8(truncatingIfNeeded: bits >> 16)
+                    bytes[index + 1] = UInt8(truncatingIfNeeded: bits >> 8)
+                    bytes[index + 2] = UInt8(truncatingIfNeeded: bits)
+                    position += 4
+                    index += 3
+                }
+                var bits: UInt32 = 0
+                var bitCount: UInt32 = 0
+                while position < digitCount {
+                    bits = bits << 6 | value(position)
                     bitCount += 6
                     if bitCount >= 8 {
                         bitCount -= 8
                         bytes[index] = UInt8(truncatingIfNeeded: bits >> bitCount)
                         index += 1
                     }
+                    position += 1
                 }
                 isSound = foreign < 64 && bits & ((1 << bitCount) - 1) == 0
             }

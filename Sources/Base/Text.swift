@@ -1,3 +1,5 @@
+import Glibc
+
 /// Text from outside: well-formed UTF-8 without NUL, compared byte by byte.
 ///
 /// `String ==` is canonical equivalence, so two different byte sequences can be "equal"; identity in Postern is
@@ -97,5 +99,14 @@ extension Text {
             guard !part.isEmpty, bytes.count >= part.count else { return part.isEmpty }
             return (0...bytes.count - part.count).contains { bytes[$0..<$0 + part.count].elementsEqual(part) }
         }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether both hold the same bytes. Not for secrets: `constantTimeEqual`.
+    public func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
+        guard count == other.count else { return false }
+        guard let base = baseAddress, let otherBase = other.baseAddress else { return true }
+        return memcmp(base, otherBase, count) == 0
     }
 }

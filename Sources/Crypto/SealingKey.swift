@@ -57,7 +57,7 @@ public struct SealingKey: Sendable {
         guard (Self.overhead...Self.sealedByteCountMax).contains(sealed.count) else { throw .malformed }
         guard sealed[0] == Self.version else { throw .unsupported }
         let sealedUnder = sealed[1..<Self.headerByteCount]
-        guard sealedUnder.elementsEqual(id) else { throw .unknownKey(id: Text(Hex.encode(sealedUnder))) }
+        guard sealedUnder.elementsEqual(id) else { throw .unknownKey(id: Hex.encode(sealedUnder)) }
         let bodyStart = Self.headerByteCount + Self.nonceByteCount
         let bodyCount = sealed.count - Self.overhead
         let plain = UnsafeMutableRawBufferPointer.allocate(byteCount: bodyCount + 1, alignment: 16)

@@ -93,7 +93,7 @@ struct ProviderToken: Sendable {
     /// As it is, or as its SHA-256 in hex: Apple's and Firebase's SDKs send the hash to the provider.
     private static func matches(_ claim: Text?, _ nonce: Text) -> Bool {
         guard let claim else { return false }
-        let hash = [UInt8](Hex.encode(Digest.sha256(nonce.bytes)).utf8)
+        let hash = Hex.encode(Digest.sha256(nonce.bytes)).bytes
         return constantTimeEqual(claim.bytes, nonce.bytes) || constantTimeEqual(claim.bytes, hash)
     }
 

@@ -48,7 +48,7 @@ struct UserInfo: Sendable {
     ) async throws -> ProviderProfile {
         let proof = HMACKey(configuration.clientSecret).tag(of: try ProviderRequests.text(of: token).bytes)
         let withFields = url.with(query: "fields", "id,name,email,picture")
-        guard let full = withFields?.with(query: "appsecret_proof", Text(Hex.encode(proof))) else {
+        guard let full = withFields?.with(query: "appsecret_proof", Hex.encode(proof)) else {
             throw FederationError.misconfigured(.badEndpoint)
         }
         let claims = try await ask(full, token, configuration, deadline)

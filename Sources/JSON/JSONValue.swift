@@ -58,6 +58,19 @@ extension JSONValue {
         return members.first { $0.name == name }?.value
     }
 
+    /// As the subscript, for hot paths: a name that stands in the source is not made a `Text`, which allocates.
+    public func member(_ name: StaticString) -> JSONValue? {
+        guard case .object(let members) = self else { return nil }
+        let name = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+        // Through a span: iterating would retain every member on the way.
+        let borrowed = members.span
+        for index in borrowed.indices {
+            let isNamed = borrowed[index].name.bytes.withUnsafeBytes { $0.hasSameBytes(as: name) }
+            if isNamed { return borrowed[index].value }
+        }
+        return nil
+    }
+
     /// Compact JSON in UTF-8.
     public func serialized() -> [UInt8] {
         var writer = JSONWriter()

@@ -18,9 +18,8 @@ enum UserName {
     static func passwordEmail(_ number: Int) -> Text { Text("p" + digits(number) + emailSuffix) }
     /// Of a user that a run creates. `run` tells runs apart: 16 hexadecimal digits.
     static func freshEmail(_ number: Int, run: UInt64) -> Text {
-        Text(
-            "c" + Hex.encode((0..<8).reversed().map { UInt8(truncatingIfNeeded: run >> ($0 * 8)) }) + "-"
-                + digits(number) + emailSuffix)
+        let run = Hex.encode((0..<8).reversed().map { UInt8(truncatingIfNeeded: run >> ($0 * 8)) })
+        return Text("c" + run.string + "-" + digits(number) + emailSuffix)
     }
 
     /// Writes the number as `numberByteCount` decimal digits.

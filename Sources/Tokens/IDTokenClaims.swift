@@ -73,7 +73,7 @@ public struct IDTokenClaims: Sendable, Equatable {
             json.member("email_verified", bool: isEmailVerified)
         }
         if !phoneNumber.isEmpty { json.member("phone_number", text: phoneNumber) }
-        json.member("sid", text: Text(Hex.encode(sessionID)))
+        json.member("sid", text: Hex.encode(sessionID))
         json.member("gen", integer: generation)
         if isSynthetic { json.member("synthetic", bool: true) }
         writeFirebase(into: &json)

@@ -14,8 +14,8 @@ public final class KeySet: Sendable {
         public let signsFrom: Timestamp
         /// From here on it is gone from the JWKS; nil while it is the newest.
         public let retiresAt: Timestamp?
-        /// base64url of `{"alg":…,"kid":…,"typ":"JWT"}`, the same for every token of this key.
-        let encodedHeader: [UInt8]
+        /// base64url of `{"alg":…,"kid":…,"typ":"JWT"}` and a period: what every token of this key begins with.
+        let tokenPrefix: [UInt8]
 
         public init(id: Text, key: SigningKey, createdAt: Timestamp, signsFrom: Timestamp, retiresAt: Timestamp?) {
             self.id = id
@@ -29,7 +29,7 @@ public final class KeySet: Sendable {
             json.member("kid", text: id)
             json.member("typ", text: "JWT")
             json.endObject()
-            self.encodedHeader = Base64.url.encode(json.bytes)
+            self.tokenPrefix = Base64.url.encode(json.bytes) + [UInt8(ascii: ".")]
         }
 
         func isRetired(at now: Timestamp) -> Bool { retiresAt.map { $0 <= now } ?? false }
@@ -39,14 +39,12 @@ public final class KeySet: Sendable {
     public let entries: [Entry]
     /// RFC 7517 §5.
     public let jwks: [UInt8]
-    private let entriesByID: [Text: Entry]
 
     public init(entries: [Entry]) {
         self.entries = entries.sorted { left, right in
             if (left.retiresAt == nil) != (right.retiresAt == nil) { return left.retiresAt == nil }
             return (left.createdAt, left.signsFrom) > (right.createdAt, right.signsFrom)
         }
-        self.entriesByID = Dictionary(entries.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         self.jwks = Self.jwks(of: self.entries)
     }
 
@@ -58,10 +56,21 @@ public final class KeySet: Sendable {
         entries.first { $0.signsFrom <= now && !$0.isRetired(at: now) } ?? entries.last
     }
 
+    // Searched one by one: there are as many keys as were made in the last hours.
+
     /// A key to verify with, unless it is retired.
     public func entry(id: Text, at now: Timestamp) -> Entry? {
-        guard let entry = entriesByID[id], !entry.isRetired(at: now) else { return nil }
-        return entry
+        entries.first { $0.id == id && !$0.isRetired(at: now) }
+    }
+
+    /// The key whose tokens begin as `token` does, unless it is retired; the signature is still to be checked.
+    func entry(of token: [UInt8], at now: Timestamp) -> Entry? {
+        entries.first { !$0.isRetired(at: now) && token.starts(with: $0.tokenPrefix) }
+    }
+
+    /// Whether `entry(id:at:)` finds a key, without copying it.
+    func isPublished(id: Text, at now: Timestamp) -> Bool {
+        entries.contains { $0.id == id && !$0.isRetired(at: now) }
     }
 
     private static func jwks(of entries: [Entry]) -> [UInt8] {

@@ -107,7 +107,7 @@ public actor TokenSigner {
         guard let entry = published.current.signingEntry(at: claims.issuedAt) else {
             throw Failure(.unavailable, "NO_SIGNING_KEY", "The server has no signing key yet; try again.")
         }
-        let signedBytes = entry.encodedHeader + [UInt8(ascii: ".")] + Base64.url.encode(claims.payload())
+        let signedBytes = entry.tokenPrefix + Base64.url.encode(claims.payload())
         let signature =
             switch entry.key.algorithm {
             case .rs256: try await pool.run(deadline: deadline) { entry.key.sign(signedBytes) }

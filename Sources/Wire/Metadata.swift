@@ -1,7 +1,6 @@
 // The metadata of an envelope as a view of its bytes: checked once while the envelope is scanned, read again on demand.
 
 import Base
-import Glibc
 import Messages
 
 /// One entry of a `Metadata`; the slices live as long as the envelope's bytes.
@@ -130,13 +129,5 @@ extension MetadataEntry {
             guard byte < 128, half >> (UInt64(byte) & 63) & 1 == 1 else { return false }
         }
         return !bytes.isEmpty
-    }
-}
-
-extension UnsafeRawBufferPointer {
-    func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
-        guard count == other.count else { return false }
-        guard let base = baseAddress, let otherBase = other.baseAddress else { return true }
-        return memcmp(base, otherBase, count) == 0
     }
 }

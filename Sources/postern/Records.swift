@@ -178,7 +178,7 @@ extension Denial: Record {
             "sequence": .integer(sequence), "time_micros": .integer(timeMicros), "toggle": name("TOGGLE", toggle),
             "operation": .string(operation), "decision_id": .string(decisionID), "api_key_id": .string(apiKeyID),
             "peer_address": .string(peerAddress), "uid": .string(uid),
-            "identifier_hash": .string(Text(Hex.encode(identifierHash))),
+            "identifier_hash": .string(Hex.encode(identifierHash)),
             "suppressed_count": .integer(suppressedCount),
         ]
     }
@@ -228,7 +228,7 @@ extension ContextFile.Context: Record {
 
 /// A JSON document that a message carries as bytes; null when it is empty.
 func embedded(_ bytes: [UInt8]) -> JSONValue {
-    bytes.isEmpty ? .null : (try? JSONValue(parsing: bytes)) ?? .string(Text(Hex.encode(bytes)))
+    bytes.isEmpty ? .null : (try? JSONValue(parsing: bytes)) ?? .string(Hex.encode(bytes))
 }
 
 /// An enum's name in the proto: `disabledUserSignup` of `TOGGLE` is `TOGGLE_DISABLED_USER_SIGNUP`.

@@ -13,8 +13,8 @@ enum MasterKeyFile {
                     description: "\(path): the master key is missing; put back the one this store was made with")
             }
             let key = MasterKey.generate(random: .system)
-            let text = key.export().withBytes { Hex.encode($0) } + "\n"
-            try Files.createPrivate(path, [UInt8](text.utf8))
+            let digits = key.export().withBytes { Hex.encode($0) }
+            try Files.createPrivate(path, digits.bytes + [UInt8(ascii: "\n")])
             return key
         }
         guard mode & S_IFMT == S_IFREG else {

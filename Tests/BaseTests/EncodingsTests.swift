@@ -23,7 +23,7 @@ import Testing
         var random = SeededRandom.printed()
         for count in 0..<100 {
             let bytes = random.bytes(count)
-            #expect(Hex.decode(Hex.encode(bytes).utf8) == bytes)
+            #expect(Hex.decode(Hex.encode(bytes).bytes) == bytes)
         }
     }
 }

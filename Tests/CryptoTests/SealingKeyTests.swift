@@ -44,7 +44,7 @@ import Testing
                 let expected: CryptoError? =
                     switch index {
                     case 0: .unsupported
-                    case 1...8: .unknownKey(id: Text(Hex.encode(changed[1...8])))
+                    case 1...8: .unknownKey(id: Hex.encode(changed[1...8]))
                     default: .notAuthentic
                     }
                 #expect(error(changed) == expected)
@@ -65,7 +65,7 @@ import Testing
         let sealed = sealing.seal(Secret("s"), context: utf8("tenant-a"), random: .system)
         #expect(error(sealed, context: utf8("tenant-b")) == .notAuthentic)
         let other = SealingKey(Secret([UInt8](repeating: 8, count: 32)))
-        #expect(throws: CryptoError.unknownKey(id: Text(Hex.encode(sealing.id)))) {
+        #expect(throws: CryptoError.unknownKey(id: Hex.encode(sealing.id))) {
             try other.open(sealed, context: utf8("tenant-a"))
         }
     }

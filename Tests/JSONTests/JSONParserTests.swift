@@ -34,6 +34,16 @@ import Testing
         #expect(try parse(#""x""#).text == "x")
     }
 
+    @Test func aMemberIsFoundByItsWholeName() throws {
+        let value = try parse(#"{"a":1,"ab":2,"":3,"ä":4}"#)
+        for (name, number) in [("a", 1), ("ab", 2), ("", 3), ("ä", 4)] as [(StaticString, Int64)] {
+            #expect(value.member(name) == .integer(number))
+            #expect(value[Text("\(name)")] == .integer(number))
+        }
+        #expect(value.member("b") == nil && value.member("abc") == nil)
+        #expect(JSONValue.array([value]).member("a") == nil)
+    }
+
     @Test func membersKeepTheirOrder() throws {
         let names = (0..<50).map { "m\(($0 * 37) % 50)" }
         let source = "{" + names.map { "\"\($0)\":0" }.joined(separator: ",") + "}"

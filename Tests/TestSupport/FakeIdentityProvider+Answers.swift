@@ -141,7 +141,7 @@ extension FakeIdentityProvider {
     private func facebook(_ request: FakeHTTPServer.Request) -> FakeHTTPServer.Reply {
         guard let grant = grant(request), let token = request.fields["authorization"]?.dropFirst(7),
             let secret = state.withLock({ $0.clients[grant.clientID] }),
-            request.query["appsecret_proof"] == Hex.encode(HMACKey(Secret(secret)).tag(of: Array(token.utf8)))
+            request.query["appsecret_proof"] == Hex.encode(HMACKey(Secret(secret)).tag(of: Array(token.utf8))).string
         else { return json(["error": ["code": 190]], status: 400) }
         return json([
             "id": .string(grant.user.subject), "name": .string(grant.user.name), "email": .string(grant.user.email),

@@ -42,8 +42,8 @@ struct SessionStatus {
         do throws(DecodeError) {
             while let field = try reader.next() {
                 switch (field.number, field.value) {
-                case (1, .bytes(let bytes)): isTenant = tenantID.bytes.elementsEqual(bytes)
-                case (2, .bytes(let bytes)): isUser = uid.bytes.elementsEqual(bytes)
+                case (1, .bytes(let bytes)): isTenant = tenantID.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
+                case (2, .bytes(let bytes)): isUser = uid.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
                 case (3, .varint(let value)): createdAtMicros = Int64(bitPattern: value)
                 case (7, .varint(let value)): lastUsedAtMicros = Int64(bitPattern: value)
                 case (9, .varint(let value)):

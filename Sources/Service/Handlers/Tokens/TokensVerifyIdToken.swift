@@ -23,7 +23,7 @@ enum TokensVerifyIdToken: FastMethod {
         try call.project.tokenCheck.checkAlive(token, settings: settings, in: transaction)
         return .message(
             TokensVerifyIdTokenResponse(
-                uid: token.uid, tenantID: token.tenantID, sessionID: Text(Hex.encode(token.sessionID)),
+                uid: token.uid, tenantID: token.tenantID, sessionID: Hex.encode(token.sessionID),
                 authTimeMicros: token.authTime.microseconds, expiresAtMicros: token.expiresAt.microseconds,
                 claimsJSON: token.payload))
     }
