@@ -52,7 +52,7 @@ public enum TokenError: Error, Sendable, Equatable {
 /// Verifies ID tokens: form, type, key, algorithm, signature, issuer, audience, times. No input or output, no waiting.
 ///
 /// The header has to be, byte for byte, the one that a published key's tokens are made with: nothing in it is read, and
-/// the algorithm is the key's own. A token that was verified before is found by a keyed hash of all its bytes, so that a
+/// the algorithm is the key's own. A token that was verified before is found by a keyed hash of its bytes, so that a
 /// repeated one costs no signature check; times and the key's retirement are checked every time. May be called on any
 /// thread.
 public final class TokenVerifier: Sendable {
