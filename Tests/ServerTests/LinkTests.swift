@@ -41,6 +41,28 @@ import Testing
         }
     }
 
+    @Test func aCustomTokensClaimsStayWithItsSession() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let minted: UsersCreateCustomTokenResponse = try client.client.call(
+                "postern.v1.Users/CreateCustomToken",
+                UsersCreateCustomTokenRequest(uid: "u1", claimsJSON: Array(#"{"plan":"gold"}"#.utf8)))
+            let entered: AccountsSignInWithCustomTokenResponse = try client.client.call(
+                "postern.v1.Accounts/SignInWithCustomToken",
+                AccountsSignInWithCustomTokenRequest(token: minted.customToken))
+            let linked = try client.signIn(.google(), linkingTo: entered.tokens!.idToken)
+            let proved = try Self.reauthenticate(
+                client, linked.tokens!.idToken, .idp(client.credential(.google())))
+            for (tokens, provider) in [(linked.tokens!, "custom"), (proved.tokens!, "google.com")] {
+                let verified: TokensVerifyIdTokenResponse = try client.client.call(
+                    "postern.v1.Tokens/VerifyIdToken", TokensVerifyIdTokenRequest(idToken: tokens.idToken))
+                let claims = String(decoding: verified.claimsJSON, as: UTF8.self)
+                #expect(claims.contains(#""plan":"gold""#))
+                #expect(claims.contains(#""sign_in_provider":"\#(provider)""#))
+            }
+        }
+    }
+
     @Test func aForeignCredentialIsRefusedWithTheMeansToMerge() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

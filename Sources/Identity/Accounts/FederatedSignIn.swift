@@ -43,7 +43,7 @@ extension Project {
         let settings = verified.settings
         let user = verified.account.user
         // An upgraded anonymous user signs in with this identity from now on.
-        let start = user.providers.isEmpty ? SessionStart(identity.providerID) : nil
+        let start = verified.isAnonymous ? SessionStart(identity.providerID) : nil
         do {
             return try await users.session(tenantID: user.tenantID, uid: user.uid).change(
                 inSession: verified.token.sessionID, provingAs: start, settings: settings, origin: origin,

@@ -89,7 +89,7 @@ extension Project {
         let user = verified.account.user
         try requireAddress(email, of: try checkOobCode(code, settings: settings))
         return try await users.session(tenantID: user.tenantID, uid: user.uid).change(
-            inSession: verified.token.sessionID, provingAs: user.providers.isEmpty ? SessionStart("password") : nil,
+            inSession: verified.token.sessionID, provingAs: verified.isAnonymous ? SessionStart("password") : nil,
             settings: settings, origin: origin, deadline: deadline
         ) { [now = clock.now()] transaction, current in
             _ = try transaction.takeOobCode(code, .emailSignin, tenantID: settings.tenantID, now: now)

@@ -9,10 +9,13 @@ public struct VerifiedUser: Sendable {
     public let account: Account
     public let settings: TenantSettings
 
+    /// Without a way to sign in again; who came by a custom token has one.
+    public var isAnonymous: Bool { account.user.providers.isEmpty && token.signInProvider != "custom" }
+
     /// Throws CREDENTIAL_TOO_OLD_LOGIN_AGAIN unless the user logged in recently; anonymous users cannot log in again
-    /// and are exempt. Who came by a custom token can, with another one.
+    /// and are exempt.
     public func requireRecentLogin(now: Timestamp) throws(Failure) {
-        guard !account.user.providers.isEmpty || token.signInProvider == "custom" else { return }
+        guard !isAnonymous else { return }
         guard now - token.authTime <= settings.recentLogin else { throw .recentLoginRequired }
     }
 }

@@ -128,7 +128,8 @@ extension StoredSession {
         guard let start else { return }
         authTimeMicros = now.microseconds
         signInProvider = start.provider
-        claimsJSON = start.claims
+        // A custom token's claims are the session's until another custom token brings its own.
+        if !start.claims.isEmpty { claimsJSON = start.claims }
     }
 }
 
