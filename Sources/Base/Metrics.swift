@@ -31,11 +31,13 @@ public final class DurationHistogram: Sendable {
         650_000, 800_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000, 100_000_000,
     ]
 
-    private let buckets: [Counter]
-    private let sumNanoseconds = Counter()
+    // Inline: every call counts here, and would retain an object per bucket.
+    private let buckets: InlineArray<41, Atomic<UInt64>>
+    private let sumNanoseconds = Atomic<UInt64>(0)
 
     public init() {
-        self.buckets = (0...Self.boundsMicroseconds.count).map { _ in Counter() }
+        self.buckets = InlineArray { _ in Atomic(0) }
+        precondition(buckets.count == Self.boundsMicroseconds.count + 1, "a bucket per bound, and one above them")
     }
 
     public func record(nanoseconds: Int64) {
@@ -46,17 +48,17 @@ public final class DurationHistogram: Sendable {
             let middle = (low + high) / 2
             if microseconds <= Self.boundsMicroseconds[middle] { high = middle } else { low = middle + 1 }
         }
-        buckets[low].add()
-        sumNanoseconds.add(UInt64(max(0, nanoseconds)))
+        buckets[low].add(1, ordering: .relaxed)
+        sumNanoseconds.add(UInt64(max(0, nanoseconds)), ordering: .relaxed)
     }
 
     /// Cumulative counts per bound, the last one being all (`+Inf`), and the sum in seconds.
     public var snapshot: (cumulativeCounts: [UInt64], sumSeconds: Double) {
         var total: UInt64 = 0
-        let counts = buckets.map { bucket in
-            total += bucket.value
+        let counts = buckets.indices.map { index in
+            total += buckets[index].load(ordering: .relaxed)
             return total
         }
-        return (counts, Double(sumNanoseconds.value) / 1e9)
+        return (counts, Double(sumNanoseconds.load(ordering: .relaxed)) / 1e9)
     }
 }

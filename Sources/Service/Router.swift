@@ -35,46 +35,46 @@ public final class Router: Dispatcher {
     public func handle(
         _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection
     ) {
-        withUnsafeTemporaryAllocation(byteCount: RequestID.byteCountMax, alignment: 1) { scratch in
-            let requestID = RequestID.of(request.metadata.requestID, connection: connection.id, stream: stream, scratch)
-            let start = Instant.now
-            guard let method = method(request, Self.state(of: connection)) else {
-                connection.fail(stream: stream, .unknownMethod, metadata: OutgoingMetadata(requestID: requestID))
-                return
-            }
-            do {
-                let caller = try admit(method, request, connection)
-                switch method.body {
-                case .fast(let body):
-                    try Self.expect(.unary, kind)
-                    let exchange = FastExchange(
-                        router: self, method: method, caller: caller, payload: request.payload,
-                        stream: stream, requestID: requestID, start: start,
-                        timeoutNanoseconds: request.timeoutNanoseconds)
-                    try body(exchange, connection)
-                case .slow(let prepare):
-                    try Self.expect(.unary, kind)
-                    let prepared = try prepare(request.payload, context.project.limits)
-                    try run(
-                        prepared, method, caller, request, stream: stream, requestID: requestID, start: start,
-                        on: connection)
-                case .serverStream(let prepare):
-                    try Self.expect(.remoteClosed, kind)
-                    let prepared = try prepare(request.payload, context.project.limits)
-                    try run(prepared, method, caller, request, kind, stream, requestID, start, connection)
-                case .bidirectional(let prepare):
-                    try Self.expect(.remoteOpen, kind)
-                    guard !request.payload.isEmpty else {
-                        return awaitFirst(prepare, method, caller, request, stream, requestID, start, connection)
-                    }
-                    let prepared = try prepare(request.payload, context.project.limits)
-                    try run(prepared, method, caller, request, kind, stream, requestID, start, connection)
+        let state = Self.state(of: connection)
+        let requestID = RequestID.of(
+            request.metadata.requestID, connection: connection.id, stream: stream, state.requestIDScratch)
+        let start = Instant.now
+        guard let method = method(request, state) else {
+            connection.fail(stream: stream, .unknownMethod, metadata: OutgoingMetadata(requestID: requestID))
+            return
+        }
+        do {
+            let caller = try admit(method, request, connection)
+            switch method.body {
+            case .fast(let body):
+                try Self.expect(.unary, kind)
+                let exchange = FastExchange(
+                    router: self, method: method, caller: caller, payload: request.payload,
+                    stream: stream, requestID: requestID, start: start,
+                    timeoutNanoseconds: request.timeoutNanoseconds)
+                try body(exchange, connection)
+            case .slow(let prepare):
+                try Self.expect(.unary, kind)
+                let prepared = try prepare(request.payload, context.project.limits)
+                try run(
+                    prepared, method, caller, request, stream: stream, requestID: requestID, start: start,
+                    on: connection)
+            case .serverStream(let prepare):
+                try Self.expect(.remoteClosed, kind)
+                let prepared = try prepare(request.payload, context.project.limits)
+                try run(prepared, method, caller, request, kind, stream, requestID, start, connection)
+            case .bidirectional(let prepare):
+                try Self.expect(.remoteOpen, kind)
+                guard !request.payload.isEmpty else {
+                    return awaitFirst(prepare, method, caller, request, stream, requestID, start, connection)
                 }
-            } catch {
-                let failure = Failure(mapping: error)
-                connection.fail(stream: stream, failure, metadata: OutgoingMetadata(requestID: requestID))
-                finished(method, failure, error, requestID: Text(validating: requestID), start: start)
+                let prepared = try prepare(request.payload, context.project.limits)
+                try run(prepared, method, caller, request, kind, stream, requestID, start, connection)
             }
+        } catch {
+            let failure = Failure(mapping: error)
+            connection.fail(stream: stream, failure, metadata: OutgoingMetadata(requestID: requestID))
+            finished(method, failure, error, requestID: Text(validating: requestID), start: start)
         }
     }
 

@@ -31,6 +31,11 @@ final class ConnectionContext {
     private var cachedCaller: Caller?
     private var cachedVersion: UInt64 = 0
 
+    /// Where the id of a request that brought none is written; it is used until the next request comes.
+    let requestIDScratch = UnsafeMutableRawBufferPointer.allocate(byteCount: RequestID.byteCountMax, alignment: 8)
+
+    deinit { requestIDScratch.deallocate() }
+
     private var keptReader: StoreReader?
 
     /// The loop's reader, kept so that a call does not have to look for it.
