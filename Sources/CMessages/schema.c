@@ -780,6 +780,172 @@ const PosternSchema postern__store__v1__stored_used_token_id__table = {
     &postern__store__v1__stored_used_token_id__descriptor, postern__store__v1__stored_used_token_id__fields, 2, 0,
 };
 
+static const PosternField postern__v1__provider_info__fields[] = {
+    [1] = {"provider_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"raw_id", 0, 0, 9, 2, 0, 1},
+    [3] = {"email", 0, 0, 9, 2, 0, 2},
+    [4] = {"display_name", 0, 0, 9, 2, 0, 3},
+    [5] = {"photo_url", 0, 0, 9, 2, 0, 4},
+    [6] = {"phone_number", 0, 0, 9, 2, 0, 5},
+};
+const PosternSchema postern__v1__provider_info__table = {
+    &postern__v1__provider_info__descriptor, postern__v1__provider_info__fields, 7, 0,
+};
+
+static const PosternField postern__v1__user__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1},
+    [3] = {"email", 0, 0, 9, 2, 0, 2},
+    [4] = {"email_verified", 0, 0, 4, 0, 0, 3},
+    [5] = {"display_name", 0, 0, 9, 2, 0, 4},
+    [6] = {"photo_url", 0, 0, 9, 2, 0, 5},
+    [7] = {"phone_number", 0, 0, 9, 2, 0, 6},
+    [8] = {"disabled", 0, 0, 4, 0, 0, 7},
+    [9] = {"providers", &postern__v1__provider_info__table, 0, 10, 2, 1, 0},
+    [10] = {"custom_claims_json", 0, 0, 8, 2, 0, 8},
+    [11] = {"created_at_micros", 0, 0, 1, 0, 0, 9},
+    [12] = {"last_sign_in_at_micros", 0, 0, 1, 0, 0, 10},
+    [13] = {"last_refresh_at_micros", 0, 0, 1, 0, 0, 11},
+    [14] = {"tokens_valid_after_micros", 0, 0, 1, 0, 0, 12},
+};
+const PosternSchema postern__v1__user__table = {
+    &postern__v1__user__descriptor, postern__v1__user__fields, 15, 0,
+};
+
+static const PosternField postern__v1__token_pair__fields[] = {
+    [1] = {"id_token", 0, 0, 9, 2, 0, 0},
+    [2] = {"refresh_token", 0, 0, 9, 2, 0, 1},
+    [3] = {"id_token_expires_at_micros", 0, 0, 1, 0, 0, 2},
+};
+const PosternSchema postern__v1__token_pair__table = {
+    &postern__v1__token_pair__descriptor, postern__v1__token_pair__fields, 4, 0,
+};
+
+static const PosternField postern__v1__tokens_verify_id_token_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
+    [3] = {"any_tenant", 0, 0, 4, 0, 0, 2},
+};
+const PosternSchema postern__v1__tokens_verify_id_token_request__table = {
+    &postern__v1__tokens_verify_id_token_request__descriptor, postern__v1__tokens_verify_id_token_request__fields, 4, 0,
+};
+
+static const PosternField postern__v1__tokens_verify_id_token_response__fields[] = {
+    [1] = {"uid", 0, 0, 9, 2, 0, 0},
+    [2] = {"tenant_id", 0, 0, 9, 2, 0, 1},
+    [3] = {"session_id", 0, 0, 9, 2, 0, 2},
+    [4] = {"auth_time_micros", 0, 0, 1, 0, 0, 3},
+    [5] = {"expires_at_micros", 0, 0, 1, 0, 0, 4},
+    [6] = {"claims_json", 0, 0, 8, 2, 0, 5},
+};
+const PosternSchema postern__v1__tokens_verify_id_token_response__table = {
+    &postern__v1__tokens_verify_id_token_response__descriptor, postern__v1__tokens_verify_id_token_response__fields, 7, 0,
+};
+
+static const PosternField postern__v1__tokens_refresh_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"refresh_token", 0, 0, 9, 2, 0, 1},
+    [3] = {"attempt_id", 0, 0, 8, 2, 0, 2},
+};
+const PosternSchema postern__v1__tokens_refresh_request__table = {
+    &postern__v1__tokens_refresh_request__descriptor, postern__v1__tokens_refresh_request__fields, 4, 0,
+};
+
+static const PosternField postern__v1__tokens_refresh_response__fields[] = {
+    [1] = {"uid", 0, 0, 9, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
+    [3] = {"outcome", 0, 0x1f, 5, 0, 0, 2},
+};
+const PosternSchema postern__v1__tokens_refresh_response__table = {
+    &postern__v1__tokens_refresh_response__descriptor, postern__v1__tokens_refresh_response__fields, 4, 0,
+};
+
+static const PosternField postern__v1__tokens_list_keys_request__fields[] = {
+    [1] = {"token_use", 0, 0x7, 5, 0, 0, 0},
+};
+const PosternSchema postern__v1__tokens_list_keys_request__table = {
+    &postern__v1__tokens_list_keys_request__descriptor, postern__v1__tokens_list_keys_request__fields, 2, 0,
+};
+
+static const PosternField postern__v1__tokens_list_keys_response__fields[] = {
+    [1] = {"jwks_json", 0, 0, 8, 2, 0, 0},
+};
+const PosternSchema postern__v1__tokens_list_keys_response__table = {
+    &postern__v1__tokens_list_keys_response__descriptor, postern__v1__tokens_list_keys_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__tokens_create_session_cookie_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
+    [3] = {"valid_seconds", 0, 0, 1, 0, 0, 2},
+};
+const PosternSchema postern__v1__tokens_create_session_cookie_request__table = {
+    &postern__v1__tokens_create_session_cookie_request__descriptor, postern__v1__tokens_create_session_cookie_request__fields, 4, 0,
+};
+
+static const PosternField postern__v1__tokens_create_session_cookie_response__fields[] = {
+    [1] = {"session_cookie", 0, 0, 9, 2, 0, 0},
+    [2] = {"expires_at_micros", 0, 0, 1, 0, 0, 1},
+};
+const PosternSchema postern__v1__tokens_create_session_cookie_response__table = {
+    &postern__v1__tokens_create_session_cookie_response__descriptor, postern__v1__tokens_create_session_cookie_response__fields, 3, 0,
+};
+
+static const PosternField postern__v1__tokens_verify_session_cookie_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"session_cookie", 0, 0, 9, 2, 0, 1},
+    [3] = {"any_tenant", 0, 0, 4, 0, 0, 2},
+};
+const PosternSchema postern__v1__tokens_verify_session_cookie_request__table = {
+    &postern__v1__tokens_verify_session_cookie_request__descriptor, postern__v1__tokens_verify_session_cookie_request__fields, 4, 0,
+};
+
+static const PosternField postern__v1__tokens_verify_session_cookie_response__fields[] = {
+    [1] = {"uid", 0, 0, 9, 2, 0, 0},
+    [2] = {"tenant_id", 0, 0, 9, 2, 0, 1},
+    [3] = {"session_id", 0, 0, 9, 2, 0, 2},
+    [4] = {"auth_time_micros", 0, 0, 1, 0, 0, 3},
+    [5] = {"expires_at_micros", 0, 0, 1, 0, 0, 4},
+    [6] = {"claims_json", 0, 0, 8, 2, 0, 5},
+};
+const PosternSchema postern__v1__tokens_verify_session_cookie_response__table = {
+    &postern__v1__tokens_verify_session_cookie_response__descriptor, postern__v1__tokens_verify_session_cookie_response__fields, 7, 0,
+};
+
+static const PosternField postern__v1__tokens_watch_revocations_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"any_tenant", 0, 0, 4, 0, 0, 1},
+    [3] = {"cursor", 0, 0, 9, 2, 0, 2},
+    [4] = {"heartbeat_seconds", 0, 0, 2, 0, 0, 3},
+    [5] = {"session_cookies", 0, 0, 4, 0, 0, 4},
+};
+const PosternSchema postern__v1__tokens_watch_revocations_request__table = {
+    &postern__v1__tokens_watch_revocations_request__descriptor, postern__v1__tokens_watch_revocations_request__fields, 6, 0,
+};
+
+static const PosternField postern__v1__revocation__fields[] = {
+    [1] = {"kind", 0, 0x3f, 5, 0, 0, 0},
+    [2] = {"tenant_id", 0, 0, 9, 2, 0, 1},
+    [3] = {"uid", 0, 0, 9, 2, 0, 2},
+    [4] = {"session_id", 0, 0, 9, 2, 0, 3},
+    [5] = {"valid_after_micros", 0, 0, 1, 0, 0, 4},
+    [6] = {"time_micros", 0, 0, 1, 0, 0, 5},
+};
+const PosternSchema postern__v1__revocation__table = {
+    &postern__v1__revocation__descriptor, postern__v1__revocation__fields, 7, 0,
+};
+
+static const PosternField postern__v1__tokens_watch_revocations_response__fields[] = {
+    [1] = {"revocations", &postern__v1__revocation__table, 0, 10, 2, 1, 0},
+    [2] = {"cursor", 0, 0, 9, 2, 0, 0},
+    [3] = {"time_micros", 0, 0, 1, 0, 0, 1},
+    [4] = {"snapshot_reason", 0, 0xf, 5, 0, 0, 2},
+    [5] = {"snapshot_continues", 0, 0, 4, 0, 0, 3},
+};
+const PosternSchema postern__v1__tokens_watch_revocations_response__table = {
+    &postern__v1__tokens_watch_revocations_response__descriptor, postern__v1__tokens_watch_revocations_response__fields, 6, 0,
+};
+
 static const PosternField postern__v1__api_key__fields[] = {
     [1] = {"api_key_id", 0, 0, 9, 2, 0, 0},
     [2] = {"role", 0, 0x3f, 5, 0, 0, 1},
@@ -850,9 +1016,10 @@ static const PosternField postern__v1__signing_key_info__fields[] = {
     [4] = {"created_at_micros", 0, 0, 1, 0, 0, 3},
     [5] = {"signs_from_micros", 0, 0, 1, 0, 0, 4},
     [6] = {"retires_at_micros", 0, 0, 1, 0, 0, 5},
+    [7] = {"token_use", 0, 0x7, 5, 0, 0, 6},
 };
 const PosternSchema postern__v1__signing_key_info__table = {
-    &postern__v1__signing_key_info__descriptor, postern__v1__signing_key_info__fields, 7, 0,
+    &postern__v1__signing_key_info__descriptor, postern__v1__signing_key_info__fields, 8, 0,
 };
 
 const PosternSchema postern__v1__project_list_signing_keys_request__table = {
@@ -870,9 +1037,10 @@ static const PosternField postern__v1__project_rotate_signing_key_request__field
     [1] = {"algorithm", 0, 0, 9, 2, 0, 0},
     [2] = {"publish_ahead_seconds", 0, 0, 1, 0, 0, 1},
     [3] = {"validate_only", 0, 0, 4, 0, 0, 2},
+    [4] = {"token_use", 0, 0x7, 5, 0, 0, 3},
 };
 const PosternSchema postern__v1__project_rotate_signing_key_request__table = {
-    &postern__v1__project_rotate_signing_key_request__descriptor, postern__v1__project_rotate_signing_key_request__fields, 4, 0,
+    &postern__v1__project_rotate_signing_key_request__descriptor, postern__v1__project_rotate_signing_key_request__fields, 5, 0,
 };
 
 static const PosternField postern__v1__project_rotate_signing_key_response__fields[] = {
@@ -916,6 +1084,85 @@ static const PosternField postern__v1__project_stats_response__fields[] = {
 };
 const PosternSchema postern__v1__project_stats_response__table = {
     &postern__v1__project_stats_response__descriptor, postern__v1__project_stats_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__session__fields[] = {
+    [1] = {"session_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"device_name", 0, 0, 9, 2, 0, 1},
+    [3] = {"end_user_ip", 0, 0, 9, 2, 0, 2},
+    [4] = {"created_at_micros", 0, 0, 1, 0, 0, 3},
+    [5] = {"last_used_at_micros", 0, 0, 1, 0, 0, 4},
+    [6] = {"auth_time_micros", 0, 0, 1, 0, 0, 5},
+    [7] = {"expires_at_micros", 0, 0, 1, 0, 0, 6},
+    [8] = {"sign_in_provider", 0, 0, 9, 2, 0, 7},
+    [9] = {"current", 0, 0, 4, 0, 0, 8},
+};
+const PosternSchema postern__v1__session__table = {
+    &postern__v1__session__descriptor, postern__v1__session__fields, 10, 0,
+};
+
+static const PosternField postern__v1__sessions_list_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__sessions_list_request__table = {
+    &postern__v1__sessions_list_request__descriptor, postern__v1__sessions_list_request__fields, 3, 0,
+};
+
+static const PosternField postern__v1__sessions_list_response__fields[] = {
+    [1] = {"sessions", &postern__v1__session__table, 0, 10, 2, 1, 0},
+};
+const PosternSchema postern__v1__sessions_list_response__table = {
+    &postern__v1__sessions_list_response__descriptor, postern__v1__sessions_list_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__sessions_revoke_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
+    [3] = {"session_id", 0, 0, 9, 2, 0, 2},
+    [4] = {"all_others", 0, 0, 4, 0, 0, 2},
+};
+const PosternSchema postern__v1__sessions_revoke_request__table = {
+    &postern__v1__sessions_revoke_request__descriptor, postern__v1__sessions_revoke_request__fields, 5, 0,
+};
+
+static const PosternField postern__v1__sessions_revoke_response__fields[] = {
+    [1] = {"revoked_count", 0, 0, 2, 0, 0, 0},
+};
+const PosternSchema postern__v1__sessions_revoke_response__table = {
+    &postern__v1__sessions_revoke_response__descriptor, postern__v1__sessions_revoke_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__sessions_sign_out_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
+    [3] = {"refresh_token", 0, 0, 9, 2, 0, 2},
+};
+const PosternSchema postern__v1__sessions_sign_out_request__table = {
+    &postern__v1__sessions_sign_out_request__descriptor, postern__v1__sessions_sign_out_request__fields, 4, 0,
+};
+
+const PosternSchema postern__v1__sessions_sign_out_response__table = {
+    &postern__v1__sessions_sign_out_response__descriptor, 0, 1, 0,
+};
+
+static const PosternField postern__v1__sessions_watch_auth_state_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__sessions_watch_auth_state_request__table = {
+    &postern__v1__sessions_watch_auth_state_request__descriptor, postern__v1__sessions_watch_auth_state_request__fields, 3, 0,
+};
+
+static const PosternField postern__v1__sessions_watch_auth_state_response__fields[] = {
+    [1] = {"change", 0, 0x7f, 5, 0, 0, 0},
+    [2] = {"refresh_cause", 0, 0x3f, 5, 0, 0, 1},
+    [3] = {"end_cause", 0, 0, 9, 2, 0, 2},
+    [4] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 3},
+    [5] = {"session", &postern__v1__session__table, 0, 10, 2, 0, 4},
+};
+const PosternSchema postern__v1__sessions_watch_auth_state_response__table = {
+    &postern__v1__sessions_watch_auth_state_response__descriptor, postern__v1__sessions_watch_auth_state_response__fields, 6, 0,
 };
 
 static const PosternField postern__v1__client_permissions__fields[] = {
@@ -1138,9 +1385,12 @@ static const PosternField postern__store__v1__stored_session__fields[] = {
     [10] = {"ended_at_micros", 0, 0, 1, 0, 0, 9},
     [11] = {"claims_json", 0, 0, 8, 2, 0, 10},
     [12] = {"rotated_at_micros", 0, 0, 1, 0, 0, 11},
+    [13] = {"device_name", 0, 0, 9, 2, 0, 12},
+    [14] = {"end_user_ip", 0, 0, 9, 2, 0, 13},
+    [15] = {"refresh_cause", 0, 0x3f, 5, 0, 0, 14},
 };
 const PosternSchema postern__store__v1__stored_session__table = {
-    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 13, 0,
+    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 16, 0,
 };
 
 static const PosternField postern__store__v1__stored_tenant__fields[] = {
@@ -1168,9 +1418,10 @@ static const PosternField postern__store__v1__stored_signing_key__fields[] = {
     [4] = {"created_at_micros", 0, 0, 1, 0, 0, 3},
     [5] = {"signs_from_micros", 0, 0, 1, 0, 0, 4},
     [6] = {"retires_at_micros", 0, 0, 1, 0, 0, 5},
+    [7] = {"token_use", 0, 0x7, 5, 0, 0, 6},
 };
 const PosternSchema postern__store__v1__stored_signing_key__table = {
-    &postern__store__v1__stored_signing_key__descriptor, postern__store__v1__stored_signing_key__fields, 7, 0,
+    &postern__store__v1__stored_signing_key__descriptor, postern__store__v1__stored_signing_key__fields, 8, 0,
 };
 
 static const PosternField postern__store__v1__stored_hash_secret__fields[] = {
@@ -1248,47 +1499,6 @@ const PosternSchema postern__v1__email_link_credential__table = {
     &postern__v1__email_link_credential__descriptor, postern__v1__email_link_credential__fields, 3, 1,
 };
 
-static const PosternField postern__v1__provider_info__fields[] = {
-    [1] = {"provider_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"raw_id", 0, 0, 9, 2, 0, 1},
-    [3] = {"email", 0, 0, 9, 2, 0, 2},
-    [4] = {"display_name", 0, 0, 9, 2, 0, 3},
-    [5] = {"photo_url", 0, 0, 9, 2, 0, 4},
-    [6] = {"phone_number", 0, 0, 9, 2, 0, 5},
-};
-const PosternSchema postern__v1__provider_info__table = {
-    &postern__v1__provider_info__descriptor, postern__v1__provider_info__fields, 7, 0,
-};
-
-static const PosternField postern__v1__user__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"email", 0, 0, 9, 2, 0, 2},
-    [4] = {"email_verified", 0, 0, 4, 0, 0, 3},
-    [5] = {"display_name", 0, 0, 9, 2, 0, 4},
-    [6] = {"photo_url", 0, 0, 9, 2, 0, 5},
-    [7] = {"phone_number", 0, 0, 9, 2, 0, 6},
-    [8] = {"disabled", 0, 0, 4, 0, 0, 7},
-    [9] = {"providers", &postern__v1__provider_info__table, 0, 10, 2, 1, 0},
-    [10] = {"custom_claims_json", 0, 0, 8, 2, 0, 8},
-    [11] = {"created_at_micros", 0, 0, 1, 0, 0, 9},
-    [12] = {"last_sign_in_at_micros", 0, 0, 1, 0, 0, 10},
-    [13] = {"last_refresh_at_micros", 0, 0, 1, 0, 0, 11},
-    [14] = {"tokens_valid_after_micros", 0, 0, 1, 0, 0, 12},
-};
-const PosternSchema postern__v1__user__table = {
-    &postern__v1__user__descriptor, postern__v1__user__fields, 15, 0,
-};
-
-static const PosternField postern__v1__token_pair__fields[] = {
-    [1] = {"id_token", 0, 0, 9, 2, 0, 0},
-    [2] = {"refresh_token", 0, 0, 9, 2, 0, 1},
-    [3] = {"id_token_expires_at_micros", 0, 0, 1, 0, 0, 2},
-};
-const PosternSchema postern__v1__token_pair__table = {
-    &postern__v1__token_pair__descriptor, postern__v1__token_pair__fields, 4, 0,
-};
-
 static const PosternField postern__v1__accounts_sign_up_request__fields[] = {
     [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
     [2] = {"email", 0, 0, 9, 2, 0, 1},
@@ -1296,9 +1506,10 @@ static const PosternField postern__v1__accounts_sign_up_request__fields[] = {
     [4] = {"display_name", 0, 0, 9, 2, 0, 3},
     [5] = {"end_user_ip", 0, 0, 9, 2, 0, 4},
     [6] = {"id_token", 0, 0, 9, 2, 0, 5},
+    [7] = {"device_name", 0, 0, 9, 2, 0, 6},
 };
 const PosternSchema postern__v1__accounts_sign_up_request__table = {
-    &postern__v1__accounts_sign_up_request__descriptor, postern__v1__accounts_sign_up_request__fields, 7, 1,
+    &postern__v1__accounts_sign_up_request__descriptor, postern__v1__accounts_sign_up_request__fields, 8, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_up_response__fields[] = {
@@ -1314,9 +1525,10 @@ static const PosternField postern__v1__accounts_sign_in_with_password_request__f
     [2] = {"email", 0, 0, 9, 2, 0, 1},
     [3] = {"password", 0, 0, 9, 2, 0, 2},
     [4] = {"end_user_ip", 0, 0, 9, 2, 0, 3},
+    [5] = {"device_name", 0, 0, 9, 2, 0, 4},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_password_request__table = {
-    &postern__v1__accounts_sign_in_with_password_request__descriptor, postern__v1__accounts_sign_in_with_password_request__fields, 5, 1,
+    &postern__v1__accounts_sign_in_with_password_request__descriptor, postern__v1__accounts_sign_in_with_password_request__fields, 6, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_password_response__fields[] = {
@@ -1332,9 +1544,10 @@ static const PosternField postern__v1__accounts_sign_in_with_idp_request__fields
     [2] = {"credential", &postern__v1__idp_credential__table, 0, 10, 2, 0, 1},
     [3] = {"id_token", 0, 0, 9, 2, 0, 2},
     [4] = {"end_user_ip", 0, 0, 9, 2, 0, 3},
+    [5] = {"device_name", 0, 0, 9, 2, 0, 4},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_idp_request__table = {
-    &postern__v1__accounts_sign_in_with_idp_request__descriptor, postern__v1__accounts_sign_in_with_idp_request__fields, 5, 1,
+    &postern__v1__accounts_sign_in_with_idp_request__descriptor, postern__v1__accounts_sign_in_with_idp_request__fields, 6, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_idp_response__fields[] = {
@@ -1353,9 +1566,10 @@ static const PosternField postern__v1__accounts_sign_in_with_email_link_request_
     [3] = {"oob_code", 0, 0, 9, 2, 0, 2},
     [4] = {"id_token", 0, 0, 9, 2, 0, 3},
     [5] = {"end_user_ip", 0, 0, 9, 2, 0, 4},
+    [6] = {"device_name", 0, 0, 9, 2, 0, 5},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_email_link_request__table = {
-    &postern__v1__accounts_sign_in_with_email_link_request__descriptor, postern__v1__accounts_sign_in_with_email_link_request__fields, 6, 1,
+    &postern__v1__accounts_sign_in_with_email_link_request__descriptor, postern__v1__accounts_sign_in_with_email_link_request__fields, 7, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_email_link_response__fields[] = {
@@ -1495,9 +1709,11 @@ const PosternSchema postern__v1__accounts_reauthenticate_response__table = {
 static const PosternField postern__v1__accounts_sign_in_with_custom_token_request__fields[] = {
     [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
     [2] = {"token", 0, 0, 9, 2, 0, 1},
+    [3] = {"end_user_ip", 0, 0, 9, 2, 0, 2},
+    [4] = {"device_name", 0, 0, 9, 2, 0, 3},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_custom_token_request__table = {
-    &postern__v1__accounts_sign_in_with_custom_token_request__descriptor, postern__v1__accounts_sign_in_with_custom_token_request__fields, 3, 1,
+    &postern__v1__accounts_sign_in_with_custom_token_request__descriptor, postern__v1__accounts_sign_in_with_custom_token_request__fields, 5, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_custom_token_response__fields[] = {
@@ -1557,56 +1773,6 @@ const PosternSchema postern__v1__accounts_delete_request__table = {
 
 const PosternSchema postern__v1__accounts_delete_response__table = {
     &postern__v1__accounts_delete_response__descriptor, 0, 1, 0,
-};
-
-static const PosternField postern__v1__tokens_verify_id_token_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
-    [3] = {"any_tenant", 0, 0, 4, 0, 0, 2},
-};
-const PosternSchema postern__v1__tokens_verify_id_token_request__table = {
-    &postern__v1__tokens_verify_id_token_request__descriptor, postern__v1__tokens_verify_id_token_request__fields, 4, 0,
-};
-
-static const PosternField postern__v1__tokens_verify_id_token_response__fields[] = {
-    [1] = {"uid", 0, 0, 9, 2, 0, 0},
-    [2] = {"tenant_id", 0, 0, 9, 2, 0, 1},
-    [3] = {"session_id", 0, 0, 9, 2, 0, 2},
-    [4] = {"auth_time_micros", 0, 0, 1, 0, 0, 3},
-    [5] = {"expires_at_micros", 0, 0, 1, 0, 0, 4},
-    [6] = {"claims_json", 0, 0, 8, 2, 0, 5},
-};
-const PosternSchema postern__v1__tokens_verify_id_token_response__table = {
-    &postern__v1__tokens_verify_id_token_response__descriptor, postern__v1__tokens_verify_id_token_response__fields, 7, 0,
-};
-
-static const PosternField postern__v1__tokens_refresh_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"refresh_token", 0, 0, 9, 2, 0, 1},
-    [3] = {"attempt_id", 0, 0, 8, 2, 0, 2},
-};
-const PosternSchema postern__v1__tokens_refresh_request__table = {
-    &postern__v1__tokens_refresh_request__descriptor, postern__v1__tokens_refresh_request__fields, 4, 0,
-};
-
-static const PosternField postern__v1__tokens_refresh_response__fields[] = {
-    [1] = {"uid", 0, 0, 9, 2, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
-    [3] = {"outcome", 0, 0x1f, 5, 0, 0, 2},
-};
-const PosternSchema postern__v1__tokens_refresh_response__table = {
-    &postern__v1__tokens_refresh_response__descriptor, postern__v1__tokens_refresh_response__fields, 4, 0,
-};
-
-const PosternSchema postern__v1__tokens_list_keys_request__table = {
-    &postern__v1__tokens_list_keys_request__descriptor, 0, 1, 0,
-};
-
-static const PosternField postern__v1__tokens_list_keys_response__fields[] = {
-    [1] = {"jwks_json", 0, 0, 8, 2, 0, 0},
-};
-const PosternSchema postern__v1__tokens_list_keys_response__table = {
-    &postern__v1__tokens_list_keys_response__descriptor, postern__v1__tokens_list_keys_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__users_create_request__fields[] = {
@@ -1920,6 +2086,34 @@ static const PosternField postern__v1__users_explain_link_response__fields[] = {
 };
 const PosternSchema postern__v1__users_explain_link_response__table = {
     &postern__v1__users_explain_link_response__descriptor, postern__v1__users_explain_link_response__fields, 7, 0,
+};
+
+static const PosternField postern__v1__users_list_sessions_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__users_list_sessions_request__table = {
+    &postern__v1__users_list_sessions_request__descriptor, postern__v1__users_list_sessions_request__fields, 3, 0,
+};
+
+static const PosternField postern__v1__users_list_sessions_response__fields[] = {
+    [1] = {"sessions", &postern__v1__session__table, 0, 10, 2, 1, 0},
+};
+const PosternSchema postern__v1__users_list_sessions_response__table = {
+    &postern__v1__users_list_sessions_response__descriptor, postern__v1__users_list_sessions_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__users_revoke_session_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1},
+    [3] = {"session_id", 0, 0, 9, 2, 0, 2},
+};
+const PosternSchema postern__v1__users_revoke_session_request__table = {
+    &postern__v1__users_revoke_session_request__descriptor, postern__v1__users_revoke_session_request__fields, 4, 0,
+};
+
+const PosternSchema postern__v1__users_revoke_session_response__table = {
+    &postern__v1__users_revoke_session_response__descriptor, 0, 1, 0,
 };
 
 static const PosternField postern__wire__v1__wire_key_value__fields[] = {

@@ -13,5 +13,10 @@ extension WriteTransaction {
             timeMicros: now.microseconds, kind: kind, tenantID: tenantID, uid: uid, actor: origin.actor,
             requestID: origin.requestID, detail: detail)
         try appendEvent(tenant: tenantID, event.encoded())
+        if !uid.isEmpty { announce(.user(UserKey(tenantID, uid))) }
+        switch kind {
+        case .apiKeyRevoked, .serviceAccountUpdated, .serviceAccountDeleted: announce(.callers)
+        default: break
+        }
     }
 }

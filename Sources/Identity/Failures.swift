@@ -42,6 +42,8 @@ extension Failure {
 
     public static let invalidIDToken = Failure(
         .unauthenticated, "INVALID_ID_TOKEN", "The ID token is not one of this project's; sign in again.")
+    public static let invalidSessionCookie = Failure(
+        .unauthenticated, "INVALID_SESSION_COOKIE", "The session cookie is not one of this project's; sign in again.")
     public static let invalidRefreshToken = Failure(
         .unauthenticated, "INVALID_REFRESH_TOKEN", "The refresh token is not one of this project's; sign in again.")
     public static let tenantMismatch = Failure(

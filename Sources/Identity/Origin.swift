@@ -9,9 +9,26 @@ public struct Origin: Sendable {
     public let peerAddress: Text
     /// The change's idempotency key, if the caller gave one.
     public let idempotency: Idempotency?
+    /// What a session that begins with this is told apart by.
+    public var device = Device()
 
-    public init(actor: Text, requestID: Text, peerAddress: Text, idempotency: Idempotency? = nil) {
+    /// The end user's device, as the caller describes it.
+    public struct Device: Sendable {
+        public var name = Text.empty
+        /// Only from callers that are believed.
+        public var endUserIP = Text.empty
+
+        public init(name: Text = .empty, endUserIP: Text = .empty) {
+            self.name = name
+            self.endUserIP = endUserIP
+        }
+    }
+
+    public init(
+        actor: Text, requestID: Text, peerAddress: Text, idempotency: Idempotency? = nil, device: Device = Device()
+    ) {
         self.idempotency = idempotency
+        self.device = device
         self.actor = actor
         self.requestID = requestID
         self.peerAddress = peerAddress

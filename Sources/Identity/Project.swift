@@ -18,6 +18,9 @@ public final class Project: Sendable {
         /// The page that the links in mails lead to; it calls ApplyOobCode, ResetPassword or SignInWithEmailLink.
         public var actionURL: Text
 
+        /// The issuer of session cookies.
+        public var cookieIssuer: Text { Text("\(issuer)/session-cookie") }
+
         public init(projectID: Text, issuer: Text) {
             self.projectID = projectID
             self.issuer = issuer
@@ -35,6 +38,12 @@ public final class Project: Sendable {
     public let passwords: PasswordService
     public let signer: TokenSigner
     public let tokenCheck: TokenCheck
+    /// Session cookies have keys and an issuer of their own: neither kind of token is ever taken for the other.
+    public let cookieSigner: TokenSigner
+    public let cookieCheck: TokenCheck
+    public let cookieIssuer: TokenIssuer
+    /// Names the store in the cursors of its revocations.
+    public let revocationFeedID: Text
     public let refreshTokens: RefreshTokenCodec
     public let providers: IdentityProviders
     public let pendingCredentials: PendingCredentials
@@ -48,11 +57,11 @@ public final class Project: Sendable {
     public var store: Store { resources.store }
     public var limits: Limits { resources.limits }
     public var clock: Clock { resources.clock }
+    public var changes: ChangeHub { resources.changes }
 
     public init(
         configuration: Configuration, resources: Resources, masterKey: MasterKey, loops: EventLoopGroup,
-        passwordPool: WorkerPool, signingPool: WorkerPool, http: HTTPClient,
-        smtp: SMTPClient
+        passwordPool: WorkerPool, signingPool: WorkerPool, http: HTTPClient, smtp: SMTPClient
     ) {
         self.configuration = configuration
         self.resources = resources
@@ -61,12 +70,25 @@ public final class Project: Sendable {
         let refreshKeyID = Array(refreshKey.tag(of: [UInt8]("id".utf8)).prefix(4))
         self.refreshTokens = RefreshTokenCodec(key: refreshKey, keyID: refreshKeyID)
         self.signer = TokenSigner(
-            store: store, sealing: masterKey.sealing, pool: signingPool, loop: loops.loops[0], clock: resources.clock,
+            use: .idToken, store: store, sealing: masterKey.sealing, pool: signingPool, loop: loops.loops[0],
+            clock: resources.clock,
             random: resources.random)
+        self.revocationFeedID = Hex.encode(refreshKeyID)
         let verifier = TokenVerifier(
             keys: signer.published, issuer: configuration.issuer, audience: configuration.projectID,
             limits: resources.limits, random: resources.random)
         self.tokenCheck = TokenCheck(verifier: verifier, clock: resources.clock)
+        self.cookieSigner = TokenSigner(
+            use: .sessionCookie, store: store, sealing: masterKey.sealing, pool: signingPool, loop: loops.loops[0],
+            clock: resources.clock, random: resources.random)
+        let cookieVerifier = TokenVerifier(
+            keys: cookieSigner.published, issuer: configuration.cookieIssuer, audience: configuration.projectID,
+            limits: resources.limits, random: resources.random)
+        self.cookieCheck = TokenCheck(
+            verifier: cookieVerifier, clock: resources.clock, invalid: .invalidSessionCookie)
+        self.cookieIssuer = TokenIssuer(
+            signer: cookieSigner, refreshTokens: refreshTokens, issuer: configuration.cookieIssuer,
+            audience: configuration.projectID)
         let issuer = TokenIssuer(
             signer: signer, refreshTokens: refreshTokens, issuer: configuration.issuer,
             audience: configuration.projectID)
@@ -102,17 +124,23 @@ public final class Project: Sendable {
     /// it cannot be read again.
     public func start() async throws -> Secret? {
         try await tenants.start()
-        try await signer.start(algorithm: configuration.signingAlgorithm, record: keyEvent(origin: .server))
+        for signer in [signer, cookieSigner] {
+            try await signer.start(algorithm: configuration.signingAlgorithm, record: keyEvent(origin: .server))
+        }
         try await customTokens.builtIn.start()
         return try await callers.createFirstAdmin()
     }
 
     /// A new signing key; see `TokenSigner.rotate`.
     public func rotateSigningKey(
-        algorithm: SigningAlgorithm?, publishAhead: Duration, origin: Origin
+        for use: TokenUse, algorithm: SigningAlgorithm?, publishAhead: Duration, origin: Origin
     ) async throws -> SigningKeyInfo {
-        try await signer.rotate(algorithm: algorithm, publishAhead: publishAhead, record: keyEvent(origin: origin))
+        try await signer(of: use).rotate(
+            algorithm: algorithm, publishAhead: publishAhead, record: keyEvent(origin: origin))
     }
+
+    /// Of ID tokens where nothing else is said.
+    public func signer(of use: TokenUse) -> TokenSigner { use == .sessionCookie ? cookieSigner : signer }
 
     private func keyEvent(origin: Origin) -> TokenSigner.KeyEvent {
         let now = resources.clock.now()
@@ -133,7 +161,10 @@ public final class Project: Sendable {
         do {
             let settled = Self.settleExpired(clock: resources.clock)
             while try await store.sweep(now: clock.now(), limit: 500, settled) == 500 {}
-            try await signer.retireExpired(record: keyEvent(origin: .server))
+            for signer in [signer, cookieSigner] {
+                try await signer.retireExpired(record: keyEvent(origin: .server))
+            }
+            while try await store.write({ [now = clock.now()] in try $0.forgetRevocations(now: now, limit: 500) }) {}
             _ = try store.checkReaders()
         } catch {
             resources.log.error("the sweep failed", ["error": .text("\(error)")])

@@ -8,8 +8,13 @@ public struct Resources: Sendable {
     public let random: RandomSource
     public let limits: Limits
     public let log: Log
+    /// Must be what the store's `onCommit` calls.
+    public let changes: ChangeHub
 
-    public init(store: Store, clock: Clock, random: RandomSource, limits: Limits, log: Log) {
+    public init(
+        store: Store, clock: Clock, random: RandomSource, limits: Limits, log: Log, changes: ChangeHub = ChangeHub()
+    ) {
+        self.changes = changes
         self.store = store
         self.clock = clock
         self.random = random

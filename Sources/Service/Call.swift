@@ -32,6 +32,14 @@ struct Call: Sendable {
             actor: caller?.id ?? .empty, requestID: requestID, peerAddress: peerAddress, idempotency: idempotency)
     }
 
+    /// The same for a sign-in, whose session is told apart by the device. INVALID_DISPLAY_NAME.
+    func origin(deviceName: Text, endUserIP: Text) throws -> Origin {
+        try Values.checkDisplayName(deviceName, field: "device_name", limits: limits)
+        var origin = origin
+        origin.device = Origin.Device(name: deviceName, endUserIP: endUserAddress(endUserIP))
+        return origin
+    }
+
     /// The end user's address, believed only from credentials that are marked for it.
     func endUserAddress(_ claimed: Text) -> Text { caller?.trustsEndUserIP == true ? claimed : .empty }
 }
@@ -45,6 +53,22 @@ extension Call {
         guard !idToken.isEmpty else { throw Failure.invalid("MISSING_ID_TOKEN", field: "id_token", "is required") }
         let token = try project.tokenCheck.verify(idToken)
         return try project.store.read { try project.tokenCheck.check(token, settings: settings, in: $0) }
+    }
+
+    /// For streams, whenever they look again: the tenant's settings as they are now. CALLER_UNAUTHENTICATED,
+    /// TENANT_NOT_FOUND, PROJECT_DISABLED.
+    func stillAdmitted() throws -> TenantSettings {
+        try project.store.read { transaction in
+            try checkCaller(in: transaction)
+            let settings = try project.tenants.settings(of: tenantID, in: transaction)
+            if method.descriptor.refusedWhenDisabled && settings.isAuthDisabled { throw Failure.projectDisabled }
+            return settings
+        }
+    }
+
+    /// CALLER_UNAUTHENTICATED when the credential the stream began with is no longer one.
+    func checkCaller(in transaction: borrowing ReadTransaction) throws {
+        if let caller { try project.callers.checkStillValid(caller, in: transaction) }
     }
 
     /// What an end user chooses as a password. WEAK_PASSWORD, PASSWORD_TOO_LONG, PASSWORD_DOES_NOT_MEET_REQUIREMENTS.

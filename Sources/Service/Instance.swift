@@ -51,6 +51,8 @@ public final class Instance: Sendable {
         storeConfiguration.limits = limits
         // Our own records are no peer's messages: what bounds those must not make these unreadable.
         storeConfiguration.limits.boundMessages(as: Limits())
+        let changes = ChangeHub()
+        storeConfiguration.onCommit = { changes.announce($0) }
         let health = health
         let store = try Store(
             storeConfiguration, authenticator: RecordMACs(masterKey: masterKey), eventHash: RecordMACs.eventHash,
@@ -76,7 +78,8 @@ public final class Instance: Sendable {
             pool: outboundPool,
             certificateFile: configuration.outboundCAFile.isEmpty ? nil : configuration.outboundCAFile)
         let resources = Resources(
-            store: store, clock: configuration.clock, random: configuration.random, limits: limits, log: log)
+            store: store, clock: configuration.clock, random: configuration.random, limits: limits, log: log,
+            changes: changes)
         self.project = Project(
             configuration: configuration.project, resources: resources, masterKey: masterKey, loops: loops,
             passwordPool: passwordPool, signingPool: signingPool, http: http, smtp: smtp)

@@ -10,6 +10,7 @@ extension Instance {
     public var sidePortRoutes: [String: HTTPServer.Route] {
         let health = health
         let signer = project.signer
+        let cookieSigner = project.cookieSigner
         let discovery = discoveryDocument()
         return [
             "/healthz": {
@@ -24,6 +25,11 @@ extension Instance {
                 HTTPResponse(
                     contentType: "application/json", fields: [("Cache-Control", "public, max-age=300")],
                     body: signer.published.current.jwks)
+            },
+            "/.well-known/session-cookie-jwks.json": {
+                HTTPResponse(
+                    contentType: "application/json", fields: [("Cache-Control", "public, max-age=300")],
+                    body: cookieSigner.published.current.jwks)
             },
             "/.well-known/openid-configuration": { HTTPResponse(contentType: "application/json", body: discovery) },
         ]

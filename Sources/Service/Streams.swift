@@ -1,5 +1,6 @@
 import Base
 import Messages
+import Reactor
 import Transport
 
 /// Where a streaming handler sends its messages; waits while the client's window or the output is full.
@@ -11,6 +12,9 @@ struct ReplyStream<Response: Message>: Sendable {
         self.connection = connection
         self.stream = stream
     }
+
+    /// Where the handler runs.
+    var loop: EventLoop { connection.loop }
 
     /// Throws `CancellationError` when the client is gone or the call was cancelled.
     func send(_ message: Response) async throws {

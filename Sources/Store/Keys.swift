@@ -140,6 +140,15 @@ public struct SequenceKey: StoreKey, Sendable {
     }
 }
 
+/// `sequence`
+public struct RevocationKey: StoreKey, Sendable {
+    public var sequence: Int64
+
+    public init(_ sequence: Int64) { self.sequence = sequence }
+
+    public func write(into key: inout KeyWriter) { key.append(bigEndian: UInt64(bitPattern: sequence)) }
+}
+
 /// `tenant ‖ 0x00 ‖ hour (µs) ‖ toggle ‖ operation`
 public struct DenialCountKey: StoreKey, Sendable {
     public var tenant: Text

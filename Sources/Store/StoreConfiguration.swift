@@ -17,13 +17,16 @@ public struct StoreConfiguration: Sendable {
     public var createsIfMissing = true
     /// Address space, not memory or disk: the file grows up to this.
     public var mapByteCount = 64 << 30
-    public var tablesMax = 32
+    public var tablesMax = 64
     public var readersMax = 1_024
     public var durability = Durability.synced
     public var relaxedSyncInterval = Duration.milliseconds(100)
     /// The domain's tables, ids from `Schema.firstDomainTableID`; the store adds its own.
     public var tables: [TableDeclaration]
     public var limits = Limits()
+    /// Called on the writer's thread when a batch is committed, before its writes are acknowledged, with what they
+    /// announced. It must be quick.
+    public var onCommit: @Sendable (_ topics: [ChangeTopic]) -> Void = { _ in }
 
     public init(directory: String, tables: [TableDeclaration]) {
         self.directory = directory

@@ -58,6 +58,11 @@ public enum Tables {
     /// tenant → how its mail goes out, with the secrets of that sealed.
     public static let emailConfigs = Table<TenantPrefix, StoredEmailConfig>(id: 40, name: "email_configs")
 
+    /// (tenant, sequence) → what its verifiers have to refuse; the sequence counts those of all tenants.
+    public static let revocations = Table<SequenceKey, Revocation>(id: 41, name: "revocations")
+    /// sequence → the tenant of that revocation.
+    public static let revocationTenants = Table<RevocationKey, [UInt8]>(id: 42, name: "revocation_tenants")
+
     /// What opening the store takes.
     public static let all: [TableDeclaration] = [
         users.declaration, userByEmail.declaration, userByPhone.declaration, userByProvider.declaration,
@@ -67,5 +72,6 @@ public enum Tables {
         idempotencyCounts.declaration, providers.declaration, serviceAccounts.declaration,
         serviceAccountKeys.declaration, usedTokenIDs.declaration, oobCodes.declaration, oobCodeBySubject.declaration,
         outbox.declaration, outboxDue.declaration, emailConfigs.declaration,
+        revocations.declaration, revocationTenants.declaration,
     ]
 }

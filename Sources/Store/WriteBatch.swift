@@ -10,6 +10,8 @@ final class WriteBatch {
     private(set) var failure: StoreError?
     /// The last global event sequence, once this transaction has read it.
     var sequence: UInt64?
+    /// What its writes announced so far.
+    var topics: [ChangeTopic] = []
     private var scratch = ByteBuffer()
     private static let scratchByteCountKept = 64 * 1024
 
@@ -24,6 +26,7 @@ final class WriteBatch {
         changeCount = 0
         failure = nil
         sequence = nil
+        topics.removeAll(keepingCapacity: true)
     }
 
     /// A value's bytes before they go into the map. Valid until the next call.

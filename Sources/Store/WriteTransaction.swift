@@ -88,6 +88,14 @@ public struct WriteTransaction: ~Copyable {
     }
 }
 
+// MARK: - Announcing
+
+extension WriteTransaction {
+    /// Tells whoever follows `topic` that something of it changed, once this write is committed. Followers read for
+    /// themselves: a write that comes to nothing may be announced all the same.
+    public func announce(_ topic: ChangeTopic) { batch.topics.append(topic) }
+}
+
 // MARK: - Reading
 
 extension WriteTransaction {

@@ -144,6 +144,7 @@ extension Writer {
                 counters.commits.add()
                 if environment.configuration.durability == .relaxed { isSyncDue = true }
             }
+            if !batch.topics.isEmpty { environment.configuration.onCommit(batch.topics) }
             return .committed
         } catch {
             return .failed(error)

@@ -9,14 +9,18 @@ public import Store
 /// Signing does not wait for it: `sign` reads the published set. RSA is signed on the signing pool (250 µs would hold
 /// up a loop), ES256 and EdDSA on the caller's thread.
 public actor TokenSigner {
-    /// A token's life; a key that stopped signing stays published for this, and a margin for clocks.
+    /// An ID token's life.
     public static let tokenLifetime = Duration.hours(1)
+    /// The longest life of a session cookie.
+    public static let cookieLifetimeMax = Duration.hours(14 * 24)
     static let retirementMargin = Duration.hours(1)
 
     nonisolated let loop: EventLoop
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     public nonisolated let published = PublishedKeySet()
 
+    /// What its keys sign; keys of other signers in the same store are not its business.
+    public nonisolated let use: TokenUse
     private nonisolated let store: Store
     private nonisolated let sealing: SealingKey
     private nonisolated let pool: WorkerPool
@@ -24,8 +28,10 @@ public actor TokenSigner {
     private nonisolated let random: RandomSource
 
     public init(
-        store: Store, sealing: SealingKey, pool: WorkerPool, loop: EventLoop, clock: Clock, random: RandomSource
+        use: TokenUse, store: Store, sealing: SealingKey, pool: WorkerPool, loop: EventLoop, clock: Clock,
+        random: RandomSource
     ) {
+        self.use = use
         self.store = store
         self.sealing = sealing
         self.pool = pool
@@ -54,13 +60,15 @@ public actor TokenSigner {
         let key = try await pool.run(deadline: .now.advanced(by: .seconds(30))) { SigningKey.generate(wanted) }
         let id = key.publicKey.keyID
         let signsFrom = now + publishAhead
-        let retiresAt = signsFrom + Self.tokenLifetime + Self.retirementMargin
+        // A key that stopped signing stays published for a token's life, and a margin for clocks.
+        let lifetime = use == .sessionCookie ? Self.cookieLifetimeMax : Self.tokenLifetime
+        let retiresAt = signsFrom + lifetime + Self.retirementMargin
         let sealed = sealing.seal(key.exportDER(), context: id.bytes, random: random)
-        try await store.write { transaction in
+        try await store.write { [use] transaction in
             var retired: [StoredSigningKey] = []
             try transaction.scan(Tables.signingKeys) { _, value in
                 let stored = try StoredSigningKey(decoding: value)
-                if stored.retiresAtMicros == 0 { retired.append(stored) }
+                if stored.retiresAtMicros == 0, stored.isUsed(for: use) { retired.append(stored) }
                 return true
             }
             for var stored in retired {
@@ -69,8 +77,7 @@ public actor TokenSigner {
             }
             let stored = StoredSigningKey(
                 keyID: id, algorithm: Text(wanted.rawValue), sealedPrivateKey: sealed,
-                createdAtMicros: now.microseconds,
-                signsFromMicros: signsFrom.microseconds)
+                createdAtMicros: now.microseconds, signsFromMicros: signsFrom.microseconds, tokenUse: use)
             try transaction.put(Tables.signingKeys, TextKey(id), stored)
             try record(transaction, .signingKeyCreated, id)
         }
@@ -78,7 +85,7 @@ public actor TokenSigner {
         guard let entry = published.current.entry(id: id, at: now) else {
             preconditionFailure("a new signing key was not published")
         }
-        return Self.info(entry, keySet: published.current, now: now)
+        return info(entry, keySet: published.current, now: now)
     }
 
     /// Deletes keys that verify nothing any more. Called now and then.
@@ -99,7 +106,7 @@ public actor TokenSigner {
     public nonisolated func list() -> [SigningKeyInfo] {
         let keySet = published.current
         let now = clock.now()
-        return keySet.entries.map { Self.info($0, keySet: keySet, now: now) }
+        return keySet.entries.map { info($0, keySet: keySet, now: now) }
     }
 
     /// Signs an ID token. Throws what the signing pool throws when it is full or the deadline has passed.
@@ -118,10 +125,12 @@ public actor TokenSigner {
 
     private func publishStored() throws {
         let sealing = sealing
+        let use = use
         let entries = try store.read { transaction in
             var entries: [KeySet.Entry] = []
             try transaction.scan(Tables.signingKeys) { _, value in
                 let stored = try StoredSigningKey(decoding: value)
+                guard stored.isUsed(for: use) else { return true }
                 let der = try sealing.open(stored.sealedPrivateKey, context: stored.keyID.bytes)
                 let retiresAt = stored.retiresAtMicros == 0 ? nil : Timestamp(microseconds: stored.retiresAtMicros)
                 entries.append(
@@ -136,7 +145,7 @@ public actor TokenSigner {
         published.publish(KeySet(entries: entries))
     }
 
-    private static func info(_ entry: KeySet.Entry, keySet: KeySet, now: Timestamp) -> SigningKeyInfo {
+    private nonisolated func info(_ entry: KeySet.Entry, keySet: KeySet, now: Timestamp) -> SigningKeyInfo {
         let state: SigningKeyState =
             if entry.signsFrom > now {
                 .published
@@ -148,6 +157,13 @@ public actor TokenSigner {
         return SigningKeyInfo(
             keyID: entry.id, algorithm: Text(entry.key.algorithm.rawValue), state: state,
             createdAtMicros: entry.createdAt.microseconds, signsFromMicros: entry.signsFrom.microseconds,
-            retiresAtMicros: entry.retiresAt?.microseconds ?? 0)
+            retiresAtMicros: entry.retiresAt?.microseconds ?? 0, tokenUse: use)
+    }
+}
+
+extension StoredSigningKey {
+    /// Keys of before there were session cookies say nothing, and sign ID tokens.
+    fileprivate func isUsed(for use: TokenUse) -> Bool {
+        (tokenUse == .unspecified ? .idToken : tokenUse) == use
     }
 }

@@ -2,7 +2,8 @@
 enum CommandTree {
     static let commands =
         TenantCommands.all + ProviderCommands.all + EmailConfigCommands.all + OutboxCommands.all + UserCommands.all
-        + UserLinkCommands.all + KeyCommands.all + APIKeyCommands.all + ServiceAccountCommands.all + TokenCommands.all
+        + UserLinkCommands.all + SessionCommands.all + RevocationCommands.all + KeyCommands.all + APIKeyCommands.all
+        + ServiceAccountCommands.all + TokenCommands.all
         + AccountCommands.all + DenialCommands.all + ServerCommands.all + ContextCommands.all + InformationCommands.all
 
     private static let groups = [
@@ -11,6 +12,8 @@ enum CommandTree {
         ("email-config", "how a tenant's mail goes out"),
         ("outbox", "mail on its way out"),
         ("user", "what admins do with users; import"),
+        ("session", "who is signed in where"),
+        ("revocations", "tokens that are refused before their time"),
         ("account", "what end users do for themselves"),
         ("token", "verify, refresh, make and look into tokens"),
         ("denials", "what the self-service toggles refused"),

@@ -152,14 +152,15 @@ extension Scope {
 
 extension SigningKeyInfo: Record {
     static let columns = [
-        "key_id", "algorithm", "state", "created_at_micros", "signs_from_micros", "retires_at_micros",
+        "key_id", "token_use", "algorithm", "state", "created_at_micros", "signs_from_micros", "retires_at_micros",
     ]
 
     var id: String { keyID.string }
 
     var json: JSONValue {
         [
-            "key_id": .string(keyID), "algorithm": .string(algorithm), "state": name("SIGNING_KEY_STATE", state),
+            "key_id": .string(keyID), "token_use": name("TOKEN_USE", tokenUse), "algorithm": .string(algorithm),
+            "state": name("SIGNING_KEY_STATE", state),
             "created_at_micros": .integer(createdAtMicros), "signs_from_micros": .integer(signsFromMicros),
             "retires_at_micros": .integer(retiresAtMicros),
         ]

@@ -78,7 +78,7 @@ import Testing
             func states() throws -> [SigningKeyState] {
                 let listed: ProjectListSigningKeysResponse = try client.call(
                     "postern.v1.Project/ListSigningKeys", ProjectListSigningKeysRequest())
-                return listed.keys.sorted { $0.createdAtMicros < $1.createdAtMicros }.map(\.state)
+                return listed.keys.filter { $0.tokenUse == .idToken }.sorted { $0.createdAtMicros < $1.createdAtMicros }.map(\.state)
             }
             #expect(try states() == [.signing])
             server.clock.advance(by: .seconds(1))

@@ -34,7 +34,7 @@ import Testing
         let store = try openTestStore(at: directory, tables: Tables.all)
         defer { end(loop, pool, store) }
         let signer = TokenSigner(
-            store: store, sealing: sealing ?? self.sealing, pool: pool, loop: loop, clock: clock.clock,
+            use: .idToken, store: store, sealing: sealing ?? self.sealing, pool: pool, loop: loop, clock: clock.clock,
             random: .system)
         return try await body(signer)
     }

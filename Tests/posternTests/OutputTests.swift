@@ -36,6 +36,7 @@ import Testing
         #expect(
             text == """
                 key_id      k
+                token_use   TOKEN_USE_UNSPECIFIED
                 algorithm   RS256
                 state       SIGNING_KEY_STATE_SIGNING
                 created_at  -

@@ -204,6 +204,38 @@ extern const PosternSchema postern__store__v1__stored_service_account_key__table
 static inline const PosternSchema *postern__store__v1__stored_service_account_key__schema(void) { return &postern__store__v1__stored_service_account_key__table; }
 extern const PosternSchema postern__store__v1__stored_used_token_id__table;
 static inline const PosternSchema *postern__store__v1__stored_used_token_id__schema(void) { return &postern__store__v1__stored_used_token_id__table; }
+extern const PosternSchema postern__v1__provider_info__table;
+static inline const PosternSchema *postern__v1__provider_info__schema(void) { return &postern__v1__provider_info__table; }
+extern const PosternSchema postern__v1__user__table;
+static inline const PosternSchema *postern__v1__user__schema(void) { return &postern__v1__user__table; }
+extern const PosternSchema postern__v1__token_pair__table;
+static inline const PosternSchema *postern__v1__token_pair__schema(void) { return &postern__v1__token_pair__table; }
+extern const PosternSchema postern__v1__tokens_verify_id_token_request__table;
+static inline const PosternSchema *postern__v1__tokens_verify_id_token_request__schema(void) { return &postern__v1__tokens_verify_id_token_request__table; }
+extern const PosternSchema postern__v1__tokens_verify_id_token_response__table;
+static inline const PosternSchema *postern__v1__tokens_verify_id_token_response__schema(void) { return &postern__v1__tokens_verify_id_token_response__table; }
+extern const PosternSchema postern__v1__tokens_refresh_request__table;
+static inline const PosternSchema *postern__v1__tokens_refresh_request__schema(void) { return &postern__v1__tokens_refresh_request__table; }
+extern const PosternSchema postern__v1__tokens_refresh_response__table;
+static inline const PosternSchema *postern__v1__tokens_refresh_response__schema(void) { return &postern__v1__tokens_refresh_response__table; }
+extern const PosternSchema postern__v1__tokens_list_keys_request__table;
+static inline const PosternSchema *postern__v1__tokens_list_keys_request__schema(void) { return &postern__v1__tokens_list_keys_request__table; }
+extern const PosternSchema postern__v1__tokens_list_keys_response__table;
+static inline const PosternSchema *postern__v1__tokens_list_keys_response__schema(void) { return &postern__v1__tokens_list_keys_response__table; }
+extern const PosternSchema postern__v1__tokens_create_session_cookie_request__table;
+static inline const PosternSchema *postern__v1__tokens_create_session_cookie_request__schema(void) { return &postern__v1__tokens_create_session_cookie_request__table; }
+extern const PosternSchema postern__v1__tokens_create_session_cookie_response__table;
+static inline const PosternSchema *postern__v1__tokens_create_session_cookie_response__schema(void) { return &postern__v1__tokens_create_session_cookie_response__table; }
+extern const PosternSchema postern__v1__tokens_verify_session_cookie_request__table;
+static inline const PosternSchema *postern__v1__tokens_verify_session_cookie_request__schema(void) { return &postern__v1__tokens_verify_session_cookie_request__table; }
+extern const PosternSchema postern__v1__tokens_verify_session_cookie_response__table;
+static inline const PosternSchema *postern__v1__tokens_verify_session_cookie_response__schema(void) { return &postern__v1__tokens_verify_session_cookie_response__table; }
+extern const PosternSchema postern__v1__tokens_watch_revocations_request__table;
+static inline const PosternSchema *postern__v1__tokens_watch_revocations_request__schema(void) { return &postern__v1__tokens_watch_revocations_request__table; }
+extern const PosternSchema postern__v1__revocation__table;
+static inline const PosternSchema *postern__v1__revocation__schema(void) { return &postern__v1__revocation__table; }
+extern const PosternSchema postern__v1__tokens_watch_revocations_response__table;
+static inline const PosternSchema *postern__v1__tokens_watch_revocations_response__schema(void) { return &postern__v1__tokens_watch_revocations_response__table; }
 extern const PosternSchema postern__v1__api_key__table;
 static inline const PosternSchema *postern__v1__api_key__schema(void) { return &postern__v1__api_key__table; }
 extern const PosternSchema postern__v1__project_create_api_key_request__table;
@@ -238,6 +270,24 @@ extern const PosternSchema postern__v1__stats_value__table;
 static inline const PosternSchema *postern__v1__stats_value__schema(void) { return &postern__v1__stats_value__table; }
 extern const PosternSchema postern__v1__project_stats_response__table;
 static inline const PosternSchema *postern__v1__project_stats_response__schema(void) { return &postern__v1__project_stats_response__table; }
+extern const PosternSchema postern__v1__session__table;
+static inline const PosternSchema *postern__v1__session__schema(void) { return &postern__v1__session__table; }
+extern const PosternSchema postern__v1__sessions_list_request__table;
+static inline const PosternSchema *postern__v1__sessions_list_request__schema(void) { return &postern__v1__sessions_list_request__table; }
+extern const PosternSchema postern__v1__sessions_list_response__table;
+static inline const PosternSchema *postern__v1__sessions_list_response__schema(void) { return &postern__v1__sessions_list_response__table; }
+extern const PosternSchema postern__v1__sessions_revoke_request__table;
+static inline const PosternSchema *postern__v1__sessions_revoke_request__schema(void) { return &postern__v1__sessions_revoke_request__table; }
+extern const PosternSchema postern__v1__sessions_revoke_response__table;
+static inline const PosternSchema *postern__v1__sessions_revoke_response__schema(void) { return &postern__v1__sessions_revoke_response__table; }
+extern const PosternSchema postern__v1__sessions_sign_out_request__table;
+static inline const PosternSchema *postern__v1__sessions_sign_out_request__schema(void) { return &postern__v1__sessions_sign_out_request__table; }
+extern const PosternSchema postern__v1__sessions_sign_out_response__table;
+static inline const PosternSchema *postern__v1__sessions_sign_out_response__schema(void) { return &postern__v1__sessions_sign_out_response__table; }
+extern const PosternSchema postern__v1__sessions_watch_auth_state_request__table;
+static inline const PosternSchema *postern__v1__sessions_watch_auth_state_request__schema(void) { return &postern__v1__sessions_watch_auth_state_request__table; }
+extern const PosternSchema postern__v1__sessions_watch_auth_state_response__table;
+static inline const PosternSchema *postern__v1__sessions_watch_auth_state_response__schema(void) { return &postern__v1__sessions_watch_auth_state_response__table; }
 extern const PosternSchema postern__v1__client_permissions__table;
 static inline const PosternSchema *postern__v1__client_permissions__schema(void) { return &postern__v1__client_permissions__table; }
 extern const PosternSchema postern__v1__client_config__table;
@@ -306,12 +356,6 @@ extern const PosternSchema postern__v1__idp_credential__table;
 static inline const PosternSchema *postern__v1__idp_credential__schema(void) { return &postern__v1__idp_credential__table; }
 extern const PosternSchema postern__v1__email_link_credential__table;
 static inline const PosternSchema *postern__v1__email_link_credential__schema(void) { return &postern__v1__email_link_credential__table; }
-extern const PosternSchema postern__v1__provider_info__table;
-static inline const PosternSchema *postern__v1__provider_info__schema(void) { return &postern__v1__provider_info__table; }
-extern const PosternSchema postern__v1__user__table;
-static inline const PosternSchema *postern__v1__user__schema(void) { return &postern__v1__user__table; }
-extern const PosternSchema postern__v1__token_pair__table;
-static inline const PosternSchema *postern__v1__token_pair__schema(void) { return &postern__v1__token_pair__table; }
 extern const PosternSchema postern__v1__accounts_sign_up_request__table;
 static inline const PosternSchema *postern__v1__accounts_sign_up_request__schema(void) { return &postern__v1__accounts_sign_up_request__table; }
 extern const PosternSchema postern__v1__accounts_sign_up_response__table;
@@ -372,18 +416,6 @@ extern const PosternSchema postern__v1__accounts_delete_request__table;
 static inline const PosternSchema *postern__v1__accounts_delete_request__schema(void) { return &postern__v1__accounts_delete_request__table; }
 extern const PosternSchema postern__v1__accounts_delete_response__table;
 static inline const PosternSchema *postern__v1__accounts_delete_response__schema(void) { return &postern__v1__accounts_delete_response__table; }
-extern const PosternSchema postern__v1__tokens_verify_id_token_request__table;
-static inline const PosternSchema *postern__v1__tokens_verify_id_token_request__schema(void) { return &postern__v1__tokens_verify_id_token_request__table; }
-extern const PosternSchema postern__v1__tokens_verify_id_token_response__table;
-static inline const PosternSchema *postern__v1__tokens_verify_id_token_response__schema(void) { return &postern__v1__tokens_verify_id_token_response__table; }
-extern const PosternSchema postern__v1__tokens_refresh_request__table;
-static inline const PosternSchema *postern__v1__tokens_refresh_request__schema(void) { return &postern__v1__tokens_refresh_request__table; }
-extern const PosternSchema postern__v1__tokens_refresh_response__table;
-static inline const PosternSchema *postern__v1__tokens_refresh_response__schema(void) { return &postern__v1__tokens_refresh_response__table; }
-extern const PosternSchema postern__v1__tokens_list_keys_request__table;
-static inline const PosternSchema *postern__v1__tokens_list_keys_request__schema(void) { return &postern__v1__tokens_list_keys_request__table; }
-extern const PosternSchema postern__v1__tokens_list_keys_response__table;
-static inline const PosternSchema *postern__v1__tokens_list_keys_response__schema(void) { return &postern__v1__tokens_list_keys_response__table; }
 extern const PosternSchema postern__v1__users_create_request__table;
 static inline const PosternSchema *postern__v1__users_create_request__schema(void) { return &postern__v1__users_create_request__table; }
 extern const PosternSchema postern__v1__users_create_response__table;
@@ -452,6 +484,14 @@ extern const PosternSchema postern__v1__users_explain_link_request__table;
 static inline const PosternSchema *postern__v1__users_explain_link_request__schema(void) { return &postern__v1__users_explain_link_request__table; }
 extern const PosternSchema postern__v1__users_explain_link_response__table;
 static inline const PosternSchema *postern__v1__users_explain_link_response__schema(void) { return &postern__v1__users_explain_link_response__table; }
+extern const PosternSchema postern__v1__users_list_sessions_request__table;
+static inline const PosternSchema *postern__v1__users_list_sessions_request__schema(void) { return &postern__v1__users_list_sessions_request__table; }
+extern const PosternSchema postern__v1__users_list_sessions_response__table;
+static inline const PosternSchema *postern__v1__users_list_sessions_response__schema(void) { return &postern__v1__users_list_sessions_response__table; }
+extern const PosternSchema postern__v1__users_revoke_session_request__table;
+static inline const PosternSchema *postern__v1__users_revoke_session_request__schema(void) { return &postern__v1__users_revoke_session_request__table; }
+extern const PosternSchema postern__v1__users_revoke_session_response__table;
+static inline const PosternSchema *postern__v1__users_revoke_session_response__schema(void) { return &postern__v1__users_revoke_session_response__table; }
 extern const PosternSchema postern__wire__v1__wire_key_value__table;
 static inline const PosternSchema *postern__wire__v1__wire_key_value__schema(void) { return &postern__wire__v1__wire_key_value__table; }
 extern const PosternSchema postern__wire__v1__wire_request__table;

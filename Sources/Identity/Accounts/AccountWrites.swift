@@ -41,6 +41,10 @@ extension WriteTransaction {
             try countPasswordHash(old.passwordHash, tenantID: key.tenant, by: -1)
             try countPasswordHash(new.passwordHash, tenantID: key.tenant, by: 1)
         }
+        let validAfter = new.user.tokensValidAfterMicros
+        if validAfter > old.user.tokensValidAfterMicros {
+            try revokeTokens(of: key, before: Timestamp(microseconds: validAfter), now: now)
+        }
         try appendEvent(kind, tenantID: key.tenant, uid: key.uid, origin: origin, detail: detail, now: now)
     }
 
@@ -51,6 +55,8 @@ extension WriteTransaction {
         try delete(Tables.users, key)
         try countPasswordHash(account.passwordHash, tenantID: key.tenant, by: -1)
         for sessionID in try reading.sessionIDs(of: key) { try removeSession(sessionID, of: key) }
+        let newest = max(now, Timestamp(microseconds: account.user.tokensValidAfterMicros))
+        try revokeTokens(of: key, before: newest + .microseconds(1), now: now)
         try appendEvent(.userDeleted, tenantID: key.tenant, uid: key.uid, origin: origin, now: now)
     }
 

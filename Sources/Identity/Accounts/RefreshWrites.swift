@@ -27,9 +27,11 @@ extension WriteTransaction {
         switch decision {
         case .rotated(let changed), .reused(let changed):
             try put(Tables.sessions, SessionKey(token.sessionID), changed)
+            announce(.user(key))
             return DecidedRefresh(decision: decision, session: changed, user: account.user)
         case .revokedByReuse(let changed):
             try put(Tables.sessions, SessionKey(token.sessionID), changed)
+            try revokeTokens(ofSession: token.sessionID, of: key, now: now)
             let server = Origin.server
             try appendEvent(
                 .sessionRevoked, tenantID: key.tenant, uid: key.uid, origin: server, detail: "refresh token reuse",

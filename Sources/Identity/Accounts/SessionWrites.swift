@@ -23,7 +23,10 @@ extension WriteTransaction {
         let present = try reading.sessionIDs(of: key)
         if present.count >= sessionsMax {
             let oldest = try present.min { try lastUse(of: $0) < lastUse(of: $1) }
-            if let oldest { try removeSession(oldest, of: key) }
+            if let oldest {
+                try removeSession(oldest, of: key)
+                try revokeTokens(ofSession: oldest, of: key, now: now)
+            }
         }
         try put(Tables.sessions, SessionKey(id), session)
         try put(Tables.sessionByUser, UserSessionKey(key.tenant, key.uid, id), [])
@@ -38,6 +41,18 @@ extension WriteTransaction {
             guard let session = try get(Tables.sessions, SessionKey(id)), session.end == .unspecified else { continue }
             try put(Tables.sessions, SessionKey(id), session.ended(end, at: now))
         }
+    }
+
+    /// Ends one session with its reason. False when there is no such session of the user, or it had ended.
+    func endSession(_ id: [UInt8], of key: UserKey, _ end: SessionEnd, origin: Origin, now: Timestamp) throws -> Bool {
+        guard let session = try get(Tables.sessions, SessionKey(id)), session.tenantID == key.tenant,
+            session.uid == key.uid, session.end == .unspecified
+        else { return false }
+        try put(Tables.sessions, SessionKey(id), session.ended(end, at: now))
+        try revokeTokens(ofSession: id, of: key, now: now)
+        try appendEvent(
+            .sessionRevoked, tenantID: key.tenant, uid: key.uid, origin: origin, detail: Hex.encode(id), now: now)
+        return true
     }
 
     func removeSession(_ id: [UInt8], of key: UserKey) throws {

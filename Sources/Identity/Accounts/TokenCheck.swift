@@ -24,8 +24,11 @@ public struct VerifiedUser: Sendable {
 public final class TokenCheck: Sendable {
     private let verifier: TokenVerifier
     private let clock: Clock
+    /// What is answered to a token that is none.
+    private let invalid: Failure
 
-    public init(verifier: TokenVerifier, clock: Clock) {
+    public init(verifier: TokenVerifier, clock: Clock, invalid: Failure = .invalidIDToken) {
+        self.invalid = invalid
         self.verifier = verifier
         self.clock = clock
     }
@@ -37,7 +40,16 @@ public final class TokenCheck: Sendable {
         } catch .expired {
             throw Failure.tokenExpired(cause: "EXPIRED")
         } catch {
-            throw Failure.invalidIDToken
+            throw invalid
+        }
+    }
+
+    /// The same for what a token of before may still do: sign its own session out.
+    public func verifyExpired(_ idToken: Text) throws(Failure) -> VerifiedToken {
+        do throws(TokenError) {
+            return try verifier.verify(idToken.bytes, now: clock.now(), allowsExpired: true)
+        } catch {
+            throw invalid
         }
     }
 

@@ -1,5 +1,5 @@
 public import Base
-import Messages
+public import Messages
 public import Tokens
 
 /// Makes the tokens of a session: the ID token, signed by the `TokenSigner`, and the refresh token.
@@ -20,13 +20,35 @@ public final class TokenIssuer: Sendable {
         for user: User, session: StoredSession, sessionID: [UInt8], settings: TenantSettings, now: Timestamp,
         deadline: Instant
     ) async throws -> TokenPair {
+        let claims = claims(
+            of: user, session, sessionID, settings: settings, now: now, lifetime: TokenSigner.tokenLifetime)
+        let idToken = try await signer.sign(claims, deadline: deadline)
+        let refreshToken = refreshTokens.encode(RefreshToken(sessionID: sessionID, counter: session.counter))
+        return TokenPair(
+            idToken: idToken, refreshToken: refreshToken,
+            idTokenExpiresAtMicros: Timestamp(seconds: claims.expiresAt.seconds).microseconds)
+    }
+
+    /// One token that says what an ID token says, good for `lifetime`.
+    public func token(
+        for user: User, session: StoredSession, sessionID: [UInt8], settings: TenantSettings, now: Timestamp,
+        lifetime: Duration, deadline: Instant
+    ) async throws -> (token: Text, expiresAt: Timestamp) {
+        let claims = claims(of: user, session, sessionID, settings: settings, now: now, lifetime: lifetime)
+        return (try await signer.sign(claims, deadline: deadline), Timestamp(seconds: claims.expiresAt.seconds))
+    }
+
+    private func claims(
+        of user: User, _ session: StoredSession, _ sessionID: [UInt8], settings: TenantSettings, now: Timestamp,
+        lifetime: Duration
+    ) -> IDTokenClaims {
         var claims = IDTokenClaims()
         claims.issuer = issuer
         claims.audience = audience
         claims.uid = user.uid
         claims.tenantID = user.tenantID
         claims.issuedAt = now
-        claims.expiresAt = now + TokenSigner.tokenLifetime
+        claims.expiresAt = now + lifetime
         claims.authTime = Timestamp(microseconds: session.authTimeMicros)
         claims.sessionID = sessionID
         claims.generation = user.tokensValidAfterMicros
@@ -40,11 +62,7 @@ public final class TokenIssuer: Sendable {
         claims.customClaims = user.customClaimsJSON
         claims.sessionClaims = session.claimsJSON
         claims.isSynthetic = settings.isSynthetic
-        let idToken = try await signer.sign(claims, deadline: deadline)
-        let refreshToken = refreshTokens.encode(RefreshToken(sessionID: sessionID, counter: session.counter))
-        return TokenPair(
-            idToken: idToken, refreshToken: refreshToken,
-            idTokenExpiresAtMicros: Timestamp(seconds: claims.expiresAt.seconds).microseconds)
+        return claims
     }
 
     /// The email, and each provider's identifiers; "password" is the email again and is left out.

@@ -21,6 +21,18 @@ public struct AccountEffect: Sendable {
     }
 }
 
+extension AccountEffect {
+    /// Why the session it is made in goes on with new tokens.
+    fileprivate var refreshCause: TokenRefreshCause {
+        switch kind {
+        case .passwordChanged: .passwordChanged
+        case .emailChanged: .emailChanged
+        case .reauthenticated: .reauthenticated
+        default: .providersChanged
+        }
+    }
+}
+
 /// A self-service toggle refuses the sign-up a sign-in would be. Whoever called records it and answers the refusal.
 public struct SelfServiceRefusal: Error {
     public let toggle: Toggle
@@ -51,7 +63,7 @@ extension UserSession {
     ) async throws -> SignedIn {
         let now = resources.clock.now()
         let sessionID = resources.random.bytes(16)
-        let session = newSession(start, now: now)
+        let session = newSession(start, origin, now: now)
         let key = key
         let limits = resources.limits
         let entered: (account: Account, isNew: Bool)
@@ -94,7 +106,7 @@ extension UserSession {
                 throw Failure.tokenExpired(cause: cause.rawValue)
             }
             let effect = try decide(transaction, current)
-            session.goOn(after: start, now: now)
+            session.goOn(after: start, effect.refreshCause, now: now)
             let account = try transaction.apply(effect, to: current, keeping: sessionID, origin: origin, now: now)
             try transaction.put(Tables.sessions, SessionKey(sessionID), session)
             return (account.user, session)
@@ -123,8 +135,8 @@ extension UserSession {
 
 extension StoredSession {
     /// The refresh token is a new one, and the login too when a credential was proved.
-    fileprivate mutating func goOn(after start: SessionStart?, now: Timestamp) {
-        rotate(attemptHash: [], now: now)
+    fileprivate mutating func goOn(after start: SessionStart?, _ cause: TokenRefreshCause, now: Timestamp) {
+        rotate(attemptHash: [], cause, now: now)
         guard let start else { return }
         authTimeMicros = now.microseconds
         signInProvider = start.provider

@@ -45,7 +45,7 @@ public actor UserSession {
     ) async throws -> SignedIn {
         let now = resources.clock.now()
         let sessionID = resources.random.bytes(16)
-        let session = newSession(SessionStart(signInProvider), now: now)
+        let session = newSession(SessionStart(signInProvider), origin, now: now)
         let tokens = try await issuer.tokens(
             for: account.user, session: session, sessionID: sessionID, settings: settings, now: now, deadline: deadline)
         let limits = resources.limits
@@ -100,10 +100,11 @@ public actor UserSession {
         return SignedIn(user: user, tokens: tokens)
     }
 
-    func newSession(_ start: SessionStart, now: Timestamp) -> StoredSession {
+    func newSession(_ start: SessionStart, _ origin: Origin, now: Timestamp) -> StoredSession {
         StoredSession(
             tenantID: tenantID, uid: uid, createdAtMicros: now.microseconds, authTimeMicros: now.microseconds,
-            signInProvider: start.provider, counter: 1, lastUsedAtMicros: now.microseconds, claimsJSON: start.claims)
+            signInProvider: start.provider, counter: 1, lastUsedAtMicros: now.microseconds, claimsJSON: start.claims,
+            deviceName: origin.device.name, endUserIP: origin.device.endUserIP)
     }
 
     // MARK: Refreshing

@@ -47,6 +47,19 @@ public final class CallerDirectory: Sendable {
             ? try apiKeyCaller(credential, in: transaction) : try jwtCaller(credential, in: transaction)
     }
 
+    /// CALLER_UNAUTHENTICATED once the credential a stream began with is revoked, disabled or past its time.
+    public func checkStillValid(_ caller: Caller, in transaction: borrowing ReadTransaction) throws {
+        let now = resources.clock.now()
+        guard let stored = try transaction.get(Tables.apiKeys, TextKey(caller.id)) else {
+            let accountID = ServiceAccountSigners.accountID(ofEmail: caller.id)
+            guard let account = try transaction.liveServiceAccount(accountID), account.email == caller.id,
+                !account.disabled, caller.expiresAt.map({ now < $0 }) ?? false
+            else { throw Failure.callerUnauthenticated }
+            return
+        }
+        guard stored.apiKey?.revokedAtMicros == 0 else { throw Failure.callerUnauthenticated }
+    }
+
     private func apiKeyCaller(_ key: [UInt8], in transaction: borrowing ReadTransaction) throws -> Caller? {
         let idStart = Self.keyPrefix.count
         let idEnd = idStart + Self.idByteCount

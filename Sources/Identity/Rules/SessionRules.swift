@@ -44,9 +44,10 @@ extension StoredSession {
             if settings.refreshMode == .reuse {
                 // What is presented was received: nobody needs to repeat the attempt that made it.
                 session.attemptHash = []
+                session.refreshCause = .expired
                 return .reused(session)
             }
-            session.rotate(attemptHash: attemptHash, now: now)
+            session.rotate(attemptHash: attemptHash, .expired, now: now)
             return .rotated(session)
         }
         if presentedCounter &+ 1 == counter {
@@ -60,8 +61,9 @@ extension StoredSession {
     }
 
     /// The refresh token is another one from now on.
-    mutating func rotate(attemptHash: [UInt8], now: Timestamp) {
+    mutating func rotate(attemptHash: [UInt8], _ cause: TokenRefreshCause, now: Timestamp) {
         counter &+= 1
+        refreshCause = cause
         self.attemptHash = attemptHash
         lastUsedAtMicros = now.microseconds
         rotatedAtMicros = now.microseconds

@@ -27,7 +27,7 @@ public final class ServiceAccountSigners: Sendable {
     func signer(
         of jwt: ServiceAccountJWT, now: Timestamp, in transaction: borrowing ReadTransaction
     ) throws -> Signer? {
-        let accountID = Text(unchecked: Array(jwt.email.bytes.prefix { $0 != UInt8(ascii: "@") }))
+        let accountID = Self.accountID(ofEmail: jwt.email)
         guard let account = try transaction.liveServiceAccount(accountID), account.email == jwt.email,
             !account.disabled
         else { return nil }
@@ -44,6 +44,10 @@ public final class ServiceAccountSigners: Sendable {
             return Signer(account: account, key: key)
         }
         return nil
+    }
+
+    static func accountID(ofEmail email: Text) -> Text {
+        Text(unchecked: Array(email.bytes.prefix { $0 != UInt8(ascii: "@") }))
     }
 
     private func parsed(_ spki: [UInt8]) throws -> VerificationKey {

@@ -45,12 +45,17 @@ public actor Tenant {
         let record = try await resources.store.write { transaction in
             var record = try transaction.reading.liveTenant(tenantID)
             var tenant = record.tenant ?? Messages.Tenant()
+            let wasDisabled = tenant.disableAuth
             let fields = try change.apply(to: &tenant, limits: limits)
             tenant.updatedAtMicros = max(now.microseconds, tenant.updatedAtMicros + 1)
             tenant.revision += 1
             record.tenant = tenant
             if validateOnly { return record }
             try transaction.put(Tables.tenants, TenantPrefix(tenantID), record)
+            if tenant.disableAuth != wasDisabled {
+                let kind: RevocationKind = tenant.disableAuth ? .tenantDisabled : .tenantEnabled
+                try transaction.appendRevocation(kind, tenantID: tenantID, now: now)
+            }
             try transaction.appendEvent(.tenantUpdated, tenantID: tenantID, origin: origin, detail: fields, now: now)
             return record
         }

@@ -108,6 +108,7 @@ public final class TenantDirectory: Sendable {
             record.deleted = true
             record.tenant?.revision += 1
             try transaction.put(Tables.tenants, TenantPrefix(tenantID), record)
+            try transaction.appendRevocation(.tenantDeleted, tenantID: tenantID, now: now)
             try transaction.appendEvent(.tenantDeleted, tenantID: tenantID, origin: origin, now: now)
             return record
         }
@@ -148,6 +149,8 @@ public final class TenantDirectory: Sendable {
             return entry
         }
         generationCounter.add(1, ordering: .acquiringAndReleasing)
+        // Not with the commit: who is woken reads what is published here.
+        resources.changes.announce([.tenant(settings.tenantID)])
         return entry
     }
 

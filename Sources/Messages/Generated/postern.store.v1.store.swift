@@ -123,6 +123,10 @@ public struct StoredSession: Message {
     public var claimsJSON: [UInt8] = []
     /// When `counter` came to be what it is: a second holder of the token before it has a moment from then on.
     public var rotatedAtMicros: Int64 = 0
+    public var deviceName: Text = .empty
+    public var endUserIP: Text = .empty
+    /// Why the session has the tokens it has.
+    public var refreshCause: TokenRefreshCause = .unspecified
 
     public init() {}
 
@@ -138,7 +142,10 @@ public struct StoredSession: Message {
         end: SessionEnd = .unspecified,
         endedAtMicros: Int64 = 0,
         claimsJSON: [UInt8] = [],
-        rotatedAtMicros: Int64 = 0
+        rotatedAtMicros: Int64 = 0,
+        deviceName: Text = .empty,
+        endUserIP: Text = .empty,
+        refreshCause: TokenRefreshCause = .unspecified
     ) {
         self.tenantID = tenantID
         self.uid = uid
@@ -152,6 +159,9 @@ public struct StoredSession: Message {
         self.endedAtMicros = endedAtMicros
         self.claimsJSON = claimsJSON
         self.rotatedAtMicros = rotatedAtMicros
+        self.deviceName = deviceName
+        self.endUserIP = endUserIP
+        self.refreshCause = refreshCause
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -178,6 +188,9 @@ extension StoredSession: ConvertibleToC {
         self.endedAtMicros = source.pointee.ended_at_micros
         self.claimsJSON = [UInt8](copying: source.pointee.claims_json)
         self.rotatedAtMicros = source.pointee.rotated_at_micros
+        self.deviceName = Text(copying: source.pointee.device_name)
+        self.endUserIP = Text(copying: source.pointee.end_user_ip)
+        self.refreshCause = enumeration(source.pointee.refresh_cause.rawValue)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredSession>, arena: Arena) {
@@ -193,6 +206,9 @@ extension StoredSession: ConvertibleToC {
         target.pointee.ended_at_micros = self.endedAtMicros
         target.pointee.claims_json = arena.copy(self.claimsJSON)
         target.pointee.rotated_at_micros = self.rotatedAtMicros
+        target.pointee.device_name = arena.copy(self.deviceName)
+        target.pointee.end_user_ip = arena.copy(self.endUserIP)
+        target.pointee.refresh_cause = Postern__V1__TokenRefreshCause(rawValue: UInt32(self.refreshCause.rawValue))
     }
 }
 
@@ -282,6 +298,7 @@ public struct StoredSigningKey: Message {
     public var createdAtMicros: Int64 = 0
     public var signsFromMicros: Int64 = 0
     public var retiresAtMicros: Int64 = 0
+    public var tokenUse: TokenUse = .unspecified
 
     public init() {}
 
@@ -291,7 +308,8 @@ public struct StoredSigningKey: Message {
         sealedPrivateKey: [UInt8] = [],
         createdAtMicros: Int64 = 0,
         signsFromMicros: Int64 = 0,
-        retiresAtMicros: Int64 = 0
+        retiresAtMicros: Int64 = 0,
+        tokenUse: TokenUse = .unspecified
     ) {
         self.keyID = keyID
         self.algorithm = algorithm
@@ -299,6 +317,7 @@ public struct StoredSigningKey: Message {
         self.createdAtMicros = createdAtMicros
         self.signsFromMicros = signsFromMicros
         self.retiresAtMicros = retiresAtMicros
+        self.tokenUse = tokenUse
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -319,6 +338,7 @@ extension StoredSigningKey: ConvertibleToC {
         self.createdAtMicros = source.pointee.created_at_micros
         self.signsFromMicros = source.pointee.signs_from_micros
         self.retiresAtMicros = source.pointee.retires_at_micros
+        self.tokenUse = enumeration(source.pointee.token_use.rawValue)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredSigningKey>, arena: Arena) {
@@ -328,6 +348,7 @@ extension StoredSigningKey: ConvertibleToC {
         target.pointee.created_at_micros = self.createdAtMicros
         target.pointee.signs_from_micros = self.signsFromMicros
         target.pointee.retires_at_micros = self.retiresAtMicros
+        target.pointee.token_use = Postern__V1__TokenUse(rawValue: UInt32(self.tokenUse.rawValue))
     }
 }
 

@@ -15,6 +15,8 @@ public struct AccountsSignUpRequest: Message {
     public var endUserIP: Text = .empty
     /// Links the email and password to this user instead of making a new one; an anonymous user keeps its uid.
     public var idToken: Text = .empty
+    /// What the session list calls the device that signs in, for example "Ada's laptop"; at most 256 bytes.
+    public var deviceName: Text = .empty
 
     public init() {}
 
@@ -24,7 +26,8 @@ public struct AccountsSignUpRequest: Message {
         password: Secret = .empty,
         displayName: Text = .empty,
         endUserIP: Text = .empty,
-        idToken: Text = .empty
+        idToken: Text = .empty,
+        deviceName: Text = .empty
     ) {
         self.tenantID = tenantID
         self.email = email
@@ -32,6 +35,7 @@ public struct AccountsSignUpRequest: Message {
         self.displayName = displayName
         self.endUserIP = endUserIP
         self.idToken = idToken
+        self.deviceName = deviceName
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -53,6 +57,7 @@ extension AccountsSignUpRequest: ConvertibleToC {
         self.displayName = Text(copying: source.pointee.display_name)
         self.endUserIP = Text(copying: source.pointee.end_user_ip)
         self.idToken = Text(copying: source.pointee.id_token)
+        self.deviceName = Text(copying: source.pointee.device_name)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignUpRequest>, arena: Arena) {
@@ -62,6 +67,7 @@ extension AccountsSignUpRequest: ConvertibleToC {
         target.pointee.display_name = arena.copy(self.displayName)
         target.pointee.end_user_ip = arena.copy(self.endUserIP)
         target.pointee.id_token = arena.copy(self.idToken)
+        target.pointee.device_name = arena.copy(self.deviceName)
     }
 }
 
@@ -103,14 +109,23 @@ public struct AccountsSignInWithPasswordRequest: Message {
     public var email: Text = .empty
     public var password: Secret = .empty
     public var endUserIP: Text = .empty
+    /// What the session list calls the device that signs in, for example "Ada's laptop"; at most 256 bytes.
+    public var deviceName: Text = .empty
 
     public init() {}
 
-    public init(tenantID: Text = .empty, email: Text = .empty, password: Secret = .empty, endUserIP: Text = .empty) {
+    public init(
+        tenantID: Text = .empty,
+        email: Text = .empty,
+        password: Secret = .empty,
+        endUserIP: Text = .empty,
+        deviceName: Text = .empty
+    ) {
         self.tenantID = tenantID
         self.email = email
         self.password = password
         self.endUserIP = endUserIP
+        self.deviceName = deviceName
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -130,6 +145,7 @@ extension AccountsSignInWithPasswordRequest: ConvertibleToC {
         self.email = Text(copying: source.pointee.email)
         self.password = Secret(copying: source.pointee.password)
         self.endUserIP = Text(copying: source.pointee.end_user_ip)
+        self.deviceName = Text(copying: source.pointee.device_name)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithPasswordRequest>, arena: Arena) {
@@ -137,6 +153,7 @@ extension AccountsSignInWithPasswordRequest: ConvertibleToC {
         target.pointee.email = arena.copy(self.email)
         target.pointee.password = arena.copy(self.password)
         target.pointee.end_user_ip = arena.copy(self.endUserIP)
+        target.pointee.device_name = arena.copy(self.deviceName)
     }
 }
 
@@ -179,6 +196,8 @@ public struct AccountsSignInWithIdpRequest: Message {
     /// Links to this user instead of signing in.
     public var idToken: Text = .empty
     public var endUserIP: Text = .empty
+    /// What the session list calls the device that signs in, for example "Ada's laptop"; at most 256 bytes.
+    public var deviceName: Text = .empty
 
     public init() {}
 
@@ -186,12 +205,14 @@ public struct AccountsSignInWithIdpRequest: Message {
         tenantID: Text = .empty,
         credential: IdpCredential? = nil,
         idToken: Text = .empty,
-        endUserIP: Text = .empty
+        endUserIP: Text = .empty,
+        deviceName: Text = .empty
     ) {
         self.tenantID = tenantID
         self.credential = credential
         self.idToken = idToken
         self.endUserIP = endUserIP
+        self.deviceName = deviceName
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -211,6 +232,7 @@ extension AccountsSignInWithIdpRequest: ConvertibleToC {
         self.credential = source.pointee.credential.map { IdpCredential(copying: $0) }
         self.idToken = Text(copying: source.pointee.id_token)
         self.endUserIP = Text(copying: source.pointee.end_user_ip)
+        self.deviceName = Text(copying: source.pointee.device_name)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithIdpRequest>, arena: Arena) {
@@ -218,6 +240,7 @@ extension AccountsSignInWithIdpRequest: ConvertibleToC {
         if let value = self.credential { target.pointee.credential = arena.make(value) }
         target.pointee.id_token = arena.copy(self.idToken)
         target.pointee.end_user_ip = arena.copy(self.endUserIP)
+        target.pointee.device_name = arena.copy(self.deviceName)
     }
 }
 
@@ -271,6 +294,8 @@ public struct AccountsSignInWithEmailLinkRequest: Message {
     /// Links to this user instead of signing in.
     public var idToken: Text = .empty
     public var endUserIP: Text = .empty
+    /// What the session list calls the device that signs in, for example "Ada's laptop"; at most 256 bytes.
+    public var deviceName: Text = .empty
 
     public init() {}
 
@@ -279,13 +304,15 @@ public struct AccountsSignInWithEmailLinkRequest: Message {
         email: Text = .empty,
         oobCode: Secret = .empty,
         idToken: Text = .empty,
-        endUserIP: Text = .empty
+        endUserIP: Text = .empty,
+        deviceName: Text = .empty
     ) {
         self.tenantID = tenantID
         self.email = email
         self.oobCode = oobCode
         self.idToken = idToken
         self.endUserIP = endUserIP
+        self.deviceName = deviceName
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -306,6 +333,7 @@ extension AccountsSignInWithEmailLinkRequest: ConvertibleToC {
         self.oobCode = Secret(copying: source.pointee.oob_code)
         self.idToken = Text(copying: source.pointee.id_token)
         self.endUserIP = Text(copying: source.pointee.end_user_ip)
+        self.deviceName = Text(copying: source.pointee.device_name)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithEmailLinkRequest>, arena: Arena) {
@@ -314,6 +342,7 @@ extension AccountsSignInWithEmailLinkRequest: ConvertibleToC {
         target.pointee.oob_code = arena.copy(self.oobCode)
         target.pointee.id_token = arena.copy(self.idToken)
         target.pointee.end_user_ip = arena.copy(self.endUserIP)
+        target.pointee.device_name = arena.copy(self.deviceName)
     }
 }
 
@@ -917,12 +946,17 @@ public struct AccountsSignInWithCustomTokenRequest: Message {
     public var tenantID: Text = .empty
     /// docs/protocol.md lists what it says.
     public var token: Secret = .empty
+    public var endUserIP: Text = .empty
+    /// What the session list calls the device that signs in, for example "Ada's laptop"; at most 256 bytes.
+    public var deviceName: Text = .empty
 
     public init() {}
 
-    public init(tenantID: Text = .empty, token: Secret = .empty) {
+    public init(tenantID: Text = .empty, token: Secret = .empty, endUserIP: Text = .empty, deviceName: Text = .empty) {
         self.tenantID = tenantID
         self.token = token
+        self.endUserIP = endUserIP
+        self.deviceName = deviceName
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -940,11 +974,15 @@ extension AccountsSignInWithCustomTokenRequest: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__V1__AccountsSignInWithCustomTokenRequest>) {
         self.tenantID = Text(copying: source.pointee.tenant_id)
         self.token = Secret(copying: source.pointee.token)
+        self.endUserIP = Text(copying: source.pointee.end_user_ip)
+        self.deviceName = Text(copying: source.pointee.device_name)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithCustomTokenRequest>, arena: Arena) {
         target.pointee.tenant_id = arena.copy(self.tenantID)
         target.pointee.token = arena.copy(self.token)
+        target.pointee.end_user_ip = arena.copy(self.endUserIP)
+        target.pointee.device_name = arena.copy(self.deviceName)
     }
 }
 

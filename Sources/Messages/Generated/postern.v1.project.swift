@@ -298,6 +298,7 @@ public struct SigningKeyInfo: Message {
     public var signsFromMicros: Int64 = 0
     /// When the key leaves the JWKS; 0 = not yet known.
     public var retiresAtMicros: Int64 = 0
+    public var tokenUse: TokenUse = .unspecified
 
     public init() {}
 
@@ -307,7 +308,8 @@ public struct SigningKeyInfo: Message {
         state: SigningKeyState = .unspecified,
         createdAtMicros: Int64 = 0,
         signsFromMicros: Int64 = 0,
-        retiresAtMicros: Int64 = 0
+        retiresAtMicros: Int64 = 0,
+        tokenUse: TokenUse = .unspecified
     ) {
         self.keyID = keyID
         self.algorithm = algorithm
@@ -315,6 +317,7 @@ public struct SigningKeyInfo: Message {
         self.createdAtMicros = createdAtMicros
         self.signsFromMicros = signsFromMicros
         self.retiresAtMicros = retiresAtMicros
+        self.tokenUse = tokenUse
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -335,6 +338,7 @@ extension SigningKeyInfo: ConvertibleToC {
         self.createdAtMicros = source.pointee.created_at_micros
         self.signsFromMicros = source.pointee.signs_from_micros
         self.retiresAtMicros = source.pointee.retires_at_micros
+        self.tokenUse = enumeration(source.pointee.token_use.rawValue)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__SigningKeyInfo>, arena: Arena) {
@@ -344,6 +348,7 @@ extension SigningKeyInfo: ConvertibleToC {
         target.pointee.created_at_micros = self.createdAtMicros
         target.pointee.signs_from_micros = self.signsFromMicros
         target.pointee.retires_at_micros = self.retiresAtMicros
+        target.pointee.token_use = Postern__V1__TokenUse(rawValue: UInt32(self.tokenUse.rawValue))
     }
 }
 
@@ -404,13 +409,20 @@ public struct ProjectRotateSigningKeyRequest: Message {
     /// How long verifiers are given to fetch the new key; 0 = it signs at once.
     public var publishAheadSeconds: Int64 = 0
     public var validateOnly: Bool = false
+    public var tokenUse: TokenUse = .unspecified
 
     public init() {}
 
-    public init(algorithm: Text = .empty, publishAheadSeconds: Int64 = 0, validateOnly: Bool = false) {
+    public init(
+        algorithm: Text = .empty,
+        publishAheadSeconds: Int64 = 0,
+        validateOnly: Bool = false,
+        tokenUse: TokenUse = .unspecified
+    ) {
         self.algorithm = algorithm
         self.publishAheadSeconds = publishAheadSeconds
         self.validateOnly = validateOnly
+        self.tokenUse = tokenUse
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -428,12 +440,14 @@ extension ProjectRotateSigningKeyRequest: ConvertibleToC {
         self.algorithm = Text(copying: source.pointee.algorithm)
         self.publishAheadSeconds = source.pointee.publish_ahead_seconds
         self.validateOnly = source.pointee.validate_only != 0
+        self.tokenUse = enumeration(source.pointee.token_use.rawValue)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectRotateSigningKeyRequest>, arena: Arena) {
         target.pointee.algorithm = arena.copy(self.algorithm)
         target.pointee.publish_ahead_seconds = self.publishAheadSeconds
         target.pointee.validate_only = self.validateOnly ? 1 : 0
+        target.pointee.token_use = Postern__V1__TokenUse(rawValue: UInt32(self.tokenUse.rawValue))
     }
 }
 

@@ -17,6 +17,37 @@ public enum RefreshOutcome: Int32, Sendable, CaseIterable {
     case reused = 4
 }
 
+/// What a signing key signs.
+public enum TokenUse: Int32, Sendable, CaseIterable {
+    /// As ID_TOKEN.
+    case unspecified = 0
+    case idToken = 1
+    case sessionCookie = 2
+}
+
+/// Why a stream of revocations begins with a snapshot.
+public enum SnapshotReason: Int32, Sendable, CaseIterable {
+    case unspecified = 0
+    case noCursor = 1
+    /// What came right behind the cursor is no longer kept.
+    case cursorTooOld = 2
+    /// It is no cursor of this server's store, which may have been restored from a backup, or of another tenant.
+    case cursorUnknown = 3
+}
+
+public enum RevocationKind: Int32, Sendable, CaseIterable {
+    case unspecified = 0
+    /// Tokens of `uid` with a `gen` below `valid_after_micros`.
+    case user = 1
+    /// Tokens of `session_id`.
+    case session = 2
+    /// All tokens of the tenant, until TENANT_ENABLED.
+    case tenantDisabled = 3
+    case tenantEnabled = 4
+    /// All tokens of the tenant, for good.
+    case tenantDeleted = 5
+}
+
 public struct TokensVerifyIdTokenRequest: Message {
     public var tenantID: Text = .empty
     public var idToken: Text = .empty
@@ -190,7 +221,13 @@ extension TokensRefreshResponse: ConvertibleToC {
 }
 
 public struct TokensListKeysRequest: Message {
+    public var tokenUse: TokenUse = .unspecified
+
     public init() {}
+
+    public init(tokenUse: TokenUse = .unspecified) {
+        self.tokenUse = tokenUse
+    }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
@@ -204,9 +241,11 @@ extension TokensListKeysRequest: ConvertibleToC {
     static var schema: UnsafePointer<PosternSchema> { postern__v1__tokens_list_keys_request__schema() }
 
     init(copying source: UnsafePointer<Postern__V1__TokensListKeysRequest>) {
+        self.tokenUse = enumeration(source.pointee.token_use.rawValue)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TokensListKeysRequest>, arena: Arena) {
+        target.pointee.token_use = Postern__V1__TokenUse(rawValue: UInt32(self.tokenUse.rawValue))
     }
 }
 
@@ -237,5 +276,344 @@ extension TokensListKeysResponse: ConvertibleToC {
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TokensListKeysResponse>, arena: Arena) {
         target.pointee.jwks_json = arena.copy(self.jwksJSON)
+    }
+}
+
+public struct TokensCreateSessionCookieRequest: Message {
+    public var tenantID: Text = .empty
+    public var idToken: Text = .empty
+    /// 300..1,209,600 (14 days); 0 = 14 days.
+    public var validSeconds: Int64 = 0
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, idToken: Text = .empty, validSeconds: Int64 = 0) {
+        self.tenantID = tenantID
+        self.idToken = idToken
+        self.validSeconds = validSeconds
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension TokensCreateSessionCookieRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tokens_create_session_cookie_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TokensCreateSessionCookieRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.idToken = Text(copying: source.pointee.id_token)
+        self.validSeconds = source.pointee.valid_seconds
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TokensCreateSessionCookieRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.id_token = arena.copy(self.idToken)
+        target.pointee.valid_seconds = self.validSeconds
+    }
+}
+
+public struct TokensCreateSessionCookieResponse: Message {
+    public var sessionCookie: Text = .empty
+    public var expiresAtMicros: Int64 = 0
+
+    public init() {}
+
+    public init(sessionCookie: Text = .empty, expiresAtMicros: Int64 = 0) {
+        self.sessionCookie = sessionCookie
+        self.expiresAtMicros = expiresAtMicros
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension TokensCreateSessionCookieResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tokens_create_session_cookie_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TokensCreateSessionCookieResponse>) {
+        self.sessionCookie = Text(copying: source.pointee.session_cookie)
+        self.expiresAtMicros = source.pointee.expires_at_micros
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TokensCreateSessionCookieResponse>, arena: Arena) {
+        target.pointee.session_cookie = arena.copy(self.sessionCookie)
+        target.pointee.expires_at_micros = self.expiresAtMicros
+    }
+}
+
+public struct TokensVerifySessionCookieRequest: Message {
+    public var tenantID: Text = .empty
+    public var sessionCookie: Text = .empty
+    /// Accept a cookie of any tenant in the credential's scope; tenant_id is then ignored.
+    public var anyTenant: Bool = false
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, sessionCookie: Text = .empty, anyTenant: Bool = false) {
+        self.tenantID = tenantID
+        self.sessionCookie = sessionCookie
+        self.anyTenant = anyTenant
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension TokensVerifySessionCookieRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tokens_verify_session_cookie_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TokensVerifySessionCookieRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.sessionCookie = Text(copying: source.pointee.session_cookie)
+        self.anyTenant = source.pointee.any_tenant != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TokensVerifySessionCookieRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.session_cookie = arena.copy(self.sessionCookie)
+        target.pointee.any_tenant = self.anyTenant ? 1 : 0
+    }
+}
+
+public struct TokensVerifySessionCookieResponse: Message {
+    public var uid: Text = .empty
+    public var tenantID: Text = .empty
+    public var sessionID: Text = .empty
+    public var authTimeMicros: Int64 = 0
+    public var expiresAtMicros: Int64 = 0
+    /// The cookie's whole payload, as signed.
+    public var claimsJSON: [UInt8] = []
+
+    public init() {}
+
+    public init(
+        uid: Text = .empty,
+        tenantID: Text = .empty,
+        sessionID: Text = .empty,
+        authTimeMicros: Int64 = 0,
+        expiresAtMicros: Int64 = 0,
+        claimsJSON: [UInt8] = []
+    ) {
+        self.uid = uid
+        self.tenantID = tenantID
+        self.sessionID = sessionID
+        self.authTimeMicros = authTimeMicros
+        self.expiresAtMicros = expiresAtMicros
+        self.claimsJSON = claimsJSON
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension TokensVerifySessionCookieResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tokens_verify_session_cookie_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TokensVerifySessionCookieResponse>) {
+        self.uid = Text(copying: source.pointee.uid)
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.sessionID = Text(copying: source.pointee.session_id)
+        self.authTimeMicros = source.pointee.auth_time_micros
+        self.expiresAtMicros = source.pointee.expires_at_micros
+        self.claimsJSON = [UInt8](copying: source.pointee.claims_json)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TokensVerifySessionCookieResponse>, arena: Arena) {
+        target.pointee.uid = arena.copy(self.uid)
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.session_id = arena.copy(self.sessionID)
+        target.pointee.auth_time_micros = self.authTimeMicros
+        target.pointee.expires_at_micros = self.expiresAtMicros
+        target.pointee.claims_json = arena.copy(self.claimsJSON)
+    }
+}
+
+public struct TokensWatchRevocationsRequest: Message {
+    public var tenantID: Text = .empty
+    /// Of every tenant in the credential's scope; tenant_id is then ignored.
+    public var anyTenant: Bool = false
+    /// The newest cursor of an earlier stream; empty: begin with a snapshot.
+    public var cursor: Text = .empty
+    /// How often to hear from the server when nothing happens: 1..300, 0 = 10.
+    public var heartbeatSeconds: Int32 = 0
+    /// Have the snapshot reach back two weeks instead of two hours.
+    public var sessionCookies: Bool = false
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        anyTenant: Bool = false,
+        cursor: Text = .empty,
+        heartbeatSeconds: Int32 = 0,
+        sessionCookies: Bool = false
+    ) {
+        self.tenantID = tenantID
+        self.anyTenant = anyTenant
+        self.cursor = cursor
+        self.heartbeatSeconds = heartbeatSeconds
+        self.sessionCookies = sessionCookies
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension TokensWatchRevocationsRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tokens_watch_revocations_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TokensWatchRevocationsRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.anyTenant = source.pointee.any_tenant != 0
+        self.cursor = Text(copying: source.pointee.cursor)
+        self.heartbeatSeconds = source.pointee.heartbeat_seconds
+        self.sessionCookies = source.pointee.session_cookies != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TokensWatchRevocationsRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.any_tenant = self.anyTenant ? 1 : 0
+        target.pointee.cursor = arena.copy(self.cursor)
+        target.pointee.heartbeat_seconds = self.heartbeatSeconds
+        target.pointee.session_cookies = self.sessionCookies ? 1 : 0
+    }
+}
+
+public struct TokensWatchRevocationsResponse: Message {
+    public var revocations: [Revocation] = []
+    /// Where to go on after this message.
+    public var cursor: Text = .empty
+    /// The server's time: what was acknowledged before it has been sent.
+    public var timeMicros: Int64 = 0
+    /// Not UNSPECIFIED: the first message of a snapshot; whatever was known before is void.
+    public var snapshotReason: SnapshotReason = .unspecified
+    /// More messages of the snapshot follow; until the last one nothing may be taken for not revoked.
+    public var snapshotContinues: Bool = false
+
+    public init() {}
+
+    public init(
+        revocations: [Revocation] = [],
+        cursor: Text = .empty,
+        timeMicros: Int64 = 0,
+        snapshotReason: SnapshotReason = .unspecified,
+        snapshotContinues: Bool = false
+    ) {
+        self.revocations = revocations
+        self.cursor = cursor
+        self.timeMicros = timeMicros
+        self.snapshotReason = snapshotReason
+        self.snapshotContinues = snapshotContinues
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension TokensWatchRevocationsResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tokens_watch_revocations_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TokensWatchRevocationsResponse>) {
+        self.revocations = copiedMessages(source.pointee.n_revocations, source.pointee.revocations)
+        self.cursor = Text(copying: source.pointee.cursor)
+        self.timeMicros = source.pointee.time_micros
+        self.snapshotReason = enumeration(source.pointee.snapshot_reason.rawValue)
+        self.snapshotContinues = source.pointee.snapshot_continues != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TokensWatchRevocationsResponse>, arena: Arena) {
+        target.pointee.n_revocations = self.revocations.count
+        target.pointee.revocations = arena.copyEach(self.revocations) { arena.make($0) }
+        target.pointee.cursor = arena.copy(self.cursor)
+        target.pointee.time_micros = self.timeMicros
+        target.pointee.snapshot_reason = Postern__V1__SnapshotReason(rawValue: UInt32(self.snapshotReason.rawValue))
+        target.pointee.snapshot_continues = self.snapshotContinues ? 1 : 0
+    }
+}
+
+/// One reason to refuse tokens that are genuine and have not expired.
+public struct Revocation: Message {
+    public var kind: RevocationKind = .unspecified
+    public var tenantID: Text = .empty
+    public var uid: Text = .empty
+    /// The claim `sid`.
+    public var sessionID: Text = .empty
+    public var validAfterMicros: Int64 = 0
+    /// When it was revoked.
+    public var timeMicros: Int64 = 0
+
+    public init() {}
+
+    public init(
+        kind: RevocationKind = .unspecified,
+        tenantID: Text = .empty,
+        uid: Text = .empty,
+        sessionID: Text = .empty,
+        validAfterMicros: Int64 = 0,
+        timeMicros: Int64 = 0
+    ) {
+        self.kind = kind
+        self.tenantID = tenantID
+        self.uid = uid
+        self.sessionID = sessionID
+        self.validAfterMicros = validAfterMicros
+        self.timeMicros = timeMicros
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension Revocation: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__revocation__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__Revocation>) {
+        self.kind = enumeration(source.pointee.kind.rawValue)
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.uid = Text(copying: source.pointee.uid)
+        self.sessionID = Text(copying: source.pointee.session_id)
+        self.validAfterMicros = source.pointee.valid_after_micros
+        self.timeMicros = source.pointee.time_micros
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__Revocation>, arena: Arena) {
+        target.pointee.kind = Postern__V1__RevocationKind(rawValue: UInt32(self.kind.rawValue))
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.uid = arena.copy(self.uid)
+        target.pointee.session_id = arena.copy(self.sessionID)
+        target.pointee.valid_after_micros = self.validAfterMicros
+        target.pointee.time_micros = self.timeMicros
     }
 }

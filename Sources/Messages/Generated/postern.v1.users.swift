@@ -1472,3 +1472,126 @@ extension UsersExplainLinkResponse: ConvertibleToC {
         target.pointee.removed_provider_ids = arena.copyEach(self.removedProviderIDs) { arena.copy($0) }
     }
 }
+
+public struct UsersListSessionsRequest: Message {
+    public var tenantID: Text = .empty
+    public var uid: Text = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, uid: Text = .empty) {
+        self.tenantID = tenantID
+        self.uid = uid
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension UsersListSessionsRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_list_sessions_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersListSessionsRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.uid = Text(copying: source.pointee.uid)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersListSessionsRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.uid = arena.copy(self.uid)
+    }
+}
+
+public struct UsersListSessionsResponse: Message {
+    public var sessions: [Session] = []
+
+    public init() {}
+
+    public init(sessions: [Session] = []) {
+        self.sessions = sessions
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersListSessionsResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_list_sessions_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersListSessionsResponse>) {
+        self.sessions = copiedMessages(source.pointee.n_sessions, source.pointee.sessions)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersListSessionsResponse>, arena: Arena) {
+        target.pointee.n_sessions = self.sessions.count
+        target.pointee.sessions = arena.copyEach(self.sessions) { arena.make($0) }
+    }
+}
+
+public struct UsersRevokeSessionRequest: Message {
+    public var tenantID: Text = .empty
+    public var uid: Text = .empty
+    public var sessionID: Text = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, uid: Text = .empty, sessionID: Text = .empty) {
+        self.tenantID = tenantID
+        self.uid = uid
+        self.sessionID = sessionID
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension UsersRevokeSessionRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_revoke_session_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersRevokeSessionRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.uid = Text(copying: source.pointee.uid)
+        self.sessionID = Text(copying: source.pointee.session_id)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersRevokeSessionRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.uid = arena.copy(self.uid)
+        target.pointee.session_id = arena.copy(self.sessionID)
+    }
+}
+
+public struct UsersRevokeSessionResponse: Message {
+    public init() {}
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersRevokeSessionResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_revoke_session_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersRevokeSessionResponse>) {
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersRevokeSessionResponse>, arena: Arena) {
+    }
+}

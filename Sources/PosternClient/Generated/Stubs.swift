@@ -154,6 +154,73 @@ public struct ProvidersClient: Sendable {
     }
 }
 
+/// Verifying and renewing tokens.
+public struct TokensClient: Sendable {
+    let channel: Channel
+
+    public init(channel: Channel) { self.channel = channel }
+
+    /// Checks an ID token: form, signature, issuer, audience, times, and always that it is not revoked, the session lives
+    /// and the user exists and is enabled.
+    ///
+    /// Refusals: INVALID_ID_TOKEN, TOKEN_EXPIRED, USER_NOT_FOUND, USER_DISABLED, TENANT_ID_MISMATCH.
+    public func verifyIdToken(_ request: TokensVerifyIdTokenRequest, options: CallOptions = .init()) async throws
+        -> TokensVerifyIdTokenResponse
+    {
+        try await channel.unary("postern.v1.Tokens", "VerifyIdToken", request, idempotent: true, options: options)
+    }
+
+    /// Exchanges a refresh token for a new ID token and the refresh token's successor.
+    ///
+    /// Safe to repeat with the same attempt_id, however late the first answer got lost. A token that was used before
+    /// otherwise revokes its session: TOKEN_EXPIRED with metadata `cause` = REVOKED_BY_REUSE | PASSWORD_CHANGED |
+    /// SIGNED_OUT | ADMIN | EXPIRED. A token that was never ours: INVALID_REFRESH_TOKEN.
+    public func refresh(_ request: TokensRefreshRequest, options: CallOptions = .init()) async throws
+        -> TokensRefreshResponse
+    {
+        try await channel.unary("postern.v1.Tokens", "Refresh", request, idempotent: true, options: options)
+    }
+
+    /// A JWT for a browser's cookie, good for minutes to two weeks; it is revoked with its session. Needs a recent login.
+    ///
+    /// Checks in order: MISSING_ID_TOKEN, INVALID_DURATION, those of VerifyIdToken, CREDENTIAL_TOO_OLD_LOGIN_AGAIN.
+    public func createSessionCookie(_ request: TokensCreateSessionCookieRequest, options: CallOptions = .init()) async throws
+        -> TokensCreateSessionCookieResponse
+    {
+        try await channel.unary("postern.v1.Tokens", "CreateSessionCookie", request, idempotent: true, options: options)
+    }
+
+    /// Checks a session cookie, as VerifyIdToken checks an ID token; neither takes the other.
+    ///
+    /// Refusals: INVALID_SESSION_COOKIE, TOKEN_EXPIRED, USER_NOT_FOUND, USER_DISABLED, TENANT_ID_MISMATCH.
+    public func verifySessionCookie(_ request: TokensVerifySessionCookieRequest, options: CallOptions = .init()) async throws
+        -> TokensVerifySessionCookieResponse
+    {
+        try await channel.unary("postern.v1.Tokens", "VerifySessionCookie", request, idempotent: true, options: options)
+    }
+
+    /// What revokes tokens, as it happens: with it a service verifies tokens by itself and still refuses a revoked one
+    /// within milliseconds.
+    ///
+    /// First come the revocations behind `cursor`; without a cursor, or with one that is too old or not ours, a snapshot:
+    /// all that still matters to a token that has not expired. Then each new one. A message without revocations is a
+    /// heartbeat: up to its `time_micros` everything was sent. Refusals: INVALID_HEARTBEAT; CALLER_UNAUTHENTICATED also
+    /// later, when the credential is revoked.
+    public func watchRevocations(_ request: TokensWatchRevocationsRequest, options: CallOptions = .init()) async throws
+        -> ServerStream<TokensWatchRevocationsResponse>
+    {
+        try await channel.serverStream("postern.v1.Tokens", "WatchRevocations", request, options: options)
+    }
+
+    /// The public keys that tokens may be signed with, the same as /.well-known/jwks.json (ID tokens) and
+    /// /.well-known/session-cookie-jwks.json.
+    public func listKeys(_ request: TokensListKeysRequest, options: CallOptions = .init()) async throws
+        -> TokensListKeysResponse
+    {
+        try await channel.unary("postern.v1.Tokens", "ListKeys", request, idempotent: true, options: options)
+    }
+}
+
 /// The project as a whole: credentials, signing keys, the server.
 public struct ProjectClient: Sendable {
     let channel: Channel
@@ -279,6 +346,48 @@ public struct ProjectClient: Sendable {
         -> ProjectStatsResponse
     {
         try await channel.unary("postern.v1.Project", "Stats", request, idempotent: true, options: options)
+    }
+}
+
+/// The sessions of a signed-in user: each sign-in begins one, on one device, and it lives until it is signed out,
+/// revoked, or unused for too long. Admins use Users.ListSessions and Users.RevokeSession.
+public struct SessionsClient: Sendable {
+    let channel: Channel
+
+    public init(channel: Channel) { self.channel = channel }
+
+    /// The user's live sessions, the one used last first; at most 100.
+    public func list(_ request: SessionsListRequest, options: CallOptions = .init()) async throws
+        -> SessionsListResponse
+    {
+        try await channel.unary("postern.v1.Sessions", "List", request, idempotent: true, options: options)
+    }
+
+    /// Signs the user out on another device: its tokens are refused from the answer on. Refusals: SESSION_NOT_FOUND (there
+    /// is no such session of this user; one that is over counts as revoked), MISSING_SESSION_ID.
+    public func revoke(_ request: SessionsRevokeRequest, options: CallOptions = .init()) async throws
+        -> SessionsRevokeResponse
+    {
+        try await channel.unary("postern.v1.Sessions", "Revoke", request, idempotent: true, options: options)
+    }
+
+    /// Ends the session a token belongs to; repeating it changes nothing. With the refresh token it works however long ago
+    /// the ID token expired. Refusals: MISSING_TOKEN, INVALID_ID_TOKEN, INVALID_REFRESH_TOKEN, TENANT_ID_MISMATCH.
+    public func signOut(_ request: SessionsSignOutRequest, options: CallOptions = .init()) async throws
+        -> SessionsSignOutResponse
+    {
+        try await channel.unary("postern.v1.Sessions", "SignOut", request, idempotent: true, options: options)
+    }
+
+    /// What happens to the user and the session of an ID token, as it happens: first the present state, then each change.
+    ///
+    /// The ID token is checked once; the stream outlives it, and ends with the session. Changes that come faster than they
+    /// are read are one message with the newest state. Refusals: those of Lookup; CALLER_UNAUTHENTICATED and
+    /// PROJECT_DISABLED also later, when the credential is revoked or the tenant disabled.
+    public func watchAuthState(_ request: SessionsWatchAuthStateRequest, options: CallOptions = .init()) async throws
+        -> ServerStream<SessionsWatchAuthStateResponse>
+    {
+        try await channel.serverStream("postern.v1.Sessions", "WatchAuthState", request, options: options)
     }
 }
 
@@ -494,41 +603,6 @@ public struct AccountsClient: Sendable {
     }
 }
 
-/// Verifying and renewing tokens.
-public struct TokensClient: Sendable {
-    let channel: Channel
-
-    public init(channel: Channel) { self.channel = channel }
-
-    /// Checks an ID token: form, signature, issuer, audience, times, and always that it is not revoked, the session lives
-    /// and the user exists and is enabled.
-    ///
-    /// Refusals: INVALID_ID_TOKEN, TOKEN_EXPIRED, USER_NOT_FOUND, USER_DISABLED, TENANT_ID_MISMATCH.
-    public func verifyIdToken(_ request: TokensVerifyIdTokenRequest, options: CallOptions = .init()) async throws
-        -> TokensVerifyIdTokenResponse
-    {
-        try await channel.unary("postern.v1.Tokens", "VerifyIdToken", request, idempotent: true, options: options)
-    }
-
-    /// Exchanges a refresh token for a new ID token and the refresh token's successor.
-    ///
-    /// Safe to repeat with the same attempt_id, however late the first answer got lost. A token that was used before
-    /// otherwise revokes its session: TOKEN_EXPIRED with metadata `cause` = REVOKED_BY_REUSE | PASSWORD_CHANGED |
-    /// SIGNED_OUT | ADMIN | EXPIRED. A token that was never ours: INVALID_REFRESH_TOKEN.
-    public func refresh(_ request: TokensRefreshRequest, options: CallOptions = .init()) async throws
-        -> TokensRefreshResponse
-    {
-        try await channel.unary("postern.v1.Tokens", "Refresh", request, idempotent: true, options: options)
-    }
-
-    /// The public keys that ID tokens may be signed with, the same as /.well-known/jwks.json.
-    public func listKeys(_ request: TokensListKeysRequest, options: CallOptions = .init()) async throws
-        -> TokensListKeysResponse
-    {
-        try await channel.unary("postern.v1.Tokens", "ListKeys", request, idempotent: true, options: options)
-    }
-}
-
 /// What admins do with users. The self-service toggles never bind these methods.
 public struct UsersClient: Sendable {
     let channel: Channel
@@ -587,6 +661,20 @@ public struct UsersClient: Sendable {
         -> UsersRevokeTokensResponse
     {
         try await channel.unary("postern.v1.Users", "RevokeTokens", request, idempotent: true, options: options)
+    }
+
+    /// A user's live sessions, the one used last first.
+    public func listSessions(_ request: UsersListSessionsRequest, options: CallOptions = .init()) async throws
+        -> UsersListSessionsResponse
+    {
+        try await channel.unary("postern.v1.Users", "ListSessions", request, idempotent: true, options: options)
+    }
+
+    /// Ends one session; its tokens are refused from the answer on. Refusals: USER_NOT_FOUND, SESSION_NOT_FOUND.
+    public func revokeSession(_ request: UsersRevokeSessionRequest, options: CallOptions = .init()) async throws
+        -> UsersRevokeSessionResponse
+    {
+        try await channel.unary("postern.v1.Users", "RevokeSession", request, idempotent: true, options: options)
     }
 
     /// Makes a code as Accounts.SendOobCode does and answers it instead of sending it.

@@ -101,6 +101,59 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 20_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false)
 
+    /// Checks an ID token: form, signature, issuer, audience, times, and always that it is not revoked, the session lives
+    /// and the user exists and is enabled.
+    ///
+    /// Refusals: INVALID_ID_TOKEN, TOKEN_EXPIRED, USER_NOT_FOUND, USER_DISABLED, TENANT_ID_MISMATCH.
+    static let tokensVerifyIdToken = MethodDescriptor(
+        service: "postern.v1.Tokens", method: "VerifyIdToken", requestStreaming: false, responseStreaming: false,
+        role: .verifier, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: true)
+
+    /// Exchanges a refresh token for a new ID token and the refresh token's successor.
+    ///
+    /// Safe to repeat with the same attempt_id, however late the first answer got lost. A token that was used before
+    /// otherwise revokes its session: TOKEN_EXPIRED with metadata `cause` = REVOKED_BY_REUSE | PASSWORD_CHANGED |
+    /// SIGNED_OUT | ADMIN | EXPIRED. A token that was never ours: INVALID_REFRESH_TOKEN.
+    static let tokensRefresh = MethodDescriptor(
+        service: "postern.v1.Tokens", method: "Refresh", requestStreaming: false, responseStreaming: false, role: .app,
+        tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true)
+
+    /// A JWT for a browser's cookie, good for minutes to two weeks; it is revoked with its session. Needs a recent login.
+    ///
+    /// Checks in order: MISSING_ID_TOKEN, INVALID_DURATION, those of VerifyIdToken, CREDENTIAL_TOO_OLD_LOGIN_AGAIN.
+    static let tokensCreateSessionCookie = MethodDescriptor(
+        service: "postern.v1.Tokens", method: "CreateSessionCookie", requestStreaming: false, responseStreaming: false,
+        role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: true)
+
+    /// Checks a session cookie, as VerifyIdToken checks an ID token; neither takes the other.
+    ///
+    /// Refusals: INVALID_SESSION_COOKIE, TOKEN_EXPIRED, USER_NOT_FOUND, USER_DISABLED, TENANT_ID_MISMATCH.
+    static let tokensVerifySessionCookie = MethodDescriptor(
+        service: "postern.v1.Tokens", method: "VerifySessionCookie", requestStreaming: false, responseStreaming: false,
+        role: .verifier, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: true)
+
+    /// What revokes tokens, as it happens: with it a service verifies tokens by itself and still refuses a revoked one
+    /// within milliseconds.
+    ///
+    /// First come the revocations behind `cursor`; without a cursor, or with one that is too old or not ours, a snapshot:
+    /// all that still matters to a token that has not expired. Then each new one. A message without revocations is a
+    /// heartbeat: up to its `time_micros` everything was sent. Refusals: INVALID_HEARTBEAT; CALLER_UNAUTHENTICATED also
+    /// later, when the credential is revoked.
+    static let tokensWatchRevocations = MethodDescriptor(
+        service: "postern.v1.Tokens", method: "WatchRevocations", requestStreaming: false, responseStreaming: true,
+        role: .verifier, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false,
+        refusedWhenDisabled: false)
+
+    /// The public keys that tokens may be signed with, the same as /.well-known/jwks.json (ID tokens) and
+    /// /.well-known/session-cookie-jwks.json.
+    static let tokensListKeys = MethodDescriptor(
+        service: "postern.v1.Tokens", method: "ListKeys", requestStreaming: false, responseStreaming: false,
+        role: .verifier, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false)
+
     /// Makes an API key. The answer holds the key; it cannot be read again.
     static let projectCreateApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "CreateApiKey", requestStreaming: false, responseStreaming: false,
@@ -205,6 +258,32 @@ extension MethodDescriptor {
         service: "postern.v1.Project", method: "Stats", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false)
+
+    /// The user's live sessions, the one used last first; at most 100.
+    static let sessionsList = MethodDescriptor(
+        service: "postern.v1.Sessions", method: "List", requestStreaming: false, responseStreaming: false, role: .app,
+        tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true)
+
+    /// Signs the user out on another device: its tokens are refused from the answer on. Refusals: SESSION_NOT_FOUND (there
+    /// is no such session of this user; one that is over counts as revoked), MISSING_SESSION_ID.
+    static let sessionsRevoke = MethodDescriptor(
+        service: "postern.v1.Sessions", method: "Revoke", requestStreaming: false, responseStreaming: false, role: .app,
+        tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true, refusedWhenDisabled: true)
+
+    /// Ends the session a token belongs to; repeating it changes nothing. With the refresh token it works however long ago
+    /// the ID token expired. Refusals: MISSING_TOKEN, INVALID_ID_TOKEN, INVALID_REFRESH_TOKEN, TENANT_ID_MISMATCH.
+    static let sessionsSignOut = MethodDescriptor(
+        service: "postern.v1.Sessions", method: "SignOut", requestStreaming: false, responseStreaming: false,
+        role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true, refusedWhenDisabled: true)
+
+    /// What happens to the user and the session of an ID token, as it happens: first the present state, then each change.
+    ///
+    /// The ID token is checked once; the stream outlives it, and ends with the session. Changes that come faster than they
+    /// are read are one message with the newest state. Refusals: those of Lookup; CALLER_UNAUTHENTICATED and
+    /// PROJECT_DISABLED also later, when the credential is revoked or the tenant disabled.
+    static let sessionsWatchAuthState = MethodDescriptor(
+        service: "postern.v1.Sessions", method: "WatchAuthState", requestStreaming: false, responseStreaming: true,
+        role: .app, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false, refusedWhenDisabled: true)
 
     /// Refusals: INVALID_TENANT_ID, TENANT_ID_EXISTS (also for an id that was deleted: ids are never used again).
     static let tenantsCreate = MethodDescriptor(
@@ -376,30 +455,6 @@ extension MethodDescriptor {
         service: "postern.v1.Accounts", method: "Delete", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true, refusedWhenDisabled: true)
 
-    /// Checks an ID token: form, signature, issuer, audience, times, and always that it is not revoked, the session lives
-    /// and the user exists and is enabled.
-    ///
-    /// Refusals: INVALID_ID_TOKEN, TOKEN_EXPIRED, USER_NOT_FOUND, USER_DISABLED, TENANT_ID_MISMATCH.
-    static let tokensVerifyIdToken = MethodDescriptor(
-        service: "postern.v1.Tokens", method: "VerifyIdToken", requestStreaming: false, responseStreaming: false,
-        role: .verifier, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: true)
-
-    /// Exchanges a refresh token for a new ID token and the refresh token's successor.
-    ///
-    /// Safe to repeat with the same attempt_id, however late the first answer got lost. A token that was used before
-    /// otherwise revokes its session: TOKEN_EXPIRED with metadata `cause` = REVOKED_BY_REUSE | PASSWORD_CHANGED |
-    /// SIGNED_OUT | ADMIN | EXPIRED. A token that was never ours: INVALID_REFRESH_TOKEN.
-    static let tokensRefresh = MethodDescriptor(
-        service: "postern.v1.Tokens", method: "Refresh", requestStreaming: false, responseStreaming: false, role: .app,
-        tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true)
-
-    /// The public keys that ID tokens may be signed with, the same as /.well-known/jwks.json.
-    static let tokensListKeys = MethodDescriptor(
-        service: "postern.v1.Tokens", method: "ListKeys", requestStreaming: false, responseStreaming: false,
-        role: .verifier, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
-
     /// Creates a user. Refusals: INVALID_EMAIL, WEAK_PASSWORD, INVALID_PHONE_NUMBER, DUPLICATE_LOCAL_ID, EMAIL_EXISTS,
     /// PHONE_NUMBER_EXISTS.
     static let usersCreate = MethodDescriptor(
@@ -443,6 +498,18 @@ extension MethodDescriptor {
     /// Ends every session of a user: its refresh tokens and all ID tokens issued until now are refused.
     static let usersRevokeTokens = MethodDescriptor(
         service: "postern.v1.Users", method: "RevokeTokens", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
+        refusedWhenDisabled: true)
+
+    /// A user's live sessions, the one used last first.
+    static let usersListSessions = MethodDescriptor(
+        service: "postern.v1.Users", method: "ListSessions", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: true)
+
+    /// Ends one session; its tokens are refused from the answer on. Refusals: USER_NOT_FOUND, SESSION_NOT_FOUND.
+    static let usersRevokeSession = MethodDescriptor(
+        service: "postern.v1.Users", method: "RevokeSession", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: true)
 
@@ -507,6 +574,12 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ProvidersUpdate.self, .providersUpdate)
     registry.register(ProvidersDelete.self, .providersDelete)
     registry.register(ProvidersTest.self, .providersTest)
+    registry.register(TokensVerifyIdToken.self, .tokensVerifyIdToken)
+    registry.register(TokensRefresh.self, .tokensRefresh)
+    registry.register(TokensCreateSessionCookie.self, .tokensCreateSessionCookie)
+    registry.register(TokensVerifySessionCookie.self, .tokensVerifySessionCookie)
+    registry.register(TokensWatchRevocations.self, .tokensWatchRevocations)
+    registry.register(TokensListKeys.self, .tokensListKeys)
     registry.register(ProjectCreateApiKey.self, .projectCreateApiKey)
     registry.register(ProjectListApiKeys.self, .projectListApiKeys)
     registry.register(ProjectRevokeApiKey.self, .projectRevokeApiKey)
@@ -523,6 +596,10 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ProjectRotateSigningKey.self, .projectRotateSigningKey)
     registry.register(ProjectServerInfo.self, .projectServerInfo)
     registry.register(ProjectStats.self, .projectStats)
+    registry.register(SessionsList.self, .sessionsList)
+    registry.register(SessionsRevoke.self, .sessionsRevoke)
+    registry.register(SessionsSignOut.self, .sessionsSignOut)
+    registry.register(SessionsWatchAuthState.self, .sessionsWatchAuthState)
     registry.register(TenantsCreate.self, .tenantsCreate)
     registry.register(TenantsGet.self, .tenantsGet)
     registry.register(TenantsList.self, .tenantsList)
@@ -545,9 +622,6 @@ func registerAll(_ registry: inout Registry) {
     registry.register(AccountsLookup.self, .accountsLookup)
     registry.register(AccountsUpdate.self, .accountsUpdate)
     registry.register(AccountsDelete.self, .accountsDelete)
-    registry.register(TokensVerifyIdToken.self, .tokensVerifyIdToken)
-    registry.register(TokensRefresh.self, .tokensRefresh)
-    registry.register(TokensListKeys.self, .tokensListKeys)
     registry.register(UsersCreate.self, .usersCreate)
     registry.register(UsersGet.self, .usersGet)
     registry.register(UsersGetByEmail.self, .usersGetByEmail)
@@ -556,6 +630,8 @@ func registerAll(_ registry: inout Registry) {
     registry.register(UsersSetCustomClaims.self, .usersSetCustomClaims)
     registry.register(UsersDelete.self, .usersDelete)
     registry.register(UsersRevokeTokens.self, .usersRevokeTokens)
+    registry.register(UsersListSessions.self, .usersListSessions)
+    registry.register(UsersRevokeSession.self, .usersRevokeSession)
     registry.register(UsersGenerateOobLink.self, .usersGenerateOobLink)
     registry.register(UsersLink.self, .usersLink)
     registry.register(UsersExplainLink.self, .usersExplainLink)

@@ -6,6 +6,7 @@ import PosternClient
 enum AccountCommands {
     static let all = [signUp, signIn, signInWithIdp, lookup, update, delete]
 
+    private static let deviceNameFlag = Flag("device-name", "TEXT", "what the list of sessions calls this device")
     private static let endUserIPFlag = Flag(
         "end-user-ip", "ADDRESS", "for throttling, with a key that is trusted for it")
 
@@ -15,7 +16,7 @@ enum AccountCommands {
         flags: [
             Flag("email", "EMAIL", "with a password"), UserCommands.passwordFileFlag,
             Flag("anonymous", "without email and password"), Flag("display-name", "TEXT", "what people call them"),
-            endUserIPFlag,
+            deviceNameFlag, endUserIPFlag,
         ]
     ) { session in
         let arguments = session.arguments
@@ -26,7 +27,8 @@ enum AccountCommands {
         let request = AccountsSignUpRequest(
             tenantID: try session.tenantID(), email: email ?? .empty,
             password: email == nil ? .empty : try session.password("Password: "),
-            displayName: arguments.text("display-name") ?? .empty, endUserIP: arguments.text("end-user-ip") ?? .empty)
+            displayName: arguments.text("display-name") ?? .empty, endUserIP: arguments.text("end-user-ip") ?? .empty,
+            deviceName: arguments.text("device-name") ?? .empty)
         let response = try await client(session).signUp(request, options: session.callOptions())
         session.output.print(SignedIn(user: response.user, tokens: response.tokens))
     }
@@ -34,14 +36,17 @@ enum AccountCommands {
     static let signIn: Command = Command(
         path: ["account", "sign-in"], summary: "Signs in with email and password.",
         example: "-t acme account sign-in --email ann@example.com",
-        flags: [Flag("email", "EMAIL", "whose account it is"), UserCommands.passwordFileFlag, endUserIPFlag]
+        flags: [
+            Flag("email", "EMAIL", "whose account it is"), UserCommands.passwordFileFlag, deviceNameFlag, endUserIPFlag,
+        ]
     ) { session in
         guard let email = session.arguments.text("email") else {
             throw CommandError.usage("--email is missing", hint: "postern \(signIn.example)")
         }
         let request = AccountsSignInWithPasswordRequest(
             tenantID: try session.tenantID(), email: email, password: try session.password("Password: "),
-            endUserIP: session.arguments.text("end-user-ip") ?? .empty)
+            endUserIP: session.arguments.text("end-user-ip") ?? .empty,
+            deviceName: session.arguments.text("device-name") ?? .empty)
         let response = try await client(session).signInWithPassword(request, options: session.callOptions())
         session.output.print(SignedIn(user: response.user, tokens: response.tokens))
     }

@@ -7,7 +7,8 @@ enum KeyCommands {
     static let all = [list, rotate]
 
     static let list = Command(
-        path: ["key", "list"], summary: "Lists the keys that sign ID tokens, or did.", example: "key list"
+        path: ["key", "list"], summary: "Lists the keys that sign ID tokens and session cookies, or did.",
+        example: "key list"
     ) { session in
         let client = ProjectClient(channel: try session.channel())
         session.output.print(try await client.listSigningKeys(.init(), options: session.callOptions()).keys)
@@ -19,6 +20,7 @@ enum KeyCommands {
         example: "key rotate --publish-ahead 1h",
         flags: [
             Flag("publish-ahead", "DURATION", "sign from then on (default 1h); 0 signs at once"),
+            Flag("session-cookies", "the key that signs those, instead of ID tokens'"),
             Flag("algorithm", "RS256|ES256|EdDSA", "default: the present key's"),
         ], isValidatable: true
     ) { session in
@@ -32,7 +34,8 @@ enum KeyCommands {
         }
         let request = ProjectRotateSigningKeyRequest(
             algorithm: session.arguments.text("algorithm") ?? .empty, publishAheadSeconds: ahead.components.seconds,
-            validateOnly: session.isValidatingOnly)
+            validateOnly: session.isValidatingOnly,
+            tokenUse: session.arguments.isSet("session-cookies") ? .sessionCookie : .idToken)
         let key = try await client.rotateSigningKey(request, options: session.callOptions()).key
         session.output.print(key ?? SigningKeyInfo())
     }

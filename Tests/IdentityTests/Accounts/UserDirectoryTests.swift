@@ -1,5 +1,6 @@
 import Base
 import Crypto
+import Messages
 import Reactor
 import Synchronization
 import Testing
@@ -14,8 +15,8 @@ import Tokens
             defer { close(pool) }
             let masterKey = MasterKey.generate(random: .system)
             let signer = TokenSigner(
-                store: fixture.store, sealing: masterKey.sealing, pool: pool, loop: fixture.loops.loops[0],
-                clock: fixture.clock.clock, random: .system)
+                use: .idToken, store: fixture.store, sealing: masterKey.sealing, pool: pool,
+                loop: fixture.loops.loops[0], clock: fixture.clock.clock, random: .system)
             let codec = RefreshTokenCodec(key: masterKey.hmac("refresh"), keyID: [1, 2, 3, 4])
             let issuer = TokenIssuer(signer: signer, refreshTokens: codec, issuer: "i", audience: "a")
             try await body(UserDirectory(resources: fixture.resources, issuer: issuer, loops: fixture.loops), fixture)

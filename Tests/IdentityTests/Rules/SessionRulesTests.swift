@@ -66,6 +66,7 @@ import Testing
         rotated.lastUsedAtMicros = now.microseconds
         rotated.rotatedAtMicros = now.microseconds
         rotated.attemptHash = attemptHash
+        rotated.refreshCause = .expired
         return rotated
     }
 
@@ -112,6 +113,7 @@ import Testing
                 presentedCounter: 5, attemptHash: hash(attempt), settings: reusing, now: now)
             var used = session
             used.lastUsedAtMicros = now.microseconds
+            used.refreshCause = .expired
             #expect(decision == .reused(used))
         }
     }

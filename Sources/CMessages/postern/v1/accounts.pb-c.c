@@ -187,7 +187,7 @@ void   postern__v1__accounts_delete_response__init
   static const Postern__V1__AccountsDeleteResponse init_value = POSTERN__V1__ACCOUNTS_DELETE_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__accounts_sign_up_request__field_descriptors[6] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_up_request__field_descriptors[7] =
 {
   {
     "tenant_id",
@@ -261,8 +261,21 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_sign_up_request__fie
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_name",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignUpRequest, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_sign_up_request__field_indices_by_name[] = {
+  6,   /* field[6] = device_name */
   3,   /* field[3] = display_name */
   1,   /* field[1] = email */
   4,   /* field[4] = end_user_ip */
@@ -273,7 +286,7 @@ static const unsigned postern__v1__accounts_sign_up_request__field_indices_by_na
 static const ProtobufCIntRange postern__v1__accounts_sign_up_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_sign_up_request__descriptor =
 {
@@ -283,7 +296,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_up_request__descript
   "Postern__V1__AccountsSignUpRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsSignUpRequest),
-  6,
+  7,
   postern__v1__accounts_sign_up_request__field_descriptors,
   postern__v1__accounts_sign_up_request__field_indices_by_name,
   1,  postern__v1__accounts_sign_up_request__number_ranges,
@@ -341,7 +354,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_up_response__descrip
   (ProtobufCMessageInit) postern__v1__accounts_sign_up_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_password_request__field_descriptors[4] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_password_request__field_descriptors[5] =
 {
   {
     "tenant_id",
@@ -391,8 +404,21 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_passwor
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_name",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPasswordRequest, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_sign_in_with_password_request__field_indices_by_name[] = {
+  4,   /* field[4] = device_name */
   1,   /* field[1] = email */
   3,   /* field[3] = end_user_ip */
   2,   /* field[2] = password */
@@ -401,7 +427,7 @@ static const unsigned postern__v1__accounts_sign_in_with_password_request__field
 static const ProtobufCIntRange postern__v1__accounts_sign_in_with_password_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_password_request__descriptor =
 {
@@ -411,7 +437,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_password_req
   "Postern__V1__AccountsSignInWithPasswordRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsSignInWithPasswordRequest),
-  4,
+  5,
   postern__v1__accounts_sign_in_with_password_request__field_descriptors,
   postern__v1__accounts_sign_in_with_password_request__field_indices_by_name,
   1,  postern__v1__accounts_sign_in_with_password_request__number_ranges,
@@ -469,7 +495,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_password_res
   (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_password_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_idp_request__field_descriptors[4] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_idp_request__field_descriptors[5] =
 {
   {
     "tenant_id",
@@ -519,9 +545,22 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_idp_req
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_name",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithIdpRequest, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_sign_in_with_idp_request__field_indices_by_name[] = {
   1,   /* field[1] = credential */
+  4,   /* field[4] = device_name */
   3,   /* field[3] = end_user_ip */
   2,   /* field[2] = id_token */
   0,   /* field[0] = tenant_id */
@@ -529,7 +568,7 @@ static const unsigned postern__v1__accounts_sign_in_with_idp_request__field_indi
 static const ProtobufCIntRange postern__v1__accounts_sign_in_with_idp_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_request__descriptor =
 {
@@ -539,7 +578,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_request_
   "Postern__V1__AccountsSignInWithIdpRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsSignInWithIdpRequest),
-  4,
+  5,
   postern__v1__accounts_sign_in_with_idp_request__field_descriptors,
   postern__v1__accounts_sign_in_with_idp_request__field_indices_by_name,
   1,  postern__v1__accounts_sign_in_with_idp_request__number_ranges,
@@ -623,7 +662,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_response
   (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_idp_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_email_link_request__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_email_link_request__field_descriptors[6] =
 {
   {
     "tenant_id",
@@ -685,8 +724,21 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_email_l
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_name",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_sign_in_with_email_link_request__field_indices_by_name[] = {
+  5,   /* field[5] = device_name */
   1,   /* field[1] = email */
   4,   /* field[4] = end_user_ip */
   3,   /* field[3] = id_token */
@@ -696,7 +748,7 @@ static const unsigned postern__v1__accounts_sign_in_with_email_link_request__fie
 static const ProtobufCIntRange postern__v1__accounts_sign_in_with_email_link_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_email_link_request__descriptor =
 {
@@ -706,7 +758,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_email_link_r
   "Postern__V1__AccountsSignInWithEmailLinkRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsSignInWithEmailLinkRequest),
-  5,
+  6,
   postern__v1__accounts_sign_in_with_email_link_request__field_descriptors,
   postern__v1__accounts_sign_in_with_email_link_request__field_indices_by_name,
   1,  postern__v1__accounts_sign_in_with_email_link_request__number_ranges,
@@ -1660,7 +1712,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_response__
   (ProtobufCMessageInit) postern__v1__accounts_reauthenticate_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_custom_token_request__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_custom_token_request__field_descriptors[4] =
 {
   {
     "tenant_id",
@@ -1686,15 +1738,41 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_custom_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "end_user_ip",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithCustomTokenRequest, end_user_ip),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device_name",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithCustomTokenRequest, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_sign_in_with_custom_token_request__field_indices_by_name[] = {
+  3,   /* field[3] = device_name */
+  2,   /* field[2] = end_user_ip */
   0,   /* field[0] = tenant_id */
   1,   /* field[1] = token */
 };
 static const ProtobufCIntRange postern__v1__accounts_sign_in_with_custom_token_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_custom_token_request__descriptor =
 {
@@ -1704,7 +1782,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_custom_token
   "Postern__V1__AccountsSignInWithCustomTokenRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsSignInWithCustomTokenRequest),
-  2,
+  4,
   postern__v1__accounts_sign_in_with_custom_token_request__field_descriptors,
   postern__v1__accounts_sign_in_with_custom_token_request__field_indices_by_name,
   1,  postern__v1__accounts_sign_in_with_custom_token_request__number_ranges,

@@ -557,7 +557,7 @@ const ProtobufCMessageDescriptor postern__v1__project_revoke_api_key_response__d
   (ProtobufCMessageInit) postern__v1__project_revoke_api_key_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__signing_key_info__field_descriptors[6] =
+static const ProtobufCFieldDescriptor postern__v1__signing_key_info__field_descriptors[7] =
 {
   {
     "key_id",
@@ -631,6 +631,18 @@ static const ProtobufCFieldDescriptor postern__v1__signing_key_info__field_descr
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "token_use",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__SigningKeyInfo, token_use),
+    &postern__v1__token_use__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__signing_key_info__field_indices_by_name[] = {
   1,   /* field[1] = algorithm */
@@ -639,11 +651,12 @@ static const unsigned postern__v1__signing_key_info__field_indices_by_name[] = {
   5,   /* field[5] = retires_at_micros */
   4,   /* field[4] = signs_from_micros */
   2,   /* field[2] = state */
+  6,   /* field[6] = token_use */
 };
 static const ProtobufCIntRange postern__v1__signing_key_info__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor postern__v1__signing_key_info__descriptor =
 {
@@ -653,7 +666,7 @@ const ProtobufCMessageDescriptor postern__v1__signing_key_info__descriptor =
   "Postern__V1__SigningKeyInfo",
   "postern.v1",
   sizeof(Postern__V1__SigningKeyInfo),
-  6,
+  7,
   postern__v1__signing_key_info__field_descriptors,
   postern__v1__signing_key_info__field_indices_by_name,
   1,  postern__v1__signing_key_info__number_ranges,
@@ -716,7 +729,7 @@ const ProtobufCMessageDescriptor postern__v1__project_list_signing_keys_response
   (ProtobufCMessageInit) postern__v1__project_list_signing_keys_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__project_rotate_signing_key_request__field_descriptors[3] =
+static const ProtobufCFieldDescriptor postern__v1__project_rotate_signing_key_request__field_descriptors[4] =
 {
   {
     "algorithm",
@@ -754,16 +767,29 @@ static const ProtobufCFieldDescriptor postern__v1__project_rotate_signing_key_re
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "token_use",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectRotateSigningKeyRequest, token_use),
+    &postern__v1__token_use__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__project_rotate_signing_key_request__field_indices_by_name[] = {
   0,   /* field[0] = algorithm */
   1,   /* field[1] = publish_ahead_seconds */
+  3,   /* field[3] = token_use */
   2,   /* field[2] = validate_only */
 };
 static const ProtobufCIntRange postern__v1__project_rotate_signing_key_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor postern__v1__project_rotate_signing_key_request__descriptor =
 {
@@ -773,7 +799,7 @@ const ProtobufCMessageDescriptor postern__v1__project_rotate_signing_key_request
   "Postern__V1__ProjectRotateSigningKeyRequest",
   "postern.v1",
   sizeof(Postern__V1__ProjectRotateSigningKeyRequest),
-  3,
+  4,
   postern__v1__project_rotate_signing_key_request__field_descriptors,
   postern__v1__project_rotate_signing_key_request__field_indices_by_name,
   1,  postern__v1__project_rotate_signing_key_request__number_ranges,

@@ -43,6 +43,48 @@ void   postern__v1__tokens_list_keys_response__init
   static const Postern__V1__TokensListKeysResponse init_value = POSTERN__V1__TOKENS_LIST_KEYS_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__tokens_create_session_cookie_request__init
+                     (Postern__V1__TokensCreateSessionCookieRequest         *message)
+{
+  static const Postern__V1__TokensCreateSessionCookieRequest init_value = POSTERN__V1__TOKENS_CREATE_SESSION_COOKIE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__tokens_create_session_cookie_response__init
+                     (Postern__V1__TokensCreateSessionCookieResponse         *message)
+{
+  static const Postern__V1__TokensCreateSessionCookieResponse init_value = POSTERN__V1__TOKENS_CREATE_SESSION_COOKIE_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__tokens_verify_session_cookie_request__init
+                     (Postern__V1__TokensVerifySessionCookieRequest         *message)
+{
+  static const Postern__V1__TokensVerifySessionCookieRequest init_value = POSTERN__V1__TOKENS_VERIFY_SESSION_COOKIE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__tokens_verify_session_cookie_response__init
+                     (Postern__V1__TokensVerifySessionCookieResponse         *message)
+{
+  static const Postern__V1__TokensVerifySessionCookieResponse init_value = POSTERN__V1__TOKENS_VERIFY_SESSION_COOKIE_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__tokens_watch_revocations_request__init
+                     (Postern__V1__TokensWatchRevocationsRequest         *message)
+{
+  static const Postern__V1__TokensWatchRevocationsRequest init_value = POSTERN__V1__TOKENS_WATCH_REVOCATIONS_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__tokens_watch_revocations_response__init
+                     (Postern__V1__TokensWatchRevocationsResponse         *message)
+{
+  static const Postern__V1__TokensWatchRevocationsResponse init_value = POSTERN__V1__TOKENS_WATCH_REVOCATIONS_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__revocation__init
+                     (Postern__V1__Revocation         *message)
+{
+  static const Postern__V1__Revocation init_value = POSTERN__V1__REVOCATION__INIT;
+  *message = init_value;
+}
 static const ProtobufCFieldDescriptor postern__v1__tokens_verify_id_token_request__field_descriptors[3] =
 {
   {
@@ -338,9 +380,29 @@ const ProtobufCMessageDescriptor postern__v1__tokens_refresh_response__descripto
   (ProtobufCMessageInit) postern__v1__tokens_refresh_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-#define postern__v1__tokens_list_keys_request__field_descriptors NULL
-#define postern__v1__tokens_list_keys_request__field_indices_by_name NULL
-#define postern__v1__tokens_list_keys_request__number_ranges NULL
+static const ProtobufCFieldDescriptor postern__v1__tokens_list_keys_request__field_descriptors[1] =
+{
+  {
+    "token_use",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensListKeysRequest, token_use),
+    &postern__v1__token_use__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tokens_list_keys_request__field_indices_by_name[] = {
+  0,   /* field[0] = token_use */
+};
+static const ProtobufCIntRange postern__v1__tokens_list_keys_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
 const ProtobufCMessageDescriptor postern__v1__tokens_list_keys_request__descriptor =
 {
   PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
@@ -349,10 +411,10 @@ const ProtobufCMessageDescriptor postern__v1__tokens_list_keys_request__descript
   "Postern__V1__TokensListKeysRequest",
   "postern.v1",
   sizeof(Postern__V1__TokensListKeysRequest),
-  0,
+  1,
   postern__v1__tokens_list_keys_request__field_descriptors,
   postern__v1__tokens_list_keys_request__field_indices_by_name,
-  0,  postern__v1__tokens_list_keys_request__number_ranges,
+  1,  postern__v1__tokens_list_keys_request__number_ranges,
   (ProtobufCMessageInit) postern__v1__tokens_list_keys_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -394,6 +456,571 @@ const ProtobufCMessageDescriptor postern__v1__tokens_list_keys_response__descrip
   (ProtobufCMessageInit) postern__v1__tokens_list_keys_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor postern__v1__tokens_create_session_cookie_request__field_descriptors[3] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensCreateSessionCookieRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "id_token",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensCreateSessionCookieRequest, id_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "valid_seconds",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensCreateSessionCookieRequest, valid_seconds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tokens_create_session_cookie_request__field_indices_by_name[] = {
+  1,   /* field[1] = id_token */
+  0,   /* field[0] = tenant_id */
+  2,   /* field[2] = valid_seconds */
+};
+static const ProtobufCIntRange postern__v1__tokens_create_session_cookie_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__tokens_create_session_cookie_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TokensCreateSessionCookieRequest",
+  "TokensCreateSessionCookieRequest",
+  "Postern__V1__TokensCreateSessionCookieRequest",
+  "postern.v1",
+  sizeof(Postern__V1__TokensCreateSessionCookieRequest),
+  3,
+  postern__v1__tokens_create_session_cookie_request__field_descriptors,
+  postern__v1__tokens_create_session_cookie_request__field_indices_by_name,
+  1,  postern__v1__tokens_create_session_cookie_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tokens_create_session_cookie_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tokens_create_session_cookie_response__field_descriptors[2] =
+{
+  {
+    "session_cookie",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensCreateSessionCookieResponse, session_cookie),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "expires_at_micros",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensCreateSessionCookieResponse, expires_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tokens_create_session_cookie_response__field_indices_by_name[] = {
+  1,   /* field[1] = expires_at_micros */
+  0,   /* field[0] = session_cookie */
+};
+static const ProtobufCIntRange postern__v1__tokens_create_session_cookie_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__tokens_create_session_cookie_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TokensCreateSessionCookieResponse",
+  "TokensCreateSessionCookieResponse",
+  "Postern__V1__TokensCreateSessionCookieResponse",
+  "postern.v1",
+  sizeof(Postern__V1__TokensCreateSessionCookieResponse),
+  2,
+  postern__v1__tokens_create_session_cookie_response__field_descriptors,
+  postern__v1__tokens_create_session_cookie_response__field_indices_by_name,
+  1,  postern__v1__tokens_create_session_cookie_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tokens_create_session_cookie_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tokens_verify_session_cookie_request__field_descriptors[3] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensVerifySessionCookieRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "session_cookie",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensVerifySessionCookieRequest, session_cookie),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "any_tenant",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensVerifySessionCookieRequest, any_tenant),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tokens_verify_session_cookie_request__field_indices_by_name[] = {
+  2,   /* field[2] = any_tenant */
+  1,   /* field[1] = session_cookie */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__tokens_verify_session_cookie_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__tokens_verify_session_cookie_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TokensVerifySessionCookieRequest",
+  "TokensVerifySessionCookieRequest",
+  "Postern__V1__TokensVerifySessionCookieRequest",
+  "postern.v1",
+  sizeof(Postern__V1__TokensVerifySessionCookieRequest),
+  3,
+  postern__v1__tokens_verify_session_cookie_request__field_descriptors,
+  postern__v1__tokens_verify_session_cookie_request__field_indices_by_name,
+  1,  postern__v1__tokens_verify_session_cookie_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tokens_verify_session_cookie_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tokens_verify_session_cookie_response__field_descriptors[6] =
+{
+  {
+    "uid",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensVerifySessionCookieResponse, uid),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "tenant_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensVerifySessionCookieResponse, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "session_id",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensVerifySessionCookieResponse, session_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "auth_time_micros",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensVerifySessionCookieResponse, auth_time_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "expires_at_micros",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensVerifySessionCookieResponse, expires_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "claims_json",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensVerifySessionCookieResponse, claims_json),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tokens_verify_session_cookie_response__field_indices_by_name[] = {
+  3,   /* field[3] = auth_time_micros */
+  5,   /* field[5] = claims_json */
+  4,   /* field[4] = expires_at_micros */
+  2,   /* field[2] = session_id */
+  1,   /* field[1] = tenant_id */
+  0,   /* field[0] = uid */
+};
+static const ProtobufCIntRange postern__v1__tokens_verify_session_cookie_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor postern__v1__tokens_verify_session_cookie_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TokensVerifySessionCookieResponse",
+  "TokensVerifySessionCookieResponse",
+  "Postern__V1__TokensVerifySessionCookieResponse",
+  "postern.v1",
+  sizeof(Postern__V1__TokensVerifySessionCookieResponse),
+  6,
+  postern__v1__tokens_verify_session_cookie_response__field_descriptors,
+  postern__v1__tokens_verify_session_cookie_response__field_indices_by_name,
+  1,  postern__v1__tokens_verify_session_cookie_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tokens_verify_session_cookie_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tokens_watch_revocations_request__field_descriptors[5] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensWatchRevocationsRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "any_tenant",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensWatchRevocationsRequest, any_tenant),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "cursor",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensWatchRevocationsRequest, cursor),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "heartbeat_seconds",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensWatchRevocationsRequest, heartbeat_seconds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "session_cookies",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensWatchRevocationsRequest, session_cookies),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tokens_watch_revocations_request__field_indices_by_name[] = {
+  1,   /* field[1] = any_tenant */
+  2,   /* field[2] = cursor */
+  3,   /* field[3] = heartbeat_seconds */
+  4,   /* field[4] = session_cookies */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__tokens_watch_revocations_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor postern__v1__tokens_watch_revocations_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TokensWatchRevocationsRequest",
+  "TokensWatchRevocationsRequest",
+  "Postern__V1__TokensWatchRevocationsRequest",
+  "postern.v1",
+  sizeof(Postern__V1__TokensWatchRevocationsRequest),
+  5,
+  postern__v1__tokens_watch_revocations_request__field_descriptors,
+  postern__v1__tokens_watch_revocations_request__field_indices_by_name,
+  1,  postern__v1__tokens_watch_revocations_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tokens_watch_revocations_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tokens_watch_revocations_response__field_descriptors[5] =
+{
+  {
+    "revocations",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__TokensWatchRevocationsResponse, n_revocations),
+    offsetof(Postern__V1__TokensWatchRevocationsResponse, revocations),
+    &postern__v1__revocation__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "cursor",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensWatchRevocationsResponse, cursor),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "time_micros",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensWatchRevocationsResponse, time_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "snapshot_reason",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensWatchRevocationsResponse, snapshot_reason),
+    &postern__v1__snapshot_reason__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "snapshot_continues",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensWatchRevocationsResponse, snapshot_continues),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tokens_watch_revocations_response__field_indices_by_name[] = {
+  1,   /* field[1] = cursor */
+  0,   /* field[0] = revocations */
+  4,   /* field[4] = snapshot_continues */
+  3,   /* field[3] = snapshot_reason */
+  2,   /* field[2] = time_micros */
+};
+static const ProtobufCIntRange postern__v1__tokens_watch_revocations_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor postern__v1__tokens_watch_revocations_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TokensWatchRevocationsResponse",
+  "TokensWatchRevocationsResponse",
+  "Postern__V1__TokensWatchRevocationsResponse",
+  "postern.v1",
+  sizeof(Postern__V1__TokensWatchRevocationsResponse),
+  5,
+  postern__v1__tokens_watch_revocations_response__field_descriptors,
+  postern__v1__tokens_watch_revocations_response__field_indices_by_name,
+  1,  postern__v1__tokens_watch_revocations_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tokens_watch_revocations_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__revocation__field_descriptors[6] =
+{
+  {
+    "kind",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Revocation, kind),
+    &postern__v1__revocation_kind__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "tenant_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Revocation, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "uid",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Revocation, uid),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "session_id",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Revocation, session_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "valid_after_micros",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Revocation, valid_after_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "time_micros",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Revocation, time_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__revocation__field_indices_by_name[] = {
+  0,   /* field[0] = kind */
+  3,   /* field[3] = session_id */
+  1,   /* field[1] = tenant_id */
+  5,   /* field[5] = time_micros */
+  2,   /* field[2] = uid */
+  4,   /* field[4] = valid_after_micros */
+};
+static const ProtobufCIntRange postern__v1__revocation__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor postern__v1__revocation__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.Revocation",
+  "Revocation",
+  "Postern__V1__Revocation",
+  "postern.v1",
+  sizeof(Postern__V1__Revocation),
+  6,
+  postern__v1__revocation__field_descriptors,
+  postern__v1__revocation__field_indices_by_name,
+  1,  postern__v1__revocation__number_ranges,
+  (ProtobufCMessageInit) postern__v1__revocation__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCEnumValue postern__v1__refresh_outcome__enum_values_by_number[5] =
 {
   { "REFRESH_OUTCOME_UNSPECIFIED", "POSTERN__V1__REFRESH_OUTCOME__REFRESH_OUTCOME_UNSPECIFIED", 0 },
@@ -426,5 +1053,103 @@ const ProtobufCEnumDescriptor postern__v1__refresh_outcome__descriptor =
   postern__v1__refresh_outcome__enum_values_by_name,
   1,
   postern__v1__refresh_outcome__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue postern__v1__token_use__enum_values_by_number[3] =
+{
+  { "TOKEN_USE_UNSPECIFIED", "POSTERN__V1__TOKEN_USE__TOKEN_USE_UNSPECIFIED", 0 },
+  { "TOKEN_USE_ID_TOKEN", "POSTERN__V1__TOKEN_USE__TOKEN_USE_ID_TOKEN", 1 },
+  { "TOKEN_USE_SESSION_COOKIE", "POSTERN__V1__TOKEN_USE__TOKEN_USE_SESSION_COOKIE", 2 },
+};
+static const ProtobufCIntRange postern__v1__token_use__value_ranges[] = {
+{0, 0},{0, 3}
+};
+static const ProtobufCEnumValueIndex postern__v1__token_use__enum_values_by_name[3] =
+{
+  { "TOKEN_USE_ID_TOKEN", 1 },
+  { "TOKEN_USE_SESSION_COOKIE", 2 },
+  { "TOKEN_USE_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor postern__v1__token_use__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "postern.v1.TokenUse",
+  "TokenUse",
+  "Postern__V1__TokenUse",
+  "postern.v1",
+  3,
+  postern__v1__token_use__enum_values_by_number,
+  3,
+  postern__v1__token_use__enum_values_by_name,
+  1,
+  postern__v1__token_use__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue postern__v1__snapshot_reason__enum_values_by_number[4] =
+{
+  { "SNAPSHOT_REASON_UNSPECIFIED", "POSTERN__V1__SNAPSHOT_REASON__SNAPSHOT_REASON_UNSPECIFIED", 0 },
+  { "SNAPSHOT_REASON_NO_CURSOR", "POSTERN__V1__SNAPSHOT_REASON__SNAPSHOT_REASON_NO_CURSOR", 1 },
+  { "SNAPSHOT_REASON_CURSOR_TOO_OLD", "POSTERN__V1__SNAPSHOT_REASON__SNAPSHOT_REASON_CURSOR_TOO_OLD", 2 },
+  { "SNAPSHOT_REASON_CURSOR_UNKNOWN", "POSTERN__V1__SNAPSHOT_REASON__SNAPSHOT_REASON_CURSOR_UNKNOWN", 3 },
+};
+static const ProtobufCIntRange postern__v1__snapshot_reason__value_ranges[] = {
+{0, 0},{0, 4}
+};
+static const ProtobufCEnumValueIndex postern__v1__snapshot_reason__enum_values_by_name[4] =
+{
+  { "SNAPSHOT_REASON_CURSOR_TOO_OLD", 2 },
+  { "SNAPSHOT_REASON_CURSOR_UNKNOWN", 3 },
+  { "SNAPSHOT_REASON_NO_CURSOR", 1 },
+  { "SNAPSHOT_REASON_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor postern__v1__snapshot_reason__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "postern.v1.SnapshotReason",
+  "SnapshotReason",
+  "Postern__V1__SnapshotReason",
+  "postern.v1",
+  4,
+  postern__v1__snapshot_reason__enum_values_by_number,
+  4,
+  postern__v1__snapshot_reason__enum_values_by_name,
+  1,
+  postern__v1__snapshot_reason__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue postern__v1__revocation_kind__enum_values_by_number[6] =
+{
+  { "REVOCATION_KIND_UNSPECIFIED", "POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_UNSPECIFIED", 0 },
+  { "REVOCATION_KIND_USER", "POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_USER", 1 },
+  { "REVOCATION_KIND_SESSION", "POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_SESSION", 2 },
+  { "REVOCATION_KIND_TENANT_DISABLED", "POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_TENANT_DISABLED", 3 },
+  { "REVOCATION_KIND_TENANT_ENABLED", "POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_TENANT_ENABLED", 4 },
+  { "REVOCATION_KIND_TENANT_DELETED", "POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_TENANT_DELETED", 5 },
+};
+static const ProtobufCIntRange postern__v1__revocation_kind__value_ranges[] = {
+{0, 0},{0, 6}
+};
+static const ProtobufCEnumValueIndex postern__v1__revocation_kind__enum_values_by_name[6] =
+{
+  { "REVOCATION_KIND_SESSION", 2 },
+  { "REVOCATION_KIND_TENANT_DELETED", 5 },
+  { "REVOCATION_KIND_TENANT_DISABLED", 3 },
+  { "REVOCATION_KIND_TENANT_ENABLED", 4 },
+  { "REVOCATION_KIND_UNSPECIFIED", 0 },
+  { "REVOCATION_KIND_USER", 1 },
+};
+const ProtobufCEnumDescriptor postern__v1__revocation_kind__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "postern.v1.RevocationKind",
+  "RevocationKind",
+  "Postern__V1__RevocationKind",
+  "postern.v1",
+  6,
+  postern__v1__revocation_kind__enum_values_by_number,
+  6,
+  postern__v1__revocation_kind__enum_values_by_name,
+  1,
+  postern__v1__revocation_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

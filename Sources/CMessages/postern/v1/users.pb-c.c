@@ -211,6 +211,30 @@ void   postern__v1__users_explain_link_response__init
   static const Postern__V1__UsersExplainLinkResponse init_value = POSTERN__V1__USERS_EXPLAIN_LINK_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__users_list_sessions_request__init
+                     (Postern__V1__UsersListSessionsRequest         *message)
+{
+  static const Postern__V1__UsersListSessionsRequest init_value = POSTERN__V1__USERS_LIST_SESSIONS_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_list_sessions_response__init
+                     (Postern__V1__UsersListSessionsResponse         *message)
+{
+  static const Postern__V1__UsersListSessionsResponse init_value = POSTERN__V1__USERS_LIST_SESSIONS_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_revoke_session_request__init
+                     (Postern__V1__UsersRevokeSessionRequest         *message)
+{
+  static const Postern__V1__UsersRevokeSessionRequest init_value = POSTERN__V1__USERS_REVOKE_SESSION_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_revoke_session_response__init
+                     (Postern__V1__UsersRevokeSessionResponse         *message)
+{
+  static const Postern__V1__UsersRevokeSessionResponse init_value = POSTERN__V1__USERS_REVOKE_SESSION_RESPONSE__INIT;
+  *message = init_value;
+}
 static const ProtobufCFieldDescriptor postern__v1__users_create_request__field_descriptors[10] =
 {
   {
@@ -2533,6 +2557,177 @@ const ProtobufCMessageDescriptor postern__v1__users_explain_link_response__descr
   postern__v1__users_explain_link_response__field_indices_by_name,
   1,  postern__v1__users_explain_link_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__users_explain_link_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_list_sessions_request__field_descriptors[2] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersListSessionsRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "uid",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersListSessionsRequest, uid),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_list_sessions_request__field_indices_by_name[] = {
+  0,   /* field[0] = tenant_id */
+  1,   /* field[1] = uid */
+};
+static const ProtobufCIntRange postern__v1__users_list_sessions_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_list_sessions_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersListSessionsRequest",
+  "UsersListSessionsRequest",
+  "Postern__V1__UsersListSessionsRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersListSessionsRequest),
+  2,
+  postern__v1__users_list_sessions_request__field_descriptors,
+  postern__v1__users_list_sessions_request__field_indices_by_name,
+  1,  postern__v1__users_list_sessions_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_list_sessions_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_list_sessions_response__field_descriptors[1] =
+{
+  {
+    "sessions",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__UsersListSessionsResponse, n_sessions),
+    offsetof(Postern__V1__UsersListSessionsResponse, sessions),
+    &postern__v1__session__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_list_sessions_response__field_indices_by_name[] = {
+  0,   /* field[0] = sessions */
+};
+static const ProtobufCIntRange postern__v1__users_list_sessions_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_list_sessions_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersListSessionsResponse",
+  "UsersListSessionsResponse",
+  "Postern__V1__UsersListSessionsResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersListSessionsResponse),
+  1,
+  postern__v1__users_list_sessions_response__field_descriptors,
+  postern__v1__users_list_sessions_response__field_indices_by_name,
+  1,  postern__v1__users_list_sessions_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_list_sessions_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_revoke_session_request__field_descriptors[3] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersRevokeSessionRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "uid",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersRevokeSessionRequest, uid),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "session_id",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersRevokeSessionRequest, session_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_revoke_session_request__field_indices_by_name[] = {
+  2,   /* field[2] = session_id */
+  0,   /* field[0] = tenant_id */
+  1,   /* field[1] = uid */
+};
+static const ProtobufCIntRange postern__v1__users_revoke_session_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_revoke_session_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersRevokeSessionRequest",
+  "UsersRevokeSessionRequest",
+  "Postern__V1__UsersRevokeSessionRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersRevokeSessionRequest),
+  3,
+  postern__v1__users_revoke_session_request__field_descriptors,
+  postern__v1__users_revoke_session_request__field_indices_by_name,
+  1,  postern__v1__users_revoke_session_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_revoke_session_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define postern__v1__users_revoke_session_response__field_descriptors NULL
+#define postern__v1__users_revoke_session_response__field_indices_by_name NULL
+#define postern__v1__users_revoke_session_response__number_ranges NULL
+const ProtobufCMessageDescriptor postern__v1__users_revoke_session_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersRevokeSessionResponse",
+  "UsersRevokeSessionResponse",
+  "Postern__V1__UsersRevokeSessionResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersRevokeSessionResponse),
+  0,
+  postern__v1__users_revoke_session_response__field_descriptors,
+  postern__v1__users_revoke_session_response__field_indices_by_name,
+  0,  postern__v1__users_revoke_session_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_revoke_session_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCEnumValue postern__v1__import_conflict__enum_values_by_number[4] =

@@ -7,9 +7,10 @@ enum AccountsSignInWithCustomToken: SlowMethod {
         _ request: AccountsSignInWithCustomTokenRequest, _ call: Call
     ) async throws -> AccountsSignInWithCustomTokenResponse {
         let token = try call.project.customTokens.verify(request.token, settings: call.settings, now: call.now)
+        let origin = try call.origin(deviceName: request.deviceName, endUserIP: request.endUserIP)
         let signedIn = try await call.recordingRefusals(uid: token.uid) {
             try await call.project.signIn(
-                token, settings: call.settings, origin: call.origin, deadline: call.deadline)
+                token, settings: call.settings, origin: origin, deadline: call.deadline)
         }
         return AccountsSignInWithCustomTokenResponse(
             user: signedIn.user, tokens: signedIn.tokens, isNewUser: signedIn.isNewUser)

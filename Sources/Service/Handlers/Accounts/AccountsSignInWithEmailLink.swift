@@ -12,15 +12,16 @@ enum AccountsSignInWithEmailLink: SlowMethod {
         if request.email.isEmpty { throw Failure.missingEmail }
         let email = try Values.email(request.email, limits: call.limits)
         guard !request.oobCode.isEmpty else { throw Failure.missingOobCode }
+        let origin = try call.origin(deviceName: request.deviceName, endUserIP: request.endUserIP)
         let signedIn: SignedIn
         if let verified {
             try verified.requireRecentLogin(now: call.now)
             signedIn = try await call.project.link(
-                emailLink: request.oobCode, email: email, to: verified, origin: call.origin, deadline: call.deadline)
+                emailLink: request.oobCode, email: email, to: verified, origin: origin, deadline: call.deadline)
         } else {
             signedIn = try await call.recordingRefusals(email: email) {
                 try await call.project.signIn(
-                    emailLink: request.oobCode, email: email, settings: call.settings, origin: call.origin,
+                    emailLink: request.oobCode, email: email, settings: call.settings, origin: origin,
                     deadline: call.deadline)
             }
         }

@@ -8,6 +8,7 @@ enum AccountsSignInWithPassword: SlowMethod {
         _ request: AccountsSignInWithPasswordRequest, _ call: Call
     ) async throws -> AccountsSignInWithPasswordResponse {
         guard call.settings.allowsPasswordSignup else { throw Failure.passwordLoginDisabled }
+        let origin = try call.origin(deviceName: request.deviceName, endUserIP: request.endUserIP)
         let signedIn = try await call.withPasswordProof(
             email: request.email, password: request.password, endUserIP: request.endUserIP
         ) { proof in
@@ -15,7 +16,7 @@ enum AccountsSignInWithPassword: SlowMethod {
                 try call.settings.passwordPolicy.require(request.password)
             }
             return try await call.userSession(proof.account.user.uid).signInWithPassword(
-                verified: proof.account, newHash: proof.newHash, settings: call.settings, origin: call.origin,
+                verified: proof.account, newHash: proof.newHash, settings: call.settings, origin: origin,
                 deadline: call.deadline)
         }
         return AccountsSignInWithPasswordResponse(user: signedIn.user, tokens: signedIn.tokens)

@@ -20,6 +20,7 @@ enum AccountsSignUp: SlowMethod {
         if let toggle = SelfService.refusalOfSignUp(call.settings) {
             throw await call.refusal(by: toggle, email: email)
         }
+        let origin = try call.origin(deviceName: request.deviceName, endUserIP: request.endUserIP)
         let uid = call.project.resources.random.alphanumeric(28)
         let now = call.now
         var account = Account(user: User(tenantID: call.tenantID, uid: uid))
@@ -40,7 +41,7 @@ enum AccountsSignUp: SlowMethod {
         }
         let signedIn = try await call.userSession(uid).signUp(
             account, signInProvider: isAnonymous ? "anonymous" : "password", settings: call.settings,
-            origin: call.origin, deadline: call.deadline)
+            origin: origin, deadline: call.deadline)
         return AccountsSignUpResponse(user: signedIn.user, tokens: signedIn.tokens)
     }
 

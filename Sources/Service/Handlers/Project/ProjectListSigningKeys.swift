@@ -8,6 +8,6 @@ enum ProjectListSigningKeys: FastMethod {
     static func handle(
         _ request: ProjectListSigningKeysRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProjectListSigningKeysResponse> {
-        .message(ProjectListSigningKeysResponse(keys: call.project.signer.list()))
+        .message(ProjectListSigningKeysResponse(keys: call.project.signer.list() + call.project.cookieSigner.list()))
     }
 }

@@ -20,7 +20,8 @@ enum ProjectRotateSigningKey: SlowMethod {
         }
         if request.validateOnly { return ProjectRotateSigningKeyResponse() }
         let key = try await call.project.rotateSigningKey(
-            algorithm: algorithm, publishAhead: .seconds(request.publishAheadSeconds), origin: call.origin)
+            for: request.tokenUse, algorithm: algorithm, publishAhead: .seconds(request.publishAheadSeconds),
+            origin: call.origin)
         return ProjectRotateSigningKeyResponse(key: key)
     }
 }

@@ -8,6 +8,6 @@ enum TokensListKeys: FastMethod {
     static func handle(
         _ request: TokensListKeysRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<TokensListKeysResponse> {
-        .message(TokensListKeysResponse(jwksJSON: call.project.signer.published.current.jwks))
+        .message(TokensListKeysResponse(jwksJSON: call.project.signer(of: request.tokenUse).published.current.jwks))
     }
 }

@@ -65,10 +65,11 @@ struct  Postern__V1__AccountsSignUpRequest
   ProtobufCBinaryData display_name;
   ProtobufCBinaryData end_user_ip;
   ProtobufCBinaryData id_token;
+  ProtobufCBinaryData device_name;
 };
 #define POSTERN__V1__ACCOUNTS_SIGN_UP_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_up_request__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__AccountsSignUpResponse
@@ -89,10 +90,11 @@ struct  Postern__V1__AccountsSignInWithPasswordRequest
   ProtobufCBinaryData email;
   ProtobufCBinaryData password;
   ProtobufCBinaryData end_user_ip;
+  ProtobufCBinaryData device_name;
 };
 #define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_PASSWORD_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_password_request__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__AccountsSignInWithPasswordResponse
@@ -113,10 +115,11 @@ struct  Postern__V1__AccountsSignInWithIdpRequest
   Postern__V1__IdpCredential *credential;
   ProtobufCBinaryData id_token;
   ProtobufCBinaryData end_user_ip;
+  ProtobufCBinaryData device_name;
 };
 #define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_IDP_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_idp_request__descriptor) \
-    , {0,NULL}, NULL, {0,NULL}, {0,NULL} }
+    , {0,NULL}, NULL, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__AccountsSignInWithIdpResponse
@@ -140,10 +143,11 @@ struct  Postern__V1__AccountsSignInWithEmailLinkRequest
   ProtobufCBinaryData oob_code;
   ProtobufCBinaryData id_token;
   ProtobufCBinaryData end_user_ip;
+  ProtobufCBinaryData device_name;
 };
 #define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_EMAIL_LINK_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_email_link_request__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__AccountsSignInWithEmailLinkResponse
@@ -343,10 +347,12 @@ struct  Postern__V1__AccountsSignInWithCustomTokenRequest
   ProtobufCMessage base;
   ProtobufCBinaryData tenant_id;
   ProtobufCBinaryData token;
+  ProtobufCBinaryData end_user_ip;
+  ProtobufCBinaryData device_name;
 };
 #define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_CUSTOM_TOKEN_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_custom_token_request__descriptor) \
-    , {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__AccountsSignInWithCustomTokenResponse

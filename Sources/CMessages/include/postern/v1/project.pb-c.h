@@ -16,6 +16,7 @@ PROTOBUF_C__BEGIN_DECLS
 
 #include "postern/v1/role.pb-c.h"
 #include "postern/v1/service_accounts.pb-c.h"
+#include "postern/v1/tokens.pb-c.h"
 
 typedef struct Postern__V1__ApiKey Postern__V1__ApiKey;
 typedef struct Postern__V1__ProjectCreateApiKeyRequest Postern__V1__ProjectCreateApiKeyRequest;
@@ -142,10 +143,11 @@ struct  Postern__V1__SigningKeyInfo
   int64_t created_at_micros;
   int64_t signs_from_micros;
   int64_t retires_at_micros;
+  Postern__V1__TokenUse token_use;
 };
 #define POSTERN__V1__SIGNING_KEY_INFO__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__signing_key_info__descriptor) \
-    , {0,NULL}, {0,NULL}, POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_UNSPECIFIED, 0, 0, 0 }
+    , {0,NULL}, {0,NULL}, POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_UNSPECIFIED, 0, 0, 0, POSTERN__V1__TOKEN_USE__TOKEN_USE_UNSPECIFIED }
 
 
 struct  Postern__V1__ProjectListSigningKeysRequest
@@ -174,10 +176,11 @@ struct  Postern__V1__ProjectRotateSigningKeyRequest
   ProtobufCBinaryData algorithm;
   int64_t publish_ahead_seconds;
   protobuf_c_boolean validate_only;
+  Postern__V1__TokenUse token_use;
 };
 #define POSTERN__V1__PROJECT_ROTATE_SIGNING_KEY_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_rotate_signing_key_request__descriptor) \
-    , {0,NULL}, 0, 0 }
+    , {0,NULL}, 0, 0, POSTERN__V1__TOKEN_USE__TOKEN_USE_UNSPECIFIED }
 
 
 struct  Postern__V1__ProjectRotateSigningKeyResponse

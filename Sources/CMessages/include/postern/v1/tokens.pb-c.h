@@ -22,6 +22,13 @@ typedef struct Postern__V1__TokensRefreshRequest Postern__V1__TokensRefreshReque
 typedef struct Postern__V1__TokensRefreshResponse Postern__V1__TokensRefreshResponse;
 typedef struct Postern__V1__TokensListKeysRequest Postern__V1__TokensListKeysRequest;
 typedef struct Postern__V1__TokensListKeysResponse Postern__V1__TokensListKeysResponse;
+typedef struct Postern__V1__TokensCreateSessionCookieRequest Postern__V1__TokensCreateSessionCookieRequest;
+typedef struct Postern__V1__TokensCreateSessionCookieResponse Postern__V1__TokensCreateSessionCookieResponse;
+typedef struct Postern__V1__TokensVerifySessionCookieRequest Postern__V1__TokensVerifySessionCookieRequest;
+typedef struct Postern__V1__TokensVerifySessionCookieResponse Postern__V1__TokensVerifySessionCookieResponse;
+typedef struct Postern__V1__TokensWatchRevocationsRequest Postern__V1__TokensWatchRevocationsRequest;
+typedef struct Postern__V1__TokensWatchRevocationsResponse Postern__V1__TokensWatchRevocationsResponse;
+typedef struct Postern__V1__Revocation Postern__V1__Revocation;
 
 
 /* --- enums --- */
@@ -34,6 +41,28 @@ typedef enum _Postern__V1__RefreshOutcome {
   POSTERN__V1__REFRESH_OUTCOME__REFRESH_OUTCOME_REUSED = 4
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__REFRESH_OUTCOME)
 } Postern__V1__RefreshOutcome;
+typedef enum _Postern__V1__TokenUse {
+  POSTERN__V1__TOKEN_USE__TOKEN_USE_UNSPECIFIED = 0,
+  POSTERN__V1__TOKEN_USE__TOKEN_USE_ID_TOKEN = 1,
+  POSTERN__V1__TOKEN_USE__TOKEN_USE_SESSION_COOKIE = 2
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__TOKEN_USE)
+} Postern__V1__TokenUse;
+typedef enum _Postern__V1__SnapshotReason {
+  POSTERN__V1__SNAPSHOT_REASON__SNAPSHOT_REASON_UNSPECIFIED = 0,
+  POSTERN__V1__SNAPSHOT_REASON__SNAPSHOT_REASON_NO_CURSOR = 1,
+  POSTERN__V1__SNAPSHOT_REASON__SNAPSHOT_REASON_CURSOR_TOO_OLD = 2,
+  POSTERN__V1__SNAPSHOT_REASON__SNAPSHOT_REASON_CURSOR_UNKNOWN = 3
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__SNAPSHOT_REASON)
+} Postern__V1__SnapshotReason;
+typedef enum _Postern__V1__RevocationKind {
+  POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_UNSPECIFIED = 0,
+  POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_USER = 1,
+  POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_SESSION = 2,
+  POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_TENANT_DISABLED = 3,
+  POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_TENANT_ENABLED = 4,
+  POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_TENANT_DELETED = 5
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__REVOCATION_KIND)
+} Postern__V1__RevocationKind;
 
 /* --- messages --- */
 
@@ -91,10 +120,11 @@ struct  Postern__V1__TokensRefreshResponse
 struct  Postern__V1__TokensListKeysRequest
 {
   ProtobufCMessage base;
+  Postern__V1__TokenUse token_use;
 };
 #define POSTERN__V1__TOKENS_LIST_KEYS_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tokens_list_keys_request__descriptor) \
-     }
+    , POSTERN__V1__TOKEN_USE__TOKEN_USE_UNSPECIFIED }
 
 
 struct  Postern__V1__TokensListKeysResponse
@@ -105,6 +135,100 @@ struct  Postern__V1__TokensListKeysResponse
 #define POSTERN__V1__TOKENS_LIST_KEYS_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tokens_list_keys_response__descriptor) \
     , {0,NULL} }
+
+
+struct  Postern__V1__TokensCreateSessionCookieRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData id_token;
+  int64_t valid_seconds;
+};
+#define POSTERN__V1__TOKENS_CREATE_SESSION_COOKIE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tokens_create_session_cookie_request__descriptor) \
+    , {0,NULL}, {0,NULL}, 0 }
+
+
+struct  Postern__V1__TokensCreateSessionCookieResponse
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData session_cookie;
+  int64_t expires_at_micros;
+};
+#define POSTERN__V1__TOKENS_CREATE_SESSION_COOKIE_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tokens_create_session_cookie_response__descriptor) \
+    , {0,NULL}, 0 }
+
+
+struct  Postern__V1__TokensVerifySessionCookieRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData session_cookie;
+  protobuf_c_boolean any_tenant;
+};
+#define POSTERN__V1__TOKENS_VERIFY_SESSION_COOKIE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tokens_verify_session_cookie_request__descriptor) \
+    , {0,NULL}, {0,NULL}, 0 }
+
+
+struct  Postern__V1__TokensVerifySessionCookieResponse
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData uid;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData session_id;
+  int64_t auth_time_micros;
+  int64_t expires_at_micros;
+  ProtobufCBinaryData claims_json;
+};
+#define POSTERN__V1__TOKENS_VERIFY_SESSION_COOKIE_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tokens_verify_session_cookie_response__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, {0,NULL} }
+
+
+struct  Postern__V1__TokensWatchRevocationsRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  protobuf_c_boolean any_tenant;
+  ProtobufCBinaryData cursor;
+  int32_t heartbeat_seconds;
+  protobuf_c_boolean session_cookies;
+};
+#define POSTERN__V1__TOKENS_WATCH_REVOCATIONS_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tokens_watch_revocations_request__descriptor) \
+    , {0,NULL}, 0, {0,NULL}, 0, 0 }
+
+
+struct  Postern__V1__TokensWatchRevocationsResponse
+{
+  ProtobufCMessage base;
+  size_t n_revocations;
+  Postern__V1__Revocation **revocations;
+  ProtobufCBinaryData cursor;
+  int64_t time_micros;
+  Postern__V1__SnapshotReason snapshot_reason;
+  protobuf_c_boolean snapshot_continues;
+};
+#define POSTERN__V1__TOKENS_WATCH_REVOCATIONS_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tokens_watch_revocations_response__descriptor) \
+    , 0,NULL, {0,NULL}, 0, POSTERN__V1__SNAPSHOT_REASON__SNAPSHOT_REASON_UNSPECIFIED, 0 }
+
+
+struct  Postern__V1__Revocation
+{
+  ProtobufCMessage base;
+  Postern__V1__RevocationKind kind;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData uid;
+  ProtobufCBinaryData session_id;
+  int64_t valid_after_micros;
+  int64_t time_micros;
+};
+#define POSTERN__V1__REVOCATION__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__revocation__descriptor) \
+    , POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0 }
 
 
 /* Postern__V1__TokensVerifyIdTokenRequest methods */
@@ -125,6 +249,27 @@ void   postern__v1__tokens_list_keys_request__init
 /* Postern__V1__TokensListKeysResponse methods */
 void   postern__v1__tokens_list_keys_response__init
                      (Postern__V1__TokensListKeysResponse         *message);
+/* Postern__V1__TokensCreateSessionCookieRequest methods */
+void   postern__v1__tokens_create_session_cookie_request__init
+                     (Postern__V1__TokensCreateSessionCookieRequest         *message);
+/* Postern__V1__TokensCreateSessionCookieResponse methods */
+void   postern__v1__tokens_create_session_cookie_response__init
+                     (Postern__V1__TokensCreateSessionCookieResponse         *message);
+/* Postern__V1__TokensVerifySessionCookieRequest methods */
+void   postern__v1__tokens_verify_session_cookie_request__init
+                     (Postern__V1__TokensVerifySessionCookieRequest         *message);
+/* Postern__V1__TokensVerifySessionCookieResponse methods */
+void   postern__v1__tokens_verify_session_cookie_response__init
+                     (Postern__V1__TokensVerifySessionCookieResponse         *message);
+/* Postern__V1__TokensWatchRevocationsRequest methods */
+void   postern__v1__tokens_watch_revocations_request__init
+                     (Postern__V1__TokensWatchRevocationsRequest         *message);
+/* Postern__V1__TokensWatchRevocationsResponse methods */
+void   postern__v1__tokens_watch_revocations_response__init
+                     (Postern__V1__TokensWatchRevocationsResponse         *message);
+/* Postern__V1__Revocation methods */
+void   postern__v1__revocation__init
+                     (Postern__V1__Revocation         *message);
 /* --- per-message closures --- */
 
 typedef void (*Postern__V1__TokensVerifyIdTokenRequest_Closure)
@@ -145,6 +290,27 @@ typedef void (*Postern__V1__TokensListKeysRequest_Closure)
 typedef void (*Postern__V1__TokensListKeysResponse_Closure)
                  (const Postern__V1__TokensListKeysResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__TokensCreateSessionCookieRequest_Closure)
+                 (const Postern__V1__TokensCreateSessionCookieRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TokensCreateSessionCookieResponse_Closure)
+                 (const Postern__V1__TokensCreateSessionCookieResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TokensVerifySessionCookieRequest_Closure)
+                 (const Postern__V1__TokensVerifySessionCookieRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TokensVerifySessionCookieResponse_Closure)
+                 (const Postern__V1__TokensVerifySessionCookieResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TokensWatchRevocationsRequest_Closure)
+                 (const Postern__V1__TokensWatchRevocationsRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TokensWatchRevocationsResponse_Closure)
+                 (const Postern__V1__TokensWatchRevocationsResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__Revocation_Closure)
+                 (const Postern__V1__Revocation *message,
+                  void *closure_data);
 
 /* --- services --- */
 
@@ -152,12 +318,22 @@ typedef void (*Postern__V1__TokensListKeysResponse_Closure)
 /* --- descriptors --- */
 
 extern const ProtobufCEnumDescriptor    postern__v1__refresh_outcome__descriptor;
+extern const ProtobufCEnumDescriptor    postern__v1__token_use__descriptor;
+extern const ProtobufCEnumDescriptor    postern__v1__snapshot_reason__descriptor;
+extern const ProtobufCEnumDescriptor    postern__v1__revocation_kind__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tokens_verify_id_token_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tokens_verify_id_token_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tokens_refresh_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tokens_refresh_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tokens_list_keys_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tokens_list_keys_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tokens_create_session_cookie_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tokens_create_session_cookie_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tokens_verify_session_cookie_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tokens_verify_session_cookie_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tokens_watch_revocations_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tokens_watch_revocations_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__revocation__descriptor;
 
 PROTOBUF_C__END_DECLS
 

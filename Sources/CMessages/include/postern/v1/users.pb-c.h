@@ -16,6 +16,7 @@ PROTOBUF_C__BEGIN_DECLS
 
 #include "google/protobuf/field_mask.pb-c.h"
 #include "postern/v1/oob.pb-c.h"
+#include "postern/v1/sessions.pb-c.h"
 #include "postern/v1/user.pb-c.h"
 
 typedef struct Postern__V1__UsersCreateRequest Postern__V1__UsersCreateRequest;
@@ -52,6 +53,10 @@ typedef struct Postern__V1__UsersGenerateOobLinkRequest Postern__V1__UsersGenera
 typedef struct Postern__V1__UsersGenerateOobLinkResponse Postern__V1__UsersGenerateOobLinkResponse;
 typedef struct Postern__V1__UsersExplainLinkRequest Postern__V1__UsersExplainLinkRequest;
 typedef struct Postern__V1__UsersExplainLinkResponse Postern__V1__UsersExplainLinkResponse;
+typedef struct Postern__V1__UsersListSessionsRequest Postern__V1__UsersListSessionsRequest;
+typedef struct Postern__V1__UsersListSessionsResponse Postern__V1__UsersListSessionsResponse;
+typedef struct Postern__V1__UsersRevokeSessionRequest Postern__V1__UsersRevokeSessionRequest;
+typedef struct Postern__V1__UsersRevokeSessionResponse Postern__V1__UsersRevokeSessionResponse;
 
 
 /* --- enums --- */
@@ -513,6 +518,49 @@ struct  Postern__V1__UsersExplainLinkResponse
     , POSTERN__V1__LINK_OUTCOME__LINK_OUTCOME_UNSPECIFIED, {0,NULL}, 0, {0,NULL}, {0,NULL}, 0,NULL }
 
 
+struct  Postern__V1__UsersListSessionsRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData uid;
+};
+#define POSTERN__V1__USERS_LIST_SESSIONS_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_list_sessions_request__descriptor) \
+    , {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__UsersListSessionsResponse
+{
+  ProtobufCMessage base;
+  size_t n_sessions;
+  Postern__V1__Session **sessions;
+};
+#define POSTERN__V1__USERS_LIST_SESSIONS_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_list_sessions_response__descriptor) \
+    , 0,NULL }
+
+
+struct  Postern__V1__UsersRevokeSessionRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData uid;
+  ProtobufCBinaryData session_id;
+};
+#define POSTERN__V1__USERS_REVOKE_SESSION_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_revoke_session_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__UsersRevokeSessionResponse
+{
+  ProtobufCMessage base;
+};
+#define POSTERN__V1__USERS_REVOKE_SESSION_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_revoke_session_response__descriptor) \
+     }
+
+
 /* Postern__V1__UsersCreateRequest methods */
 void   postern__v1__users_create_request__init
                      (Postern__V1__UsersCreateRequest         *message);
@@ -615,6 +663,18 @@ void   postern__v1__users_explain_link_request__init
 /* Postern__V1__UsersExplainLinkResponse methods */
 void   postern__v1__users_explain_link_response__init
                      (Postern__V1__UsersExplainLinkResponse         *message);
+/* Postern__V1__UsersListSessionsRequest methods */
+void   postern__v1__users_list_sessions_request__init
+                     (Postern__V1__UsersListSessionsRequest         *message);
+/* Postern__V1__UsersListSessionsResponse methods */
+void   postern__v1__users_list_sessions_response__init
+                     (Postern__V1__UsersListSessionsResponse         *message);
+/* Postern__V1__UsersRevokeSessionRequest methods */
+void   postern__v1__users_revoke_session_request__init
+                     (Postern__V1__UsersRevokeSessionRequest         *message);
+/* Postern__V1__UsersRevokeSessionResponse methods */
+void   postern__v1__users_revoke_session_response__init
+                     (Postern__V1__UsersRevokeSessionResponse         *message);
 /* --- per-message closures --- */
 
 typedef void (*Postern__V1__UsersCreateRequest_Closure)
@@ -719,6 +779,18 @@ typedef void (*Postern__V1__UsersExplainLinkRequest_Closure)
 typedef void (*Postern__V1__UsersExplainLinkResponse_Closure)
                  (const Postern__V1__UsersExplainLinkResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__UsersListSessionsRequest_Closure)
+                 (const Postern__V1__UsersListSessionsRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersListSessionsResponse_Closure)
+                 (const Postern__V1__UsersListSessionsResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersRevokeSessionRequest_Closure)
+                 (const Postern__V1__UsersRevokeSessionRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersRevokeSessionResponse_Closure)
+                 (const Postern__V1__UsersRevokeSessionResponse *message,
+                  void *closure_data);
 
 /* --- services --- */
 
@@ -761,6 +833,10 @@ extern const ProtobufCMessageDescriptor postern__v1__users_generate_oob_link_req
 extern const ProtobufCMessageDescriptor postern__v1__users_generate_oob_link_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_explain_link_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_explain_link_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_list_sessions_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_list_sessions_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_revoke_session_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_revoke_session_response__descriptor;
 
 PROTOBUF_C__END_DECLS
 

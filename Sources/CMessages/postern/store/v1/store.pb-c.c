@@ -144,7 +144,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
   (ProtobufCMessageInit) postern__store__v1__stored_user__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[12] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[15] =
 {
   {
     "tenant_id",
@@ -290,6 +290,42 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_name",
+    13,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSession, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "end_user_ip",
+    14,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSession, end_user_ip),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "refresh_cause",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSession, refresh_cause),
+    &postern__v1__token_refresh_cause__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_session__field_indices_by_name[] = {
   7,   /* field[7] = attempt_hash */
@@ -297,9 +333,12 @@ static const unsigned postern__store__v1__stored_session__field_indices_by_name[
   10,   /* field[10] = claims_json */
   5,   /* field[5] = counter */
   2,   /* field[2] = created_at_micros */
+  12,   /* field[12] = device_name */
   8,   /* field[8] = end */
+  13,   /* field[13] = end_user_ip */
   9,   /* field[9] = ended_at_micros */
   6,   /* field[6] = last_used_at_micros */
+  14,   /* field[14] = refresh_cause */
   11,   /* field[11] = rotated_at_micros */
   4,   /* field[4] = sign_in_provider */
   0,   /* field[0] = tenant_id */
@@ -308,7 +347,7 @@ static const unsigned postern__store__v1__stored_session__field_indices_by_name[
 static const ProtobufCIntRange postern__store__v1__stored_session__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 12 }
+  { 0, 15 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor =
 {
@@ -318,7 +357,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor 
   "Postern__Store__V1__StoredSession",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredSession),
-  12,
+  15,
   postern__store__v1__stored_session__field_descriptors,
   postern__store__v1__stored_session__field_indices_by_name,
   1,  postern__store__v1__stored_session__number_ranges,
@@ -453,7 +492,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_api_key__descriptor 
   (ProtobufCMessageInit) postern__store__v1__stored_api_key__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_signing_key__field_descriptors[6] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_signing_key__field_descriptors[7] =
 {
   {
     "key_id",
@@ -527,6 +566,18 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_signing_key__fi
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "token_use",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSigningKey, token_use),
+    &postern__v1__token_use__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_signing_key__field_indices_by_name[] = {
   1,   /* field[1] = algorithm */
@@ -535,11 +586,12 @@ static const unsigned postern__store__v1__stored_signing_key__field_indices_by_n
   5,   /* field[5] = retires_at_micros */
   2,   /* field[2] = sealed_private_key */
   4,   /* field[4] = signs_from_micros */
+  6,   /* field[6] = token_use */
 };
 static const ProtobufCIntRange postern__store__v1__stored_signing_key__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_signing_key__descriptor =
 {
@@ -549,7 +601,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_signing_key__descrip
   "Postern__Store__V1__StoredSigningKey",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredSigningKey),
-  6,
+  7,
   postern__store__v1__stored_signing_key__field_descriptors,
   postern__store__v1__stored_signing_key__field_indices_by_name,
   1,  postern__store__v1__stored_signing_key__number_ranges,

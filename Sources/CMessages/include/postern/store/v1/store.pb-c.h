@@ -15,7 +15,9 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 #include "postern/v1/project.pb-c.h"
+#include "postern/v1/sessions.pb-c.h"
 #include "postern/v1/tenants.pb-c.h"
+#include "postern/v1/tokens.pb-c.h"
 
 typedef struct Postern__Store__V1__StoredUser Postern__Store__V1__StoredUser;
 typedef struct Postern__Store__V1__StoredSession Postern__Store__V1__StoredSession;
@@ -110,10 +112,13 @@ struct  Postern__Store__V1__StoredSession
   int64_t ended_at_micros;
   ProtobufCBinaryData claims_json;
   int64_t rotated_at_micros;
+  ProtobufCBinaryData device_name;
+  ProtobufCBinaryData end_user_ip;
+  Postern__V1__TokenRefreshCause refresh_cause;
 };
 #define POSTERN__STORE__V1__STORED_SESSION__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_session__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0, 0, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0, {0,NULL}, 0 }
+    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0, 0, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, POSTERN__V1__TOKEN_REFRESH_CAUSE__TOKEN_REFRESH_CAUSE_UNSPECIFIED }
 
 
 struct  Postern__Store__V1__StoredTenant
@@ -149,10 +154,11 @@ struct  Postern__Store__V1__StoredSigningKey
   int64_t created_at_micros;
   int64_t signs_from_micros;
   int64_t retires_at_micros;
+  Postern__V1__TokenUse token_use;
 };
 #define POSTERN__STORE__V1__STORED_SIGNING_KEY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_signing_key__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, 0 }
+    , {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, 0, POSTERN__V1__TOKEN_USE__TOKEN_USE_UNSPECIFIED }
 
 
 struct  Postern__Store__V1__StoredHashSecret

@@ -1,0 +1,130 @@
+public import Base
+public import Messages
+public import Store
+
+// What verifiers have to refuse, in the order it was committed: written in the transaction of the change itself, read
+// by Tokens.WatchRevocations. A token outlives its revocation by two weeks at most, and so long a row is kept.
+
+/// How long a revocation still matters: as long as a token that was signed before it.
+public enum RevocationRetention {
+    /// Clocks differ, and a verifier may be behind.
+    static let margin = Duration.hours(1)
+    public static let idTokens = Duration.hours(1) + margin
+    public static let sessionCookies = Duration.hours(14 * 24) + margin
+}
+
+/// A revocation and its place in the log.
+public struct SequencedRevocation: Sendable, Equatable {
+    public let sequence: Int64
+    public let revocation: Revocation
+}
+
+extension WriteTransaction {
+    /// Every token of the user of before `validAfter` is refused.
+    func revokeTokens(of key: UserKey, before validAfter: Timestamp, now: Timestamp) throws {
+        try append(
+            Revocation(
+                kind: .user, tenantID: key.tenant, uid: key.uid, validAfterMicros: validAfter.microseconds,
+                timeMicros: now.microseconds))
+    }
+
+    func revokeTokens(ofSession id: [UInt8], of key: UserKey, now: Timestamp) throws {
+        try append(
+            Revocation(
+                kind: .session, tenantID: key.tenant, uid: key.uid, sessionID: Hex.encode(id),
+                timeMicros: now.microseconds))
+    }
+
+    /// Of the whole tenant: `.tenantDisabled`, `.tenantEnabled` or `.tenantDeleted`.
+    func appendRevocation(_ kind: RevocationKind, tenantID: Text, now: Timestamp) throws {
+        try append(Revocation(kind: kind, tenantID: tenantID, timeMicros: now.microseconds))
+    }
+
+    private func append(_ revocation: Revocation) throws {
+        let sequence = try reading.lastRevocationSequence() + 1
+        try put(Tables.revocations, SequenceKey(revocation.tenantID, sequence), revocation)
+        try put(Tables.revocationTenants, RevocationKey(sequence), revocation.tenantID.bytes)
+        announce(.revocations(revocation.tenantID))
+        announce(.allRevocations)
+    }
+
+    /// Deletes up to `limit` of the oldest rows that matter to no token any more; whether there may be more. The newest
+    /// stays, because the sequence goes on from it.
+    func forgetRevocations(now: Timestamp, limit: Int) throws -> Bool {
+        let end = now - RevocationRetention.sessionCookies
+        let last = try reading.lastRevocationSequence()
+        let old = try reading.revocations(after: 0, limit: limit).filter {
+            $0.revocation.timeMicros < end.microseconds && $0.sequence < last
+        }
+        for row in old {
+            try delete(Tables.revocations, SequenceKey(row.revocation.tenantID, row.sequence))
+            try delete(Tables.revocationTenants, RevocationKey(row.sequence))
+        }
+        return old.count == limit
+    }
+}
+
+extension ReadTransaction {
+    /// 0 when there never was one.
+    public func lastRevocationSequence() throws -> Int64 { try revocationSequence(reversed: true) }
+
+    /// The oldest one kept.
+    public func firstRevocationSequence() throws -> Int64 { try revocationSequence(reversed: false) }
+
+    private func revocationSequence(reversed: Bool) throws -> Int64 {
+        var sequence: Int64 = 0
+        try scan(Tables.revocationTenants, reversed: reversed, limit: 1) { key, _ in
+            sequence = Self.sequence(of: key)
+            return false
+        }
+        return sequence
+    }
+
+    /// Up to `limit` revocations of all tenants behind a sequence, in order.
+    public func revocations(after sequence: Int64, limit: Int) throws -> [SequencedRevocation] {
+        var places: [(Int64, Text)] = []
+        try scan(
+            Tables.revocationTenants, from: .after(RevocationKey(sequence).bytes), limit: limit
+        ) { key, tenant in
+            places.append((Self.sequence(of: key), Text(unchecked: [UInt8](tenant))))
+            return true
+        }
+        return try places.compactMap { sequence, tenantID in
+            try get(Tables.revocations, SequenceKey(tenantID, sequence)).map {
+                SequencedRevocation(sequence: sequence, revocation: $0)
+            }
+        }
+    }
+
+    /// The same of one tenant.
+    public func revocations(of tenantID: Text, after sequence: Int64, limit: Int) throws -> [SequencedRevocation] {
+        var found: [SequencedRevocation] = []
+        try scan(
+            Tables.revocations, prefix: TenantPrefix(tenantID), from: .after(SequenceKey(tenantID, sequence).bytes),
+            limit: limit
+        ) { key, value in
+            found.append(
+                SequencedRevocation(sequence: Self.sequence(of: key), revocation: try Revocation(decoding: value)))
+            return true
+        }
+        return found
+    }
+
+    /// The sequence behind which everything is at least as young as `time`. Rows lie by time as well, so it is found by
+    /// halving.
+    public func revocationSequence(before time: Timestamp) throws -> Int64 {
+        var low = try firstRevocationSequence() - 1
+        var high = try lastRevocationSequence()
+        while low < high {
+            let middle = low + (high - low + 1) / 2
+            guard let next = try revocations(after: middle - 1, limit: 1).first else { return low }
+            if next.revocation.timeMicros < time.microseconds { low = next.sequence } else { high = middle - 1 }
+        }
+        return max(0, low)
+    }
+
+    private static func sequence(of key: UnsafeRawBufferPointer) -> Int64 {
+        guard key.count >= 8 else { return 0 }
+        return Int64(bitPattern: UInt64(bigEndian: key.loadUnaligned(fromByteOffset: key.count - 8, as: UInt64.self)))
+    }
+}

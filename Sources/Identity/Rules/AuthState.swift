@@ -1,0 +1,66 @@
+public import Base
+public import Messages
+
+/// What somebody who watches a session can see of it and its user at one moment.
+public struct AuthState: Sendable, Equatable {
+    /// Nil: the account is gone.
+    public var user: User?
+    /// Nil: the session was removed.
+    public var session: StoredSession?
+
+    public init(user: User?, session: StoredSession?) {
+        self.user = user
+        self.session = session
+    }
+}
+
+/// What became of a session between two looks at it. Pure; the most final thing comes first, and ends the watching.
+public enum AuthStateStep: Sendable, Equatable {
+    case none
+    case deleted
+    case disabled
+    case signedOut(RefreshDecision.RefusedCause)
+    case tokenRefreshed(TokenRefreshCause)
+    case profileChanged
+
+    public var isLast: Bool {
+        switch self {
+        case .deleted, .disabled, .signedOut: true
+        case .none, .tokenRefreshed, .profileChanged: false
+        }
+    }
+
+    /// A refreshed token says what the profile says: both together are the refresh, which brings the user along.
+    public static func between(
+        _ old: AuthState, _ new: AuthState, settings: TenantSettings, now: Timestamp
+    ) -> AuthStateStep {
+        guard let user = new.user else { return .deleted }
+        if user.disabled { return .disabled }
+        guard let session = new.session else { return .signedOut(.signedOut) }
+        if let cause = session.refusedCause(settings: settings, now: now) { return .signedOut(cause) }
+        if let before = old.session,
+            session.counter != before.counter || session.lastUsedAtMicros != before.lastUsedAtMicros
+        {
+            return .tokenRefreshed(session.refreshCause)
+        }
+        return user == old.user ? .none : .profileChanged
+    }
+
+    /// Nil for `.none`.
+    public func message(of state: AuthState, session: Session?) -> SessionsWatchAuthStateResponse? {
+        var message = SessionsWatchAuthStateResponse(user: state.user, session: session)
+        switch self {
+        case .none: return nil
+        case .deleted: message.change = .deleted
+        case .disabled: message.change = .disabled
+        case .signedOut(let cause):
+            message.change = .signedOut
+            message.endCause = Text(cause.rawValue)
+        case .tokenRefreshed(let cause):
+            message.change = .tokenRefreshed
+            message.refreshCause = cause
+        case .profileChanged: message.change = .profileChanged
+        }
+        return message
+    }
+}

@@ -1,0 +1,38 @@
+import Base
+import Identity
+import Messages
+import Store
+import Tokens
+
+/// postern.v1.Sessions/SignOut
+enum SessionsSignOut: SlowMethod {
+    static func handle(_ request: SessionsSignOutRequest, _ call: Call) async throws -> SessionsSignOutResponse {
+        guard let (uid, sessionID) = try session(request, call) else { return SessionsSignOutResponse() }
+        do {
+            _ = try await call.userSession(uid).end(session: sessionID, .signedOut, origin: call.origin)
+        } catch let failure as Failure where failure.reason == Failure.sessionNotFound.reason {
+            // It was removed meanwhile: as good as signed out.
+        }
+        return SessionsSignOutResponse()
+    }
+
+    /// Whose session the token is of, whether or not it lives; nil when nothing is left of it. A token that expired or
+    /// was revoked signs out all the same: nobody gains anything by that.
+    private static func session(_ request: SessionsSignOutRequest, _ call: Call) throws -> (Text, [UInt8])? {
+        guard request.idToken.isEmpty else {
+            let token = try call.project.tokenCheck.verifyExpired(request.idToken)
+            guard token.tenantID == call.tenantID else { throw Failure.tenantMismatch }
+            return (token.uid, token.sessionID)
+        }
+        guard !request.refreshToken.isEmpty else {
+            throw Failure.invalid("MISSING_TOKEN", field: "refresh_token", "or id_token is required")
+        }
+        guard let token = call.project.refreshTokens.decode(request.refreshToken) else {
+            throw Failure.invalidRefreshToken
+        }
+        guard let session = try call.project.store.read({ try $0.get(Tables.sessions, SessionKey(token.sessionID)) })
+        else { return nil }
+        guard session.tenantID == call.tenantID else { throw Failure.tenantMismatch }
+        return (session.uid, token.sessionID)
+    }
+}

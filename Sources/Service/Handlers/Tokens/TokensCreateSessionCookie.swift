@@ -1,0 +1,35 @@
+import Base
+import Identity
+import Messages
+import Store
+import Tokens
+
+/// postern.v1.Tokens/CreateSessionCookie
+enum TokensCreateSessionCookie: SlowMethod {
+    private static let shortest: Int64 = 300
+    private static let longest = TokenSigner.cookieLifetimeMax.components.seconds
+
+    static func handle(
+        _ request: TokensCreateSessionCookieRequest, _ call: Call
+    ) async throws -> TokensCreateSessionCookieResponse {
+        guard !request.idToken.isEmpty else {
+            throw Failure.invalid("MISSING_ID_TOKEN", field: "id_token", "is required")
+        }
+        let seconds = request.validSeconds == 0 ? longest : request.validSeconds
+        guard (shortest...longest).contains(seconds) else {
+            throw Failure.invalid(
+                "INVALID_DURATION", field: "valid_seconds", "must be \(shortest) to \(longest), or 0 for the most")
+        }
+        let verified = try call.verifiedUser(idToken: request.idToken)
+        try verified.requireRecentLogin(now: call.now)
+        let sessionID = verified.token.sessionID
+        guard let session = try call.project.store.read({ try $0.get(Tables.sessions, SessionKey(sessionID)) }) else {
+            throw Failure.tokenExpired(cause: "SIGNED_OUT")
+        }
+        let cookie = try await call.project.cookieIssuer.token(
+            for: verified.account.user, session: session, sessionID: sessionID, settings: call.settings, now: call.now,
+            lifetime: .seconds(seconds), deadline: call.deadline)
+        return TokensCreateSessionCookieResponse(
+            sessionCookie: cookie.token, expiresAtMicros: cookie.expiresAt.microseconds)
+    }
+}

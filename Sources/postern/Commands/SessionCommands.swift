@@ -1,0 +1,139 @@
+import Base
+import JSON
+import Messages
+import PosternClient
+
+/// postern session …: of a user, as an admin sees them, and of the holder of an ID token.
+enum SessionCommands {
+    static let all = [list, revoke, signOut, watch]
+
+    static let list = Command(
+        path: ["session", "list"], summary: "Lists a user's live sessions, the one used last first.",
+        example: "-t acme session list u1", operands: [.required("uid")]
+    ) { session in
+        let request = UsersListSessionsRequest(
+            tenantID: try session.tenantID(), uid: Text(session.arguments.operands[0]))
+        let client = UsersClient(channel: try session.channel())
+        session.output.print(try await client.listSessions(request, options: session.callOptions()).sessions)
+    }
+
+    static let revoke = Command(
+        path: ["session", "revoke"], summary: "Ends one session of a user; its tokens are refused from now on.",
+        example: "-t acme session revoke u1 0f3a…", operands: [.required("uid"), .required("session-id")]
+    ) { session in
+        let operands = session.arguments.operands
+        let request = UsersRevokeSessionRequest(
+            tenantID: try session.tenantID(), uid: Text(operands[0]), sessionID: Text(operands[1]))
+        let client = UsersClient(channel: try session.channel())
+        _ = try await client.revokeSession(request, options: session.callOptions())
+        session.say("session \(operands[1]) ended")
+    }
+
+    static let signOut = Command(
+        path: ["session", "sign-out"], summary: "Ends the session of a refresh token.",
+        example: "-t acme session sign-out - < refresh-token", operands: [.required("refresh-token|-")]
+    ) { session in
+        let request = SessionsSignOutRequest(
+            tenantID: try session.tenantID(), refreshToken: try session.token(operand: 0))
+        let client = SessionsClient(channel: try session.channel())
+        _ = try await client.signOut(request, options: session.callOptions())
+        session.say("signed out")
+    }
+
+    static let watch = Command(
+        path: ["session", "watch"], summary: "Prints what happens to the session of an ID token, until it ends.",
+        example: "-t acme session watch - -o ndjson < id-token", operands: [.required("id-token|-")]
+    ) { session in
+        let request = SessionsWatchAuthStateRequest(
+            tenantID: try session.tenantID(), idToken: try session.token(operand: 0))
+        let client = SessionsClient(channel: try session.channel())
+        var isFirst = true
+        for try await state in try await client.watchAuthState(request, options: session.streamOptions) {
+            session.output.printNext(state, isFirst: isFirst)
+            isFirst = false
+        }
+    }
+}
+
+/// postern revocations …
+enum RevocationCommands {
+    static let all = [watch]
+
+    static let watch = Command(
+        path: ["revocations", "watch"],
+        summary: "Prints what verifiers have to refuse, as it happens, until Ctrl-C; first what still matters.",
+        example: "revocations watch --any-tenant -o ndjson",
+        flags: [
+            Flag("any-tenant", "of all tenants the key is for"),
+            Flag("cursor", "CURSOR", "go on behind this one instead"),
+        ]
+    ) { session in
+        let client = TokensClient(channel: try session.channel())
+        var request = TokensWatchRevocationsRequest(
+            tenantID: try session.tenantID(), anyTenant: session.arguments.isSet("any-tenant"),
+            cursor: session.arguments.text("cursor") ?? .empty)
+        var options = session.streamOptions
+        var isFirst = true
+        while true {
+            do {
+                for try await message in try await client.watchRevocations(request, options: options) {
+                    for revocation in message.revocations {
+                        session.output.printNext(revocation, isFirst: isFirst)
+                        isFirst = false
+                    }
+                    if !message.cursor.isEmpty { request.cursor = message.cursor }
+                }
+                return
+            } catch let failure as Failure where failure.code == .unavailable && !request.cursor.isEmpty {
+                session.say("\(failure.message) Connecting again.")
+                options.waitsForConnection = true
+            }
+        }
+    }
+}
+
+extension Messages.Session: Record {
+    static let columns = [
+        "session_id", "device_name", "end_user_ip", "sign_in_provider", "created_at_micros", "last_used_at_micros",
+        "expires_at_micros",
+    ]
+
+    var id: String { sessionID.string }
+
+    var json: JSONValue {
+        [
+            "session_id": .string(sessionID), "device_name": .string(deviceName), "end_user_ip": .string(endUserIP),
+            "sign_in_provider": .string(signInProvider), "created_at_micros": .integer(createdAtMicros),
+            "last_used_at_micros": .integer(lastUsedAtMicros), "auth_time_micros": .integer(authTimeMicros),
+            "expires_at_micros": .integer(expiresAtMicros), "current": .bool(current),
+        ]
+    }
+}
+
+extension SessionsWatchAuthStateResponse: Record {
+    static let columns = ["change", "refresh_cause", "end_cause", "user.uid"]
+
+    var id: String { session?.sessionID.string ?? "" }
+
+    var json: JSONValue {
+        [
+            "change": name("AUTH_STATE_CHANGE", change),
+            "refresh_cause": refreshCause == .unspecified ? .null : name("TOKEN_REFRESH_CAUSE", refreshCause),
+            "end_cause": endCause.isEmpty ? .null : .string(endCause), "user": user?.json ?? .null,
+            "session": session?.json ?? .null,
+        ]
+    }
+}
+
+extension Revocation: Record {
+    static let columns = ["time_micros", "kind", "tenant_id", "uid", "session_id", "valid_after_micros"]
+
+    var id: String { uid.string }
+
+    var json: JSONValue {
+        [
+            "time_micros": .integer(timeMicros), "kind": name("REVOCATION_KIND", kind), "tenant_id": .string(tenantID),
+            "uid": .string(uid), "session_id": .string(sessionID), "valid_after_micros": .integer(validAfterMicros),
+        ]
+    }
+}

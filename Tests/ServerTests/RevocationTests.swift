@@ -1,0 +1,320 @@
+import Base
+import Crypto
+import Identity
+import Messages
+import Service
+import Store
+import TestSupport
+import Testing
+
+/// The feed of revocations: what comes, in which order, and where it goes on.
+@Suite struct RevocationTests {
+    private typealias Stream = RawStream<TokensWatchRevocationsResponse>
+
+    private static func watch(
+        _ server: TestServer, cursor: Text = .empty, tenantID: Text = .empty, anyTenant: Bool = false,
+        cookies: Bool = false, apiKey: Secret? = nil
+    ) throws -> Stream {
+        try Stream(
+            server, "postern.v1.Tokens/WatchRevocations",
+            TokensWatchRevocationsRequest(
+                tenantID: tenantID, anyTenant: anyTenant, cursor: cursor, heartbeatSeconds: 1, sessionCookies: cookies),
+            apiKey: apiKey)
+    }
+
+    /// Reads on until a revocation came; heartbeats in between are left out.
+    private static func nextBatch(_ stream: Stream) throws -> TokensWatchRevocationsResponse {
+        while true {
+            let message = try #require(try stream.next())
+            if !message.revocations.isEmpty || message.snapshotReason != .unspecified { return message }
+        }
+    }
+
+    private static func revoke(_ client: IdentityClient, _ uid: Text) throws -> User {
+        client.server.clock.advance(by: .milliseconds(1))
+        let revoked: UsersRevokeTokensResponse = try client.client.call(
+            "postern.v1.Users/RevokeTokens", UsersRevokeTokensRequest(uid: uid))
+        return try #require(revoked.user)
+    }
+
+    private static func delete(_ client: IdentityClient, _ uid: Text) throws {
+        let _: UsersDeleteResponse = try client.client.call("postern.v1.Users/Delete", UsersDeleteRequest(uid: uid))
+    }
+
+    enum Cause: CaseIterable { case revokeTokens, passwordChange, disabled, deleted, signOut, reuse, tooManySessions }
+
+    @Test(arguments: Cause.allCases)
+    func whateverRevokesATokenComesThroughTheFeed(_ cause: Cause) async throws {
+        try await withServer(configure: { $0.limits.sessionsPerUserMax = 2 }) { server in
+            let client = try IdentityClient(server)
+            let made = try client.signUp("ada@example.com")
+            let (uid, tokens) = (made.user!.uid, made.tokens!)
+            let stream = try Self.watch(server)
+            #expect(try Self.nextBatch(stream).snapshotReason == .noCursor)
+            server.clock.advance(by: .seconds(1))
+            var isOfSession = false
+            switch cause {
+            case .revokeTokens: _ = try Self.revoke(client, uid)
+            case .passwordChange:
+                let _: AccountsUpdateResponse = try client.client.call(
+                    "postern.v1.Accounts/Update",
+                    AccountsUpdateRequest(
+                        idToken: tokens.idToken, updateMask: ProtobufFieldMask(paths: ["password"]),
+                        password: Secret("another horse")))
+            case .disabled: try client.update(uid, ["disabled"]) { $0.disabled = true }
+            case .deleted: try Self.delete(client, uid)
+            case .signOut:
+                isOfSession = true
+                let _: SessionsSignOutResponse = try client.client.call(
+                    "postern.v1.Sessions/SignOut", SessionsSignOutRequest(idToken: tokens.idToken))
+            case .reuse:
+                isOfSession = true
+                _ = try client.refresh(tokens.refreshToken)
+                server.clock.advance(by: .minutes(1))
+                expectRefusal("TOKEN_EXPIRED") { _ = try client.refresh(tokens.refreshToken) }
+            case .tooManySessions:
+                isOfSession = true
+                for _ in 0..<2 { _ = try client.signIn("ada@example.com") }
+            }
+            let revocation = try #require(try Self.nextBatch(stream).revocations.first)
+            #expect(revocation.uid == uid && revocation.tenantID.isEmpty)
+            #expect(revocation.timeMicros == server.clock.clock.now().microseconds)
+            let claims = JWTClaims(tokens.idToken)
+            if isOfSession {
+                #expect(revocation.kind == .session && revocation.sessionID == claims.text("sid"))
+            } else {
+                #expect(revocation.kind == .user && revocation.validAfterMicros > claims.integer("gen"))
+            }
+        }
+    }
+
+    @Test func aWatcherThatComesBackMissesNothing() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let uids = try (0..<4).map { try client.signUp(Text("user\($0)@example.com")).user!.uid }
+            let first = try Self.watch(server)
+            _ = try Self.nextBatch(first)
+            _ = try Self.revoke(client, uids[0])
+            let seen = try Self.nextBatch(first)
+            first.client.close()
+            for uid in uids[1...] { _ = try Self.revoke(client, uid) }
+            let second = try Self.watch(server, cursor: seen.cursor)
+            let missed = try Self.nextBatch(second)
+            #expect(missed.snapshotReason == .unspecified)
+            #expect(missed.revocations.map(\.uid) == Array(uids[1...]))
+            #expect(missed.timeMicros == server.clock.clock.now().microseconds)
+        }
+    }
+
+    @Test func aCursorIsGoodAfterARestart() async throws {
+        try await withTemporaryDirectory { directory in
+            let clock = ManualClock()
+            let masterKey = MasterKey.generate(random: .system)
+            let (cursor, uid, adminKey) = try await withServer(
+                directory: directory, clock: clock, masterKey: masterKey
+            ) { server in
+                let client = try IdentityClient(server)
+                let uid = try client.signUp("ada@example.com").user!.uid
+                let cursor = try Self.nextBatch(try Self.watch(server)).cursor
+                _ = try Self.revoke(client, uid)
+                return (cursor, uid, server.adminKey)
+            }
+            try await withServer(
+                directory: directory, clock: clock, masterKey: masterKey, adminKey: adminKey
+            ) { server in
+                let missed = try Self.nextBatch(try Self.watch(server, cursor: cursor))
+                #expect(missed.snapshotReason == .unspecified)
+                #expect(missed.revocations.map(\.uid) == [uid])
+            }
+        }
+    }
+
+    @Test func aCursorThatIsTooOldOrNotOursBeginsWithASnapshot() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let uid = try client.signUp("ada@example.com").user!.uid
+            _ = try Self.revoke(client, uid)
+            let old = try Self.nextBatch(try Self.watch(server)).cursor
+            for _ in 0..<3 { _ = try Self.revoke(client, uid) }
+            server.clock.advance(by: .hours(24 * 15))
+            let newest = try Self.revoke(client, uid)
+            await server.project.sweep()
+            let late = try Self.nextBatch(try Self.watch(server, cursor: old))
+            #expect(late.snapshotReason == .cursorTooOld)
+            #expect(late.revocations.map(\.validAfterMicros) == [newest.tokensValidAfterMicros])
+            for foreign in ["x", "0011.*.1", Text("\(old)9")] as [Text] {
+                #expect(try Self.nextBatch(try Self.watch(server, cursor: foreign)).snapshotReason == .cursorUnknown)
+            }
+            #expect(
+                try Self.nextBatch(try Self.watch(server, cursor: old, anyTenant: true)).snapshotReason
+                    == .cursorUnknown)
+        }
+    }
+
+    @Test func aSnapshotHasWhatStillMattersAndOfAUserTheNewestOnly() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let ada = try client.signUp("ada@example.com").user!.uid
+            let bob = try client.signUp("bob@example.com").user!.uid
+            _ = try Self.revoke(client, bob)
+            server.clock.advance(by: .hours(4))
+            for _ in 0..<5 { _ = try Self.revoke(client, ada) }
+            let newest = try Self.revoke(client, ada)
+            let snapshot = try Self.nextBatch(try Self.watch(server))
+            #expect(!snapshot.snapshotContinues)
+            #expect(snapshot.revocations.map(\.uid) == [ada])
+            #expect(snapshot.revocations.map(\.validAfterMicros) == [newest.tokensValidAfterMicros])
+            // Cookies live for two weeks.
+            let long = try Self.nextBatch(try Self.watch(server, cookies: true))
+            #expect(long.revocations.map(\.uid) == [bob, ada])
+        }
+    }
+
+    @Test func anAccountMadeAgainUnderItsUidDoesNotHideTheOldOnesRevocation() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let made = try client.signUp("ada@example.com")
+            let uid = made.user!.uid
+            server.clock.advance(by: .seconds(1))
+            try Self.delete(client, uid)
+            server.clock.advance(by: .seconds(1))
+            let _: UsersCreateResponse = try client.client.call(
+                "postern.v1.Users/Create", UsersCreateRequest(uid: uid, email: "ada@example.com"))
+            let snapshot = try Self.nextBatch(try Self.watch(server))
+            let revocation = try #require(snapshot.revocations.first)
+            #expect(revocation.validAfterMicros > JWTClaims(made.tokens!.idToken).integer("gen"))
+        }
+    }
+
+    @Test func aLongSnapshotComesInPieces() async throws {
+        try await withServer { server in
+            try await server.project.store.write { transaction in
+                for number in 1...1_234 as ClosedRange<Int64> {
+                    try transaction.put(
+                        Tables.revocations, SequenceKey(.empty, number),
+                        Revocation(
+                            kind: .session, uid: "ada", sessionID: Text("\(number)"),
+                            timeMicros: server.clock.clock.now().microseconds))
+                    try transaction.put(Tables.revocationTenants, RevocationKey(number), [])
+                }
+            }
+            for anyTenant in [false, true] {
+                let stream = try Self.watch(server, anyTenant: anyTenant)
+                var ids: [Text] = []
+                var message = try #require(try stream.next())
+                #expect(message.snapshotReason == .noCursor && message.snapshotContinues)
+                while true {
+                    ids += message.revocations.map(\.sessionID)
+                    if !message.snapshotContinues { break }
+                    #expect(message.cursor.isEmpty)
+                    message = try #require(try stream.next())
+                }
+                #expect(ids == (1...1_234).map { Text("\($0)") })
+                #expect(!message.cursor.isEmpty)
+            }
+        }
+    }
+
+    @Test func everyTenantHasItsOwnFeedAndAKeyForAllSeesAll() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let _: TenantsCreateResponse = try client.client.call(
+                "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: "acme"))
+            let own = try client.signUp("ada@example.com").user!.uid
+            let made: AccountsSignUpResponse = try client.client.call(
+                "postern.v1.Accounts/SignUp",
+                AccountsSignUpRequest(tenantID: "acme", email: "ada@example.com", password: Secret("correct horse")))
+            let acme = try Self.watch(server, tenantID: "acme")
+            let all = try Self.watch(server, anyTenant: true)
+            for stream in [acme, all] { _ = try Self.nextBatch(stream) }
+            _ = try Self.revoke(client, own)
+            let _: UsersRevokeTokensResponse = try client.client.call(
+                "postern.v1.Users/RevokeTokens", UsersRevokeTokensRequest(tenantID: "acme", uid: made.user!.uid))
+            #expect(try Self.nextBatch(acme).revocations.map(\.tenantID) == ["acme"])
+            var seen: [Text] = []
+            while seen.count < 2 { seen += try Self.nextBatch(all).revocations.map(\.tenantID) }
+            #expect(seen == ["", "acme"])
+        }
+    }
+
+    @Test func aKeyOfOneTenantSeesNoOther() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let _: TenantsCreateResponse = try client.client.call(
+                "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: "acme"))
+            let made: ProjectCreateApiKeyResponse = try client.client.call(
+                "postern.v1.Project/CreateApiKey",
+                ProjectCreateApiKeyRequest(role: .verifier, scope: Scope(tenants: .tenantID("acme"))))
+            let _: TenantsCreateResponse = try client.client.call(
+                "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: "other"))
+            expectRefusal("INSUFFICIENT_PERMISSION") {
+                _ = try Self.watch(server, tenantID: "other", apiKey: made.secretKey).next()
+            }
+            let streams = try [false, true].map {
+                try Self.watch(server, anyTenant: $0, apiKey: made.secretKey)
+            }
+            for stream in streams { _ = try Self.nextBatch(stream) }
+            let uid = try client.signUp("ada@example.com").user!.uid
+            _ = try Self.revoke(client, uid)
+            try client.setTenant(["disable_auth"]) { $0.disableAuth = true }
+            let _: TenantsDeleteResponse = try client.client.call(
+                "postern.v1.Tenants/Delete", TenantsDeleteRequest(tenantID: "acme"))
+            for stream in streams {
+                #expect(try Self.nextBatch(stream).revocations.map(\.kind) == [.tenantDeleted])
+            }
+        }
+    }
+
+    @Test func aTenantThatIsSwitchedOffIsInTheFeedAndInEverySnapshot() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let stream = try Self.watch(server)
+            _ = try Self.nextBatch(stream)
+            try client.setTenant(["disable_auth"]) { $0.disableAuth = true }
+            #expect(try Self.nextBatch(stream).revocations.map(\.kind) == [.tenantDisabled])
+            // A setting that stays the same is no news.
+            try client.setTenant(["disable_auth"]) { $0.disableAuth = true }
+            server.clock.advance(by: .hours(24 * 30))
+            await server.project.sweep()
+            for anyTenant in [false, true] {
+                let snapshot = try Self.nextBatch(try Self.watch(server, anyTenant: anyTenant))
+                #expect(snapshot.revocations.map(\.kind) == [.tenantDisabled])
+            }
+            try client.setTenant(["disable_auth"]) { $0.disableAuth = false }
+            #expect(try Self.nextBatch(stream).revocations.map(\.kind) == [.tenantEnabled])
+        }
+    }
+
+    @Test func aHeartbeatTellsHowFarTheFeedIs() async throws {
+        try await withServer { server in
+            let stream = try Self.watch(server)
+            let snapshot = try Self.nextBatch(stream)
+            server.clock.advance(by: .seconds(77))
+            var beat = try #require(try stream.next())
+            while beat.timeMicros != server.clock.clock.now().microseconds { beat = try #require(try stream.next()) }
+            #expect(beat.revocations.isEmpty && beat.cursor == snapshot.cursor)
+            expectRefusal("INVALID_HEARTBEAT") {
+                let stream = try Stream(
+                    server, "postern.v1.Tokens/WatchRevocations", TokensWatchRevocationsRequest(heartbeatSeconds: 301))
+                _ = try stream.next()
+            }
+        }
+    }
+
+    @Test func aRevokedKeyIsToldNothingMore() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let made: ProjectCreateApiKeyResponse = try client.client.call(
+                "postern.v1.Project/CreateApiKey",
+                ProjectCreateApiKeyRequest(role: .verifier, scope: Scope(tenants: .all(true))))
+            let stream = try Self.watch(server, apiKey: made.secretKey)
+            _ = try Self.nextBatch(stream)
+            let _: ProjectRevokeApiKeyResponse = try client.client.call(
+                "postern.v1.Project/RevokeApiKey",
+                ProjectRevokeApiKeyRequest(apiKeyID: made.apiKey?.apiKeyID ?? .empty))
+            expectRefusal("CALLER_UNAUTHENTICATED") {
+                while try stream.next() != nil {}
+            }
+        }
+    }
+}
