@@ -1,6 +1,6 @@
 public import Base
 public import Crypto
-public import Messages
+import Messages
 public import Outbound
 public import Reactor
 public import Store
@@ -107,14 +107,8 @@ public final class Project: Sendable {
         return try await callers.createFirstAdmin()
     }
 
-    /// A new signing key; see `TokenSigner.rotate`.
-    public func rotateSigningKey(
-        algorithm: SigningAlgorithm?, publishAhead: Duration, origin: Origin
-    ) async throws -> SigningKeyInfo {
-        try await signer.rotate(algorithm: algorithm, publishAhead: publishAhead, record: keyEvent(origin: origin))
-    }
-
-    private func keyEvent(origin: Origin) -> TokenSigner.KeyEvent {
+    /// Writes what happens to signing keys to the event log, in the same transaction.
+    func keyEvent(origin: Origin) -> TokenSigner.KeyEvent {
         let now = resources.clock.now()
         return { transaction, kind, keyID in
             try transaction.appendEvent(kind, tenantID: .empty, origin: origin, detail: keyID, now: now)
