@@ -86,8 +86,8 @@ import Testing
             #expect(try states() == [.signing, .published])
             server.clock.advance(by: .seconds(3_600))
             #expect(try states() == [.retired, .signing])
-            #expect(failure { _ = try rotate("HS256", ahead: 0) }.code == .invalidArgument)
-            #expect(failure { _ = try rotate("", ahead: -1) }.code == .invalidArgument)
+            expectRefusal("INVALID_ALGORITHM") { _ = try rotate("HS256", ahead: 0) }
+            expectRefusal("INVALID_DURATION") { _ = try rotate("", ahead: -1) }
         }
     }
 
