@@ -13,6 +13,7 @@ public final class PasswordService: Sendable {
     private let sealing: SealingKey
     private let random: RandomSource
     private let profile: PasswordHashProfile
+    public let computed = PasswordHashCounts()
 
     public init(
         pool: WorkerPool, store: Store, sealing: SealingKey, random: RandomSource, profile: PasswordHashProfile
@@ -28,8 +29,10 @@ public final class PasswordService: Sendable {
     public func hash(_ password: Secret, settings: TenantSettings, deadline: Instant) async throws -> Text {
         let profile = profile(for: settings)
         let random = random
-        return try await pool.run(tenant: settings.tenantID, deadline: deadline) {
-            try PasswordCredential.hash(PasswordBytes.canonical(password), profile: profile, random: random).stored
+        return try await pool.run(tenant: settings.tenantID, deadline: deadline) { [computed] in
+            computed.add(.argon2id)
+            return try PasswordCredential.hash(PasswordBytes.canonical(password), profile: profile, random: random)
+                .stored
         }
     }
 
@@ -50,11 +53,13 @@ public final class PasswordService: Sendable {
         let signerKey = try credential.signerKeyID.map { try self.signerKey($0, tenantID: settings.tenantID) }
         let profile = profile(for: settings)
         let random = random
-        return try await pool.run(tenant: settings.tenantID, deadline: deadline) {
-            for candidate in PasswordBytes.candidates(password, for: credential.kind)
-            where try credential.verify(candidate, signerKeys: { _ in signerKey }) {
+        return try await pool.run(tenant: settings.tenantID, deadline: deadline) { [computed] in
+            for candidate in PasswordBytes.candidates(password, for: credential.kind) {
+                computed.add(credential.kind)
+                guard try credential.verify(candidate, signerKeys: { _ in signerKey }) else { continue }
                 guard credential.needsRehash(under: profile) else { return .right }
                 let canonical = PasswordBytes.canonical(password)
+                computed.add(.argon2id)
                 return .rightRehashed(try PasswordCredential.hash(canonical, profile: profile, random: random).stored)
             }
             return .wrong
@@ -70,8 +75,12 @@ public final class PasswordService: Sendable {
             .reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         let credential = Self.decoy(choice, of: kinds, profile: profile(for: settings), random: random)
         let signerKey = Secret(random.bytes(64))
-        _ = try await pool.run(tenant: settings.tenantID, deadline: deadline) {
-            try credential.verify(PasswordBytes.canonical(password), signerKeys: { _ in signerKey })
+        try await pool.run(tenant: settings.tenantID, deadline: deadline) { [computed] in
+            // As often as a real one: a password that NFC changes is tried in both forms.
+            for candidate in PasswordBytes.candidates(password, for: credential.kind) {
+                computed.add(credential.kind)
+                _ = try credential.verify(candidate, signerKeys: { _ in signerKey })
+            }
         }
     }
 
