@@ -1451,9 +1451,11 @@ static const PosternField postern__store__v1__stored_idempotency__fields[] = {
     [2] = {"answer", 0, 0, 8, 2, 0, 1},
     [3] = {"session_id", 0, 0, 8, 2, 0, 2},
     [4] = {"caller", 0, 0, 9, 2, 0, 3},
+    [5] = {"counter", 0, 0, 1, 0, 0, 4},
+    [6] = {"made_at_micros", 0, 0, 1, 0, 0, 5},
 };
 const PosternSchema postern__store__v1__stored_idempotency__table = {
-    &postern__store__v1__stored_idempotency__descriptor, postern__store__v1__stored_idempotency__fields, 5, 0,
+    &postern__store__v1__stored_idempotency__descriptor, postern__store__v1__stored_idempotency__fields, 7, 0,
 };
 
 static const PosternField postern__store__v1__event_record__fields[] = {

@@ -34,16 +34,24 @@ public struct Idempotency: Sendable {
     }
 }
 
-/// What a mutation found under its idempotency key: the session its first answer started.
-struct RepeatedSession: Error {
-    let sessionID: [UInt8]
-}
-
 extension Failure {
     /// The first answer held something that is told only once.
     static let alreadyDone = Failure(
         .alreadyExists, "ALREADY_DONE",
         "This was done by an earlier request with the same idempotency-key; its answer cannot be given again.")
+}
+
+extension ReadTransaction {
+    /// What the same request left when it was done before; nil when it was not. IDEMPOTENCY_KEY_REUSED.
+    func earlier(_ idempotency: Idempotency) throws -> StoredIdempotency? {
+        guard let record = try get(Tables.idempotency, idempotency.recordKey) else { return nil }
+        guard constantTimeEqual(record.requestHash, idempotency.requestHash) else {
+            throw Failure(
+                .invalidArgument, "IDEMPOTENCY_KEY_REUSED",
+                "This idempotency-key came with another request before; use a new key for each change.")
+        }
+        return record
+    }
 }
 
 extension WriteTransaction {
@@ -52,7 +60,7 @@ extension WriteTransaction {
     /// IDEMPOTENCY_KEY_REUSED when the key came with another request.
     func once<Answer: Message>(_ origin: Origin, now: Timestamp, _ body: () throws -> Answer) throws -> Answer {
         guard let idempotency = origin.idempotency else { return try body() }
-        if let record = try earlier(idempotency) { return try Answer(decoding: record.answer) }
+        if let record = try reading.earlier(idempotency) { return try Answer(decoding: record.answer) }
         let answer = try body()
         try keep(idempotency, StoredIdempotency(answer: answer.encoded()), now: now)
         return answer
@@ -61,19 +69,21 @@ extension WriteTransaction {
     /// The same for an answer with a secret in it: ALREADY_DONE the second time.
     func onceOnly(_ origin: Origin, now: Timestamp, _ body: () throws -> Void) throws {
         guard let idempotency = origin.idempotency else { return try body() }
-        if try earlier(idempotency) != nil { throw Failure.alreadyDone }
+        if try reading.earlier(idempotency) != nil { throw Failure.alreadyDone }
         try body()
         try keep(idempotency, StoredIdempotency(), now: now)
     }
 
-    /// The same for an answer of tokens: the second time throws `RepeatedSession`.
-    func onceStarting<Result>(
+    /// The same for an answer of tokens, those of the session as `body` leaves it: the second time throws
+    /// `RepeatedSession`.
+    func onceIssuing<Result>(
         session sessionID: [UInt8], _ origin: Origin, now: Timestamp, _ body: () throws -> Result
     ) throws -> Result {
         guard let idempotency = origin.idempotency else { return try body() }
-        if let record = try earlier(idempotency) { throw RepeatedSession(sessionID: record.sessionID) }
+        if let record = try reading.earlier(idempotency) { throw RepeatedSession(record) }
         let result = try body()
-        try keep(idempotency, StoredIdempotency(sessionID: sessionID), now: now)
+        let counter = try get(Tables.sessions, SessionKey(sessionID))?.counter ?? 0
+        try keep(idempotency, StoredIdempotency(sessionID: sessionID, counter: counter), now: now)
         return result
     }
 
@@ -83,16 +93,6 @@ extension WriteTransaction {
         try delete(Tables.idempotency, HashKey(key))
         let count = try get(Tables.idempotencyCounts, TextKey(record.caller))?.count ?? 0
         try put(Tables.idempotencyCounts, TextKey(record.caller), StoredCount(count: max(0, count - 1)))
-    }
-
-    private func earlier(_ idempotency: Idempotency) throws -> StoredIdempotency? {
-        guard let record = try get(Tables.idempotency, idempotency.recordKey) else { return nil }
-        guard constantTimeEqual(record.requestHash, idempotency.requestHash) else {
-            throw Failure(
-                .invalidArgument, "IDEMPOTENCY_KEY_REUSED",
-                "This idempotency-key came with another request before; use a new key for each change.")
-        }
-        return record
     }
 
     private func keep(_ idempotency: Idempotency, _ wanted: StoredIdempotency, now: Timestamp) throws {
@@ -106,6 +106,7 @@ extension WriteTransaction {
         var record = wanted
         record.requestHash = idempotency.requestHash
         record.caller = idempotency.caller
+        record.madeAtMicros = now.microseconds
         try put(Tables.idempotencyCounts, countKey, StoredCount(count: count + 1))
         try put(Tables.idempotency, idempotency.recordKey, record)
         try scheduleExpiry(at: now + idempotency.limits.idempotencyLifetime, Tables.idempotency, idempotency.recordKey)

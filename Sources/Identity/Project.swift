@@ -131,18 +131,11 @@ public final class Project: Sendable {
         return try await callers.createFirstAdmin()
     }
 
-    /// A new signing key; see `TokenSigner.rotate`.
-    public func rotateSigningKey(
-        for use: TokenUse, algorithm: SigningAlgorithm?, publishAhead: Duration, origin: Origin
-    ) async throws -> SigningKeyInfo {
-        try await signer(of: use).rotate(
-            algorithm: algorithm, publishAhead: publishAhead, record: keyEvent(origin: origin))
-    }
-
     /// Of ID tokens where nothing else is said.
     public func signer(of use: TokenUse) -> TokenSigner { use == .sessionCookie ? cookieSigner : signer }
 
-    private func keyEvent(origin: Origin) -> TokenSigner.KeyEvent {
+    /// Writes what happens to signing keys to the event log, in the same transaction.
+    func keyEvent(origin: Origin) -> TokenSigner.KeyEvent {
         let now = resources.clock.now()
         return { transaction, kind, keyID in
             try transaction.appendEvent(kind, tenantID: .empty, origin: origin, detail: keyID, now: now)

@@ -71,6 +71,12 @@ extension Call {
         if let caller { try project.callers.checkStillValid(caller, in: transaction) }
     }
 
+    /// The answer to the same change of a signed-in user, made with the same idempotency key; nil when it is the first.
+    /// Asked for before anything else: a change may end the token it is made with.
+    func repeatedChange(idToken: Text) async throws -> SignedIn? {
+        try await project.repeatedChange(idToken: idToken, settings: settings, origin: origin, deadline: deadline)
+    }
+
     /// What an end user chooses as a password. WEAK_PASSWORD, PASSWORD_TOO_LONG, PASSWORD_DOES_NOT_MEET_REQUIREMENTS.
     func checkNewPassword(_ password: Secret) throws {
         try Values.checkNewPassword(password, limits: limits)

@@ -1,4 +1,5 @@
 import Base
+import Crypto
 import Identity
 import Reactor
 import Store
@@ -40,6 +41,10 @@ extension Instance {
             "postern_frames_refused_total", "counter", "Frames and requests against the protocol or its limits.",
             Double(metrics.framesRefused.value))
         page.pool("password", passwordPool.counts)
+        page.family("postern_password_hashes_total", "counter", "Password hashes computed, by kind.")
+        for (kind, count) in project.passwords.computed.all {
+            page.value("postern_password_hashes_total", #"kind="\#(kind.rawValue)""#, Double(count))
+        }
         page.pool("signing", signingPool.counts)
         if let statistics = try? project.store.statistics() { page.store(statistics) }
         return page.bytes

@@ -185,7 +185,7 @@ import Wire
                 let _: AccountsDeleteResponse = try backEnd.client.call(
                     "postern.v1.Accounts/Delete", AccountsDeleteRequest(idToken: idToken))
             }
-            #expect(failure { try delete(old) }.reason == "CREDENTIAL_TOO_OLD_LOGIN_AGAIN")
+            expectRefusal("CREDENTIAL_TOO_OLD_LOGIN_AGAIN") { try delete(old) }
             try delete(try backEnd.signIn(backEnd.token()).tokens?.idToken ?? .empty)
         }
     }

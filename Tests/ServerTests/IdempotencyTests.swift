@@ -98,4 +98,67 @@ import Wire
             #expect(keys.apiKeys.count == 2)
         }
     }
+
+    @Test func aSignInWhoseTokenWasUsedIsNotRepeatedThoughTheTokenStaysTheSame() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["refresh_mode"]) { $0.refreshMode = .reuse }
+            func signUp() throws -> AccountsSignUpResponse {
+                try client.client.call(
+                    "postern.v1.Accounts/SignUp",
+                    AccountsSignUpRequest(email: "ann@example.com", password: Secret("secret1")), metadata: key("k1"))
+            }
+            let first = try signUp()
+            #expect(try signUp().tokens?.refreshToken == first.tokens?.refreshToken)
+            server.clock.advance(by: .seconds(1))
+            _ = try client.refresh(first.tokens!.refreshToken)
+            expectRefusal("ALREADY_DONE") { _ = try signUp() }
+        }
+    }
+
+    // MARK: Keys
+
+    @Test func aKeyIsRevokedOnce() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            func make() throws -> Text {
+                let made: ProjectCreateApiKeyResponse = try client.call(
+                    "postern.v1.Project/CreateApiKey",
+                    ProjectCreateApiKeyRequest(role: .app, scope: Scope(tenants: .all(true))))
+                return made.apiKey?.apiKeyID ?? .empty
+            }
+            func revoke(_ id: Text) throws -> ProjectRevokeApiKeyResponse {
+                try client.call(
+                    "postern.v1.Project/RevokeApiKey", ProjectRevokeApiKeyRequest(apiKeyID: id), metadata: key("k1"))
+            }
+            let (one, other) = (try make(), try make())
+            let first = try revoke(one)
+            server.clock.advance(by: .seconds(1))
+            #expect(try revoke(one) == first)
+            expectRefusal("IDEMPOTENCY_KEY_REUSED") { _ = try revoke(other) }
+        }
+    }
+
+    @Test func aLostRotationMakesOneSigningKey() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            func rotate(ahead: Int64) throws -> ProjectRotateSigningKeyResponse {
+                try client.call(
+                    "postern.v1.Project/RotateSigningKey", ProjectRotateSigningKeyRequest(publishAheadSeconds: ahead),
+                    metadata: key("k1"))
+            }
+            func keyIDs() throws -> [Text] {
+                let listed: ProjectListSigningKeysResponse = try client.call(
+                    "postern.v1.Project/ListSigningKeys", ProjectListSigningKeysRequest())
+                return listed.keys.filter { $0.tokenUse == .idToken }.map(\.keyID)
+            }
+            let first = try rotate(ahead: 60)
+            #expect(first.key?.state == .published)
+            server.clock.advance(by: .seconds(100))
+            #expect(try rotate(ahead: 60) == first)
+            #expect(try keyIDs().count == 2 && keyIDs().contains(first.key?.keyID ?? .empty))
+            expectRefusal("IDEMPOTENCY_KEY_REUSED") { _ = try rotate(ahead: 0) }
+            #expect(try keyIDs().count == 2)
+        }
+    }
 }

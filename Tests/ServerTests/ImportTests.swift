@@ -80,7 +80,7 @@ import Wire
                 ], spec: .firebaseScrypt(scrypt))
             #expect(answer.createdCount == 1 && answer.rejections.isEmpty && answer.checkpoint == 1)
             let before = try Self.storedHash(server, "f1")
-            #expect(failure { _ = try client.signIn("user1@test.com", password: "wrong") }.reason != "")
+            expectRefusal("INVALID_LOGIN_CREDENTIALS") { _ = try client.signIn("user1@test.com", password: "wrong") }
             #expect(try client.signIn("user1@test.com", password: "user1password").user?.uid == "f1")
             let after = try Self.storedHash(server, "f1")
             #expect(before != after && after.hasPrefix("$argon2id$"))
@@ -110,7 +110,7 @@ import Wire
                 [ImportUser(uid: "u", email: "u@test.com", passwordHash: Secret([UInt8](hash.utf8)))], spec: spec)
             #expect(answer.rejections.isEmpty)
             #expect(try client.signIn("u@test.com", password: password).user?.uid == "u")
-            #expect(failure { _ = try client.signIn("u@test.com", password: "other") }.reason != "")
+            expectRefusal("INVALID_LOGIN_CREDENTIALS") { _ = try client.signIn("u@test.com", password: "other") }
         }
     }
 
@@ -195,8 +195,8 @@ import Wire
             #expect(try client.get(uid).displayName == name)
             // Nothing of a replaced user survives: not its password, its email, its sessions.
             let isReplaced = mode == .replace
-            #expect((failure { _ = try client.signIn("old@x.com") }.reason == "") == !isReplaced)
-            #expect((failure { _ = try client.lookup(old.tokens!.idToken) }.reason == "") == !isReplaced)
+            expectRefusal(isReplaced ? "INVALID_LOGIN_CREDENTIALS" : "") { _ = try client.signIn("old@x.com") }
+            expectRefusal(isReplaced ? "TOKEN_EXPIRED" : "") { _ = try client.lookup(old.tokens!.idToken) }
         }
     }
 

@@ -29,12 +29,12 @@ import Testing
             let account = try client.get(uid)
             #expect(account.email == Self.victim && account.emailVerified)
             // The attacker has nothing of it.
-            #expect(failure { _ = try client.lookup(attacker.idToken) }.reason == "TOKEN_EXPIRED")
-            #expect(failure { _ = try client.refresh(attacker.refreshToken) }.reason == "TOKEN_EXPIRED")
+            expectRefusal("TOKEN_EXPIRED") { _ = try client.lookup(attacker.idToken) }
+            expectRefusal("TOKEN_EXPIRED") { _ = try client.refresh(attacker.refreshToken) }
             #expect(Self.reasonOfSigningIn(client, "attacker's password") != "")
             #expect(Self.uidOfSigningIn(client, .facebook("attacker", email: Self.victim)) != uid)
             #expect(Self.uidOfSigningIn(client, .github("attacker", email: "evil@example.com")) != uid)
-            if let change { #expect(failure { _ = try client.applyOob(change) }.reason == "INVALID_OOB_CODE") }
+            if let change { expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(change) } }
             let after = try client.get(uid)
             #expect(after.email == Self.victim && after.phoneNumber.isEmpty)
             #expect(after.providers.allSatisfy { ["google.com", "password"].contains($0.providerID) })

@@ -78,7 +78,8 @@ import Testing
             func states() throws -> [SigningKeyState] {
                 let listed: ProjectListSigningKeysResponse = try client.call(
                     "postern.v1.Project/ListSigningKeys", ProjectListSigningKeysRequest())
-                return listed.keys.filter { $0.tokenUse == .idToken }.sorted { $0.createdAtMicros < $1.createdAtMicros }.map(\.state)
+                let keys = listed.keys.filter { $0.tokenUse == .idToken }
+                return keys.sorted { $0.createdAtMicros < $1.createdAtMicros }.map(\.state)
             }
             #expect(try states() == [.signing])
             server.clock.advance(by: .seconds(1))
@@ -86,8 +87,8 @@ import Testing
             #expect(try states() == [.signing, .published])
             server.clock.advance(by: .seconds(3_600))
             #expect(try states() == [.retired, .signing])
-            #expect(failure { _ = try rotate("HS256", ahead: 0) }.code == .invalidArgument)
-            #expect(failure { _ = try rotate("", ahead: -1) }.code == .invalidArgument)
+            expectRefusal("INVALID_ALGORITHM") { _ = try rotate("HS256", ahead: 0) }
+            expectRefusal("INVALID_DURATION") { _ = try rotate("", ahead: -1) }
         }
     }
 

@@ -1,11 +1,15 @@
 import Base
 import Testing
 
-/// That `body` is refused for this reason.
+/// That `body` is refused for this reason, and with this metadata `cause` if one is given.
 ///
 /// A closure inside of `#expect` and another one of its type in the same function get one symbol from Swift 6.3, and
 /// one of them runs for both: closures stay outside.
-func expectRefusal(_ reason: String, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void) {
-    let found = failure(body).reason
-    #expect(found == reason, sourceLocation: sourceLocation)
+func expectRefusal(
+    _ reason: String, cause: String? = nil, _ comment: Comment? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
+) {
+    let found = failure(body)
+    #expect(found.reason == reason, comment, sourceLocation: sourceLocation)
+    if let cause { #expect(found.metadata("cause") == cause, comment, sourceLocation: sourceLocation) }
 }

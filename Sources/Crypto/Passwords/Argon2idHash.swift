@@ -43,9 +43,8 @@ struct Argon2idHash: Sendable {
         self.tag = tag
     }
 
-    var stored: String {
-        "$argon2id$v=19$m=\(memoryKiB),t=\(passes),p=\(lanes)$\(PHCString.encode(salt))$\(PHCString.encode(tag))"
-    }
+    var cost: String { "$argon2id$v=19$m=\(memoryKiB),t=\(passes),p=\(lanes)" }
+    var stored: String { "\(cost)$\(PHCString.encode(salt))$\(PHCString.encode(tag))" }
 
     func isMade(by profile: PasswordHashProfile) -> Bool {
         memoryKiB == profile.memoryKiB && passes == profile.passes && lanes == 1

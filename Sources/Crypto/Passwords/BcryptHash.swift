@@ -6,6 +6,8 @@ import Glibc
 struct BcryptHash: Sendable {
     /// 60 characters: `$2b$10$`, 22 of salt, 31 of hash.
     let stored: String
+    /// `$2b$10`, whichever of the three it was written by.
+    var cost: String { "$2b$" + stored.dropFirst(4).prefix(2) }
     private static let byteCount = 60
     private static let digestStart = 29
     private static let passwordByteCountMax = 72

@@ -43,9 +43,9 @@ struct FirebaseScryptHash: Sendable {
             signerKeyID: Text(unchecked: [UInt8](string.fields[4])))
     }
 
+    var cost: String { "$\(Self.id)$r=\(rounds),m=\(memoryCost)" }
     var stored: String {
-        "$\(Self.id)$r=\(rounds),m=\(memoryCost)$\(PHCString.encode(salt))$\(PHCString.encode(saltSeparator))"
-            + "$\(signerKeyID)$\(PHCString.encode(hash))"
+        "\(cost)$\(PHCString.encode(salt))$\(PHCString.encode(saltSeparator))$\(signerKeyID)$\(PHCString.encode(hash))"
     }
 
     /// Throws `outOfMemory`: scrypt takes 128 · rounds · 2^memoryCost bytes, 16 MiB at the most.

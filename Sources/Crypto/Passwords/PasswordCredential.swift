@@ -19,6 +19,16 @@ public struct PasswordCredential: Sendable {
 
     private let hash: Hash
 
+    /// What checking it costs, without anything of the hash: `$argon2id$v=19$m=19456,t=2,p=1`, `$2b$10`,
+    /// `$firebase-scrypt$r=8,m=14`.
+    public var cost: Text {
+        switch hash {
+        case .argon2id(let hash): Text(hash.cost)
+        case .firebaseScrypt(let hash): Text(hash.cost)
+        case .bcrypt(let hash): Text(hash.cost)
+        }
+    }
+
     /// Reads the stored form, and what other systems export in the same form:
     ///
     /// - `$argon2id$v=19$m=19456,t=2,p=1$salt$tag`: m ≤ 256 MiB, t ≤ 10, p ≤ 4, salt 8–64 bytes, tag 16–64
@@ -48,7 +58,7 @@ public struct PasswordCredential: Sendable {
                 signerKeyID: signerKeyID))
     }
 
-    private init(argon2id hash: Argon2idHash) { self.hash = .argon2id(hash) }
+    init(argon2id hash: Argon2idHash) { self.hash = .argon2id(hash) }
 
     /// One line of ASCII, at most some 600 bytes; `init(stored:)` reads it.
     public var stored: Text {
@@ -87,13 +97,6 @@ extension PasswordCredential {
     ) throws(CryptoError) -> PasswordCredential {
         let salt = random.bytes(Argon2idHash.saltByteCount)
         let tag = try Argon2idHash.tag(of: password, profile: profile, salt: salt)
-        return PasswordCredential(argon2id: Argon2idHash(profile: profile, salt: salt, tag: tag))
-    }
-
-    /// One that no password fits and that takes as long to check as a real one: for users that do not exist.
-    public static func decoy(profile: PasswordHashProfile, random: RandomSource) -> PasswordCredential {
-        let salt = random.bytes(Argon2idHash.saltByteCount)
-        let tag = random.bytes(Argon2idHash.tagByteCount)
         return PasswordCredential(argon2id: Argon2idHash(profile: profile, salt: salt, tag: tag))
     }
 

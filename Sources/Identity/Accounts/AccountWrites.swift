@@ -113,12 +113,16 @@ extension WriteTransaction {
         }
     }
 
-    /// Unknown users are made to take as long as known ones: for that the tenant's mix of hash kinds is kept.
+    /// Unknown users are made to take as long as known ones: for that the tenant's mix of costs is kept.
     private func countPasswordHash(_ hash: Text, tenantID: Text, by change: Int64) throws {
         guard !hash.isEmpty, let credential = try? PasswordCredential(stored: hash) else { return }
-        let key = TenantTextKey(tenantID, Text(credential.kind.rawValue))
-        let count = try get(Tables.passwordHashKinds, key)?.count ?? 0
-        try put(Tables.passwordHashKinds, key, StoredCount(count: max(0, count + change)))
+        let key = TenantTextKey(tenantID, credential.cost)
+        let count = (try get(Tables.passwordHashKinds, key)?.count ?? 0) + change
+        if count > 0 {
+            try put(Tables.passwordHashKinds, key, StoredCount(count: count))
+        } else {
+            try delete(Tables.passwordHashKinds, key)
+        }
     }
 }
 

@@ -11,29 +11,24 @@ extension Project {
     public func signIn(
         _ identity: FederatedIdentity, settings: TenantSettings, origin: Origin, deadline: Instant
     ) async throws -> SignedIn {
-        for _ in 0..<Self.attemptsMax {
+        return try await startingOverWhenAccountMoved {
             let seen = try store.read { try $0.decision(on: identity, settings: settings) }
             if case .needsLinking(let uid) = seen {
                 throw try needsLinking(identity, account: uid, settings: settings)
             }
             let uid = seen.uid ?? resources.random.alphanumeric(28)
-            do {
-                return try await users.session(tenantID: settings.tenantID, uid: uid).signIn(
-                    SessionStart(identity.providerID), settings: settings, origin: origin, deadline: deadline
-                ) { [now = clock.now()] transaction, current in
-                    guard try transaction.reading.decision(on: identity, settings: settings) == seen else {
-                        throw DecisionMoved()
-                    }
-                    guard let current else {
-                        return AccountEffect(.made(from: identity, tenantID: settings.tenantID, uid: uid, now: now))
-                    }
-                    return try transaction.effect(of: seen, on: current, identity: identity)
+            return try await users.session(tenantID: settings.tenantID, uid: uid).signIn(
+                SessionStart(identity.providerID), settings: settings, origin: origin, deadline: deadline
+            ) { [now = clock.now()] transaction, current in
+                guard try transaction.reading.decision(on: identity, settings: settings) == seen else {
+                    throw AccountMoved()
                 }
-            } catch is DecisionMoved {
-                continue
+                guard let current else {
+                    return AccountEffect(.made(from: identity, tenantID: settings.tenantID, uid: uid, now: now))
+                }
+                return try transaction.effect(of: seen, on: current, identity: identity)
             }
         }
-        throw Failure(.aborted, "ACCOUNT_CHANGED", "The account changes all the time; try again.")
     }
 
     /// Links the identity to a signed-in user, whose session goes on with new tokens.
@@ -88,8 +83,6 @@ extension Project {
         }
     }
 
-    private static let attemptsMax = 4
-
     private func pendingToken(for identity: FederatedIdentity, settings: TenantSettings) -> String {
         pendingCredentials.token(for: identity, tenantID: settings.tenantID, now: clock.now()).string
     }
@@ -112,9 +105,6 @@ extension Project {
             metadata: metadata)
     }
 }
-
-/// Between looking and writing, the identity or the email got another owner.
-private struct DecisionMoved: Error {}
 
 extension LinkDecision {
     /// The account that is entered; nil for one that is to be made.
@@ -163,7 +153,7 @@ extension WriteTransaction {
             let removed = changed.keepOnlyProved(by: identity)
             try removeOobCodes(of: UserKey(current.user.tenantID, current.user.uid))
             return AccountEffect(changed, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
-        case .create, .needsLinking: throw DecisionMoved()
+        case .create, .needsLinking: throw AccountMoved()
         }
     }
 }

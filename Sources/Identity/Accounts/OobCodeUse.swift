@@ -60,25 +60,19 @@ extension Project {
     ) async throws -> SignedIn {
         let tenantID = settings.tenantID
         try requireAddress(email, of: try checkOobCode(code, settings: settings))
-        for _ in 0..<4 {
+        return try await startingOverWhenAccountMoved {
             let seen = try store.read { try $0.uid(ofEmail: email, tenantID: tenantID) }
             let uid = seen ?? resources.random.alphanumeric(28)
-            do {
-                return try await users.session(tenantID: tenantID, uid: uid).signIn(
-                    SessionStart("password"), settings: settings, origin: origin, deadline: deadline
-                ) { [now = clock.now()] transaction, current in
-                    guard try transaction.reading.uid(ofEmail: email, tenantID: tenantID) == seen else {
-                        throw EmailMoved()
-                    }
-                    _ = try transaction.takeOobCode(code, .emailSignin, tenantID: tenantID, now: now)
-                    return try transaction.enteringByLink(
-                        current, email: email, key: UserKey(tenantID, uid), now: now)
+            return try await users.session(tenantID: tenantID, uid: uid).signIn(
+                SessionStart("password"), settings: settings, origin: origin, deadline: deadline
+            ) { [now = clock.now()] transaction, current in
+                guard try transaction.reading.uid(ofEmail: email, tenantID: tenantID) == seen else {
+                    throw AccountMoved()
                 }
-            } catch is EmailMoved {
-                continue
+                _ = try transaction.takeOobCode(code, .emailSignin, tenantID: tenantID, now: now)
+                return try transaction.enteringByLink(current, email: email, key: UserKey(tenantID, uid), now: now)
             }
         }
-        throw Failure(.aborted, "ACCOUNT_CHANGED", "The account changes all the time; try again.")
     }
 
     /// Links signing in by mail to a signed-in user.
@@ -122,9 +116,6 @@ extension Project {
         }
     }
 }
-
-/// Between looking and writing, the address got another owner.
-private struct EmailMoved: Error {}
 
 extension WriteTransaction {
     /// What a proved address makes of its account: a new one, the same, or one that leaves nothing unproved.

@@ -13,6 +13,7 @@ public final class PasswordService: Sendable {
     private let sealing: SealingKey
     private let random: RandomSource
     private let profile: PasswordHashProfile
+    public let computed = PasswordHashCounts()
 
     public init(
         pool: WorkerPool, store: Store, sealing: SealingKey, random: RandomSource, profile: PasswordHashProfile
@@ -28,8 +29,10 @@ public final class PasswordService: Sendable {
     public func hash(_ password: Secret, settings: TenantSettings, deadline: Instant) async throws -> Text {
         let profile = profile(for: settings)
         let random = random
-        return try await pool.run(tenant: settings.tenantID, deadline: deadline) {
-            try PasswordCredential.hash(PasswordBytes.canonical(password), profile: profile, random: random).stored
+        return try await pool.run(tenant: settings.tenantID, deadline: deadline) { [computed] in
+            computed.add(.argon2id)
+            return try PasswordCredential.hash(PasswordBytes.canonical(password), profile: profile, random: random)
+                .stored
         }
     }
 
@@ -50,11 +53,13 @@ public final class PasswordService: Sendable {
         let signerKey = try credential.signerKeyID.map { try self.signerKey($0, tenantID: settings.tenantID) }
         let profile = profile(for: settings)
         let random = random
-        return try await pool.run(tenant: settings.tenantID, deadline: deadline) {
-            for candidate in PasswordBytes.candidates(password, for: credential.kind)
-            where try credential.verify(candidate, signerKeys: { _ in signerKey }) {
+        return try await pool.run(tenant: settings.tenantID, deadline: deadline) { [computed] in
+            for candidate in PasswordBytes.candidates(password, for: credential.kind) {
+                computed.add(credential.kind)
+                guard try credential.verify(candidate, signerKeys: { _ in signerKey }) else { continue }
                 guard credential.needsRehash(under: profile) else { return .right }
                 let canonical = PasswordBytes.canonical(password)
+                computed.add(.argon2id)
                 return .rightRehashed(try PasswordCredential.hash(canonical, profile: profile, random: random).stored)
             }
             return .wrong
@@ -65,13 +70,14 @@ public final class PasswordService: Sendable {
     public func verifyDecoy(
         _ password: Secret, email: Email, settings: TenantSettings, deadline: Instant
     ) async throws {
-        let kinds = try store.read { try $0.passwordHashKinds(tenantID: settings.tenantID) }
-        let choice = HMACKey(settings.secret).tag(of: email.canonical.bytes).prefix(8)
-            .reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        let credential = Self.decoy(choice, of: kinds, profile: profile(for: settings), random: random)
+        let credential = try store.read { try decoy(for: email, settings: settings, in: $0) }
         let signerKey = Secret(random.bytes(64))
-        _ = try await pool.run(tenant: settings.tenantID, deadline: deadline) {
-            try credential.verify(PasswordBytes.canonical(password), signerKeys: { _ in signerKey })
+        try await pool.run(tenant: settings.tenantID, deadline: deadline) { [computed] in
+            // As often as a real one: a password that NFC changes is tried in both forms.
+            for candidate in PasswordBytes.candidates(password, for: credential.kind) {
+                computed.add(credential.kind)
+                _ = try credential.verify(candidate, signerKeys: { _ in signerKey })
+            }
         }
     }
 
@@ -92,51 +98,41 @@ public final class PasswordService: Sendable {
     private func profile(for settings: TenantSettings) -> PasswordHashProfile {
         settings.isSynthetic ? .cheap : profile
     }
-
-    private static func decoy(
-        _ choice: UInt64, of kinds: [(kind: Text, count: Int64)], profile: PasswordHashProfile, random: RandomSource
-    ) -> PasswordCredential {
-        let total = kinds.reduce(UInt64(0)) { $0 + UInt64($1.count) }
-        var rest = total == 0 ? 0 : choice % total
-        for (kind, count) in kinds {
-            if rest >= UInt64(count) {
-                rest -= UInt64(count)
-                continue
-            }
-            return PasswordCredential.decoy(kind: kind, profile: profile, random: random)
-        }
-        return PasswordCredential.decoy(profile: profile, random: random)
-    }
 }
 
-extension PasswordCredential {
-    /// A hash of `kind` that no password fits, with the parameters that are usual for it.
-    fileprivate static func decoy(kind: Text, profile: PasswordHashProfile, random: RandomSource) -> PasswordCredential
-    {
-        switch Kind(rawValue: kind.string) {
-        case .firebaseScrypt:
-            let made = try? PasswordCredential(
-                firebaseScryptHash: random.bytes(64), salt: random.bytes(10), saltSeparator: [7], rounds: 8,
-                memoryCost: 14, signerKeyID: "decoy")
-            return made ?? .decoy(profile: profile, random: random)
-        case .bcrypt:
-            let made = try? PasswordCredential(
-                stored: "$2b$10$vI8aWBnW3fID.ZQ4/zo1G.q1lRps.9cGLcZEiGDMVr5yUP1KUOYTa")
-            return made ?? .decoy(profile: profile, random: random)
-        case .argon2id, nil: return .decoy(profile: profile, random: random)
+// MARK: - Decoys
+
+extension PasswordService {
+    /// More costs than this in one tenant come from somebody who brought them in on purpose.
+    private static let costsMax = 64
+
+    /// What an address without a password is taken to have: the costs of the tenant's hashes, each as often as there,
+    /// and always the same one for an address.
+    func decoy(
+        for email: Email, settings: TenantSettings, in transaction: borrowing ReadTransaction
+    ) throws -> PasswordCredential {
+        let costs = try transaction.passwordHashCosts(tenantID: settings.tenantID, limit: Self.costsMax)
+        let total = costs.reduce(UInt64(0)) { $0 &+ UInt64($1.count) }
+        let choice = HMACKey(settings.secret).tag(of: email.canonical.bytes).prefix(8)
+            .reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        var rest = total == 0 ? 0 : choice % total
+        for (cost, count) in costs {
+            if rest < UInt64(count), let decoy = PasswordCredential.decoy(cost: cost, random: random) { return decoy }
+            rest -= min(rest, UInt64(count))
         }
+        return PasswordCredential.decoy(profile: profile(for: settings), random: random)
     }
 }
 
 extension ReadTransaction {
-    fileprivate func passwordHashKinds(tenantID: Text) throws -> [(kind: Text, count: Int64)] {
-        var kinds: [(kind: Text, count: Int64)] = []
-        try scan(Tables.passwordHashKinds, prefix: TenantPrefix(tenantID)) { key, value in
-            let kind = Text(unchecked: [UInt8](key.dropFirst(tenantID.byteCount + 1)))
+    fileprivate func passwordHashCosts(tenantID: Text, limit: Int) throws -> [(cost: Text, count: Int64)] {
+        var costs: [(cost: Text, count: Int64)] = []
+        try scan(Tables.passwordHashKinds, prefix: TenantPrefix(tenantID), limit: limit) { key, value in
+            let cost = Text(unchecked: [UInt8](key.dropFirst(tenantID.byteCount + 1)))
             let count = try StoredCount(decoding: value).count
-            if count > 0 { kinds.append((kind, count)) }
+            if count > 0 { costs.append((cost, count)) }
             return true
         }
-        return kinds
+        return costs
     }
 }

@@ -33,10 +33,10 @@ public final class TokenCheck: Sendable {
         self.clock = clock
     }
 
-    /// INVALID_ID_TOKEN or TOKEN_EXPIRED: all that the token itself can tell.
-    public func verify(_ idToken: Text) throws(Failure) -> VerifiedToken {
+    /// INVALID_ID_TOKEN or TOKEN_EXPIRED: all that the token itself can tell, at `time` or else now.
+    public func verify(_ idToken: Text, at time: Timestamp? = nil) throws(Failure) -> VerifiedToken {
         do throws(TokenError) {
-            return try verifier.verify(idToken.bytes, now: clock.now())
+            return try verifier.verify(idToken.bytes, now: time ?? clock.now())
         } catch .expired {
             throw Failure.tokenExpired(cause: "EXPIRED")
         } catch {

@@ -69,7 +69,7 @@ extension UserSession {
         let entered: (account: Account, isNew: Bool)
         do {
             entered = try await resources.store.write { transaction in
-                try transaction.onceStarting(session: sessionID, origin, now: now) {
+                try transaction.onceIssuing(session: sessionID, origin, now: now) {
                     let entered = try transaction.enter(key, settings: settings, origin: origin, now: now, decide)
                     try transaction.insertSession(
                         session, id: sessionID, sessionsMax: limits.sessionsPerUserMax, settings: settings, now: now)
@@ -77,7 +77,7 @@ extension UserSession {
                 }
             }
         } catch let repeated as RepeatedSession {
-            return try await signedInAgain(repeated.sessionID, settings: settings, deadline: deadline)
+            return try await signedInAgain(repeated, settings: settings, deadline: deadline)
         }
         let tokens = try await issuer.tokens(
             for: entered.account.user, session: session, sessionID: sessionID, settings: settings, now: now,
@@ -96,24 +96,28 @@ extension UserSession {
     ) async throws -> SignedIn {
         let now = resources.clock.now()
         let key = key
-        let changed = try await resources.store.write { transaction -> (User, StoredSession) in
-            guard let current = try transaction.reading.account(key) else { throw Failure.userNotFound }
-            if current.user.disabled { throw Failure.userDisabled }
-            guard var session = try transaction.get(Tables.sessions, SessionKey(sessionID)), session.uid == key.uid,
-                session.tenantID == key.tenant
-            else { throw Failure.invalidIDToken }
-            if let cause = session.refusedCause(settings: settings, now: now) {
-                throw Failure.tokenExpired(cause: cause.rawValue)
+        let changed: (user: User, session: StoredSession)
+        do {
+            changed = try await resources.store.write { transaction in
+                try transaction.onceIssuing(session: sessionID, origin, now: now) {
+                    let (current, alive) = try transaction.reading.signedIn(
+                        key, sessionID: sessionID, settings: settings, now: now)
+                    let effect = try decide(transaction, current)
+                    var session = alive
+                    session.goOn(after: start, effect.refreshCause, now: now)
+                    let account = try transaction.apply(
+                        effect, to: current, keeping: sessionID, origin: origin, now: now)
+                    try transaction.put(Tables.sessions, SessionKey(sessionID), session)
+                    return (account.user, session)
+                }
             }
-            let effect = try decide(transaction, current)
-            session.goOn(after: start, effect.refreshCause, now: now)
-            let account = try transaction.apply(effect, to: current, keeping: sessionID, origin: origin, now: now)
-            try transaction.put(Tables.sessions, SessionKey(sessionID), session)
-            return (account.user, session)
+        } catch let repeated as RepeatedSession {
+            return try await signedInAgain(repeated, settings: settings, deadline: deadline)
         }
         let tokens = try await issuer.tokens(
-            for: changed.0, session: changed.1, sessionID: sessionID, settings: settings, now: now, deadline: deadline)
-        return SignedIn(user: changed.0, tokens: tokens)
+            for: changed.user, session: changed.session, sessionID: sessionID, settings: settings, now: now,
+            deadline: deadline)
+        return SignedIn(user: changed.user, tokens: tokens)
     }
 }
 
@@ -142,6 +146,23 @@ extension StoredSession {
         signInProvider = start.provider
         // A custom token's claims are the session's until another custom token brings its own.
         if !start.claims.isEmpty { claimsJSON = start.claims }
+    }
+}
+
+extension ReadTransaction {
+    /// An account that may be changed, and its session, which lives.
+    fileprivate func signedIn(
+        _ key: UserKey, sessionID: [UInt8], settings: TenantSettings, now: Timestamp
+    ) throws -> (account: Account, session: StoredSession) {
+        guard let account = try account(key) else { throw Failure.userNotFound }
+        if account.user.disabled { throw Failure.userDisabled }
+        guard let session = try get(Tables.sessions, SessionKey(sessionID)), session.uid == key.uid,
+            session.tenantID == key.tenant
+        else { throw Failure.invalidIDToken }
+        if let cause = session.refusedCause(settings: settings, now: now) {
+            throw Failure.tokenExpired(cause: cause.rawValue)
+        }
+        return (account, session)
     }
 }
 

@@ -51,14 +51,14 @@ public actor UserSession {
         let limits = resources.limits
         do {
             try await resources.store.write { transaction in
-                try transaction.onceStarting(session: sessionID, origin, now: now) {
+                try transaction.onceIssuing(session: sessionID, origin, now: now) {
                     try transaction.insert(account, origin: origin, now: now)
                     try transaction.insertSession(
                         session, id: sessionID, sessionsMax: limits.sessionsPerUserMax, settings: settings, now: now)
                 }
             }
         } catch let repeated as RepeatedSession {
-            return try await signedInAgain(repeated.sessionID, settings: settings, deadline: deadline)
+            return try await signedInAgain(repeated, settings: settings, deadline: deadline)
         }
         return SignedIn(user: account.user, tokens: tokens)
     }
@@ -79,25 +79,6 @@ public actor UserSession {
             if let newHash { changed.passwordHash = newHash }
             return AccountEffect(changed)
         }
-    }
-
-    /// The tokens of a session that an earlier request with the same idempotency key started: issued again only while
-    /// it lives and its refresh token was never used, because then nobody has them but who lost them.
-    func signedInAgain(
-        _ sessionID: [UInt8], settings: TenantSettings, deadline: Instant
-    ) async throws -> SignedIn {
-        let now = resources.clock.now()
-        let found = try resources.store.read { transaction -> (StoredSession, User)? in
-            guard let session = try transaction.get(Tables.sessions, SessionKey(sessionID)), session.counter == 1,
-                session.refusedCause(settings: settings, now: now) == nil,
-                let user = try transaction.user(UserKey(session.tenantID, session.uid)), !user.disabled
-            else { return nil }
-            return (session, user)
-        }
-        guard let (session, user) = found else { throw Failure.alreadyDone }
-        let tokens = try await issuer.tokens(
-            for: user, session: session, sessionID: sessionID, settings: settings, now: now, deadline: deadline)
-        return SignedIn(user: user, tokens: tokens)
     }
 
     func newSession(_ start: SessionStart, _ origin: Origin, now: Timestamp) -> StoredSession {
@@ -140,15 +121,17 @@ public actor UserSession {
         let now = resources.clock.now()
         let key = key
         return try await resources.store.write { transaction in
-            guard let current = try transaction.reading.account(key) else { throw Failure.userNotFound }
-            if current.user.disabled { throw Failure.userDisabled }
-            var changed = current
-            try change.apply(to: &changed, now: now)
-            try transaction.checkUnique(changed, key: key)
-            if !validateOnly {
-                try transaction.replace(current, by: changed, origin: origin, kind: .userUpdated, now: now)
+            try transaction.once(validateOnly ? .server : origin, now: now) {
+                guard let current = try transaction.reading.account(key) else { throw Failure.userNotFound }
+                if current.user.disabled { throw Failure.userDisabled }
+                var changed = current
+                try change.apply(to: &changed, now: now)
+                try transaction.checkUnique(changed, key: key)
+                if !validateOnly {
+                    try transaction.replace(current, by: changed, origin: origin, kind: .userUpdated, now: now)
+                }
+                return changed.user
             }
-            return changed.user
         }
     }
 

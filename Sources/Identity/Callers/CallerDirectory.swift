@@ -116,26 +116,19 @@ public final class CallerDirectory: Sendable {
     public func revoke(id: Text, validateOnly: Bool, origin: Origin) async throws -> ApiKey {
         let now = resources.clock.now()
         let key = try await resources.store.write { transaction in
-            guard var stored = try transaction.get(Tables.apiKeys, TextKey(id)), var key = stored.apiKey else {
-                throw Failure(.notFound, "API_KEY_NOT_FOUND", "There is no API key with this id.")
-            }
-            guard key.revokedAtMicros == 0 else { return key }
-            if key.role == .projectAdmin {
-                let others = try transaction.reading.apiKeys(after: nil, limit: .max).filter {
-                    $0.role == .projectAdmin && $0.revokedAtMicros == 0 && $0.apiKeyID != id
+            try transaction.once(validateOnly ? .server : origin, now: now) {
+                guard var stored = try transaction.get(Tables.apiKeys, TextKey(id)), var key = stored.apiKey else {
+                    throw Failure(.notFound, "API_KEY_NOT_FOUND", "There is no API key with this id.")
                 }
-                guard !others.isEmpty else {
-                    throw Failure(
-                        .failedPrecondition, "LAST_ADMIN_KEY",
-                        "This is the last project-admin key; make another one before you revoke it.")
-                }
+                guard key.revokedAtMicros == 0 else { return key }
+                if key.role == .projectAdmin { try transaction.reading.requireOtherAdminKey(than: id) }
+                if validateOnly { return key }
+                key.revokedAtMicros = now.microseconds
+                stored.apiKey = key
+                try transaction.put(Tables.apiKeys, TextKey(id), stored)
+                try transaction.appendEvent(.apiKeyRevoked, tenantID: .empty, origin: origin, detail: id, now: now)
+                return key
             }
-            if validateOnly { return key }
-            key.revokedAtMicros = now.microseconds
-            stored.apiKey = key
-            try transaction.put(Tables.apiKeys, TextKey(id), stored)
-            try transaction.appendEvent(.apiKeyRevoked, tenantID: .empty, origin: origin, detail: id, now: now)
-            return key
         }
         credentialsChanged()
         return key
@@ -165,5 +158,16 @@ extension ReadTransaction {
             return true
         }
         return keys
+    }
+
+    fileprivate func requireOtherAdminKey(than id: Text) throws {
+        let others = try apiKeys(after: nil, limit: .max).filter {
+            $0.role == .projectAdmin && $0.revokedAtMicros == 0 && $0.apiKeyID != id
+        }
+        guard !others.isEmpty else {
+            throw Failure(
+                .failedPrecondition, "LAST_ADMIN_KEY",
+                "This is the last project-admin key; make another one before you revoke it.")
+        }
     }
 }

@@ -456,14 +456,26 @@ public struct StoredIdempotency: Message {
     public var sessionID: [UInt8] = []
     /// The credential whose share of records this counts against.
     public var caller: Text = .empty
+    /// The counter of the refresh token that the answer held: while it is the session's newest, nobody went on from it.
+    public var counter: UInt64 = 0
+    public var madeAtMicros: Int64 = 0
 
     public init() {}
 
-    public init(requestHash: [UInt8] = [], answer: [UInt8] = [], sessionID: [UInt8] = [], caller: Text = .empty) {
+    public init(
+        requestHash: [UInt8] = [],
+        answer: [UInt8] = [],
+        sessionID: [UInt8] = [],
+        caller: Text = .empty,
+        counter: UInt64 = 0,
+        madeAtMicros: Int64 = 0
+    ) {
         self.requestHash = requestHash
         self.answer = answer
         self.sessionID = sessionID
         self.caller = caller
+        self.counter = counter
+        self.madeAtMicros = madeAtMicros
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -482,6 +494,8 @@ extension StoredIdempotency: ConvertibleToC {
         self.answer = [UInt8](copying: source.pointee.answer)
         self.sessionID = [UInt8](copying: source.pointee.session_id)
         self.caller = Text(copying: source.pointee.caller)
+        self.counter = source.pointee.counter
+        self.madeAtMicros = source.pointee.made_at_micros
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredIdempotency>, arena: Arena) {
@@ -489,6 +503,8 @@ extension StoredIdempotency: ConvertibleToC {
         target.pointee.answer = arena.copy(self.answer)
         target.pointee.session_id = arena.copy(self.sessionID)
         target.pointee.caller = arena.copy(self.caller)
+        target.pointee.counter = self.counter
+        target.pointee.made_at_micros = self.madeAtMicros
     }
 }
 

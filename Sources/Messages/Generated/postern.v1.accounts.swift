@@ -248,7 +248,8 @@ public struct AccountsSignInWithIdpResponse: Message {
     public var user: User?
     public var tokens: TokenPair?
     public var isNewUser: Bool = false
-    /// What the provider told this time; the user's own profile may say otherwise.
+    /// What the provider told this time; the user's own profile may say otherwise. The repeat of a link leaves it out: the
+    /// provider is not asked again.
     public var provider: ProviderInfo?
 
     public init() {}

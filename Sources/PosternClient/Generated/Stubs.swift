@@ -448,6 +448,9 @@ public struct TenantsClient: Sendable {
 
 /// What end users do for themselves, through an application. Every method acts as the end user, whatever the caller's
 /// role, so a tenant's self-service toggles bind them all; admins use Users.
+///
+/// A repeated request (metadata idempotency-key) of a signed-in user is recognised before id_token is checked, because the
+/// change may have ended that token: IDEMPOTENCY_KEY_REUSED and ALREADY_DONE come before the refusals listed here.
 public struct AccountsClient: Sendable {
     let channel: Channel
 

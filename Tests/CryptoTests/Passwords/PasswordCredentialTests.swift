@@ -81,6 +81,32 @@ import Testing
         #expect(!decoy.needsRehash(under: .cheap))
     }
 
+    @Test(
+        arguments: [
+            (
+                "$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc",
+                "$argon2id$v=19$m=256,t=2,p=2"
+            ),
+            ("$2y$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", "$2b$05"),
+            (
+                "$firebase-scrypt$r=3,m=9$c29tZXNhbHQ$Bw$key$" + String(repeating: "A", count: 43),
+                "$firebase-scrypt$r=3,m=9"
+            ),
+        ])
+    func aDecoyCostsWhatARealOneCosts(stored: String, cost: Text) throws {
+        let real = try credential(stored)
+        let decoy = try #require(PasswordCredential.decoy(cost: real.cost, random: .system))
+        #expect(real.cost == cost && decoy.cost == cost && decoy.kind == real.kind)
+        #expect(try !decoy.verify(Secret("password"), signerKeys: { _ in Secret([UInt8](repeating: 1, count: 64)) }))
+    }
+
+    @Test(arguments: [
+        "", "argon2id", "$", "$2b$", "$2b$15", "$argon2id$v=19$m=256,t=2,p=2$x", "$firebase-scrypt$r=9,m=1",
+    ])
+    func whatIsNoCostMakesNoDecoy(_ cost: Text) {
+        #expect(PasswordCredential.decoy(cost: cost, random: .system) == nil)
+    }
+
     @Test func aCredentialDoesNotPrintItsHash() throws {
         let hash = try PasswordCredential.hash(Secret("x"), profile: .cheap, random: .system)
         var dumped = ""

@@ -150,8 +150,8 @@ import Testing
                     providers[TenantHashKey(tenant, hash).bytes] = uid
                 }
                 if account.hasPassword {
-                    let kind = try PasswordCredential(stored: account.passwordHash).kind.rawValue
-                    hashKinds["\(tenant)/\(kind)".text, default: 0] += 1
+                    let cost = try PasswordCredential(stored: account.passwordHash).cost
+                    hashKinds["\(tenant)/\(cost)".text, default: 0] += 1
                 }
             }
         }
@@ -164,8 +164,8 @@ import Testing
         present.phones = try fixture.rows(Tables.userByPhone)
         present.providers = try fixture.rows(Tables.userByProvider)
         for (key, value) in try fixture.rows(Tables.passwordHashKinds) {
-            let count = try StoredCount(decoding: value).count
-            if count != 0 { present.hashKinds[Text(unchecked: key.map { $0 == 0 ? UInt8(ascii: "/") : $0 })] = count }
+            let name = Text(unchecked: key.map { $0 == 0 ? UInt8(ascii: "/") : $0 })
+            present.hashKinds[name] = try StoredCount(decoding: value).count
         }
         return present
     }

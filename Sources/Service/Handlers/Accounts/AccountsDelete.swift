@@ -5,6 +5,9 @@ import Messages
 /// postern.v1.Accounts/Delete
 enum AccountsDelete: SlowMethod {
     static func handle(_ request: AccountsDeleteRequest, _ call: Call) async throws -> AccountsDeleteResponse {
+        let isRepeated = try call.project.isRepeatedDeletion(
+            idToken: request.idToken, settings: call.settings, origin: call.origin)
+        if isRepeated { return AccountsDeleteResponse() }
         let verified = try call.verifiedUser(idToken: request.idToken)
         let user = verified.account.user
         if let toggle = SelfService.refusalOfDeletion(call.settings) {

@@ -7,6 +7,9 @@ enum AccountsReauthenticate: SlowMethod {
     static func handle(
         _ request: AccountsReauthenticateRequest, _ call: Call
     ) async throws -> AccountsReauthenticateResponse {
+        if let again = try await call.repeatedChange(idToken: request.idToken) {
+            return AccountsReauthenticateResponse(user: again.user, tokens: again.tokens)
+        }
         let verified = try call.verifiedUser(idToken: request.idToken)
         let signedIn: SignedIn
         switch request.credential {

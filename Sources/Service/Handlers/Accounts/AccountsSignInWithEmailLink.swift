@@ -7,6 +7,9 @@ enum AccountsSignInWithEmailLink: SlowMethod {
     static func handle(
         _ request: AccountsSignInWithEmailLinkRequest, _ call: Call
     ) async throws -> AccountsSignInWithEmailLinkResponse {
+        if let again = try await call.repeatedChange(idToken: request.idToken) {
+            return AccountsSignInWithEmailLinkResponse(user: again.user, tokens: again.tokens)
+        }
         guard call.settings.allowsEmailLinkSignin else { throw Failure.operationNotAllowed }
         let verified = request.idToken.isEmpty ? nil : try call.verifiedUser(idToken: request.idToken)
         if request.email.isEmpty { throw Failure.missingEmail }

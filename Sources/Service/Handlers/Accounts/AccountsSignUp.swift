@@ -49,6 +49,9 @@ enum AccountsSignUp: SlowMethod {
     private static func linkPassword(_ request: AccountsSignUpRequest, _ call: Call) async throws
         -> AccountsSignUpResponse
     {
+        if let again = try await call.repeatedChange(idToken: request.idToken) {
+            return AccountsSignUpResponse(user: again.user, tokens: again.tokens)
+        }
         let verified = try call.verifiedUser(idToken: request.idToken)
         if request.email.isEmpty { throw Failure.missingEmail }
         if request.password.isEmpty { throw Failure.missingPassword }

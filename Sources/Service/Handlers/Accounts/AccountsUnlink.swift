@@ -6,6 +6,9 @@ import Tokens
 /// postern.v1.Accounts/Unlink
 enum AccountsUnlink: SlowMethod {
     static func handle(_ request: AccountsUnlinkRequest, _ call: Call) async throws -> AccountsUnlinkResponse {
+        if let again = try await call.repeatedChange(idToken: request.idToken) {
+            return AccountsUnlinkResponse(user: again.user, tokens: again.tokens)
+        }
         let verified = try call.verifiedUser(idToken: request.idToken)
         try verified.requireRecentLogin(now: call.now)
         let providerID = request.providerID

@@ -6,6 +6,9 @@ import Tokens
 /// postern.v1.Accounts/Update
 enum AccountsUpdate: SlowMethod {
     static func handle(_ request: AccountsUpdateRequest, _ call: Call) async throws -> AccountsUpdateResponse {
+        if let again = try await call.repeatedChange(idToken: request.idToken) {
+            return AccountsUpdateResponse(user: again.user, tokens: again.tokens)
+        }
         let verified = try call.verifiedUser(idToken: request.idToken)
         let paths = try UpdateMask(request.updateMask, allowed: ["display_name", "photo_url", "password", "email"])
         var change = ProfileChange()

@@ -735,7 +735,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_denial_head__descrip
   (ProtobufCMessageInit) postern__store__v1__stored_denial_head__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_idempotency__field_descriptors[4] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_idempotency__field_descriptors[6] =
 {
   {
     "request_hash",
@@ -785,17 +785,43 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_idempotency__fi
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "counter",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredIdempotency, counter),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "made_at_micros",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredIdempotency, made_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_idempotency__field_indices_by_name[] = {
   1,   /* field[1] = answer */
   3,   /* field[3] = caller */
+  4,   /* field[4] = counter */
+  5,   /* field[5] = made_at_micros */
   0,   /* field[0] = request_hash */
   2,   /* field[2] = session_id */
 };
 static const ProtobufCIntRange postern__store__v1__stored_idempotency__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_idempotency__descriptor =
 {
@@ -805,7 +831,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_idempotency__descrip
   "Postern__Store__V1__StoredIdempotency",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredIdempotency),
-  4,
+  6,
   postern__store__v1__stored_idempotency__field_descriptors,
   postern__store__v1__stored_idempotency__field_indices_by_name,
   1,  postern__store__v1__stored_idempotency__number_ranges,

@@ -199,10 +199,12 @@ struct  Postern__Store__V1__StoredIdempotency
   ProtobufCBinaryData answer;
   ProtobufCBinaryData session_id;
   ProtobufCBinaryData caller;
+  uint64_t counter;
+  int64_t made_at_micros;
 };
 #define POSTERN__STORE__V1__STORED_IDEMPOTENCY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_idempotency__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0 }
 
 
 struct  Postern__Store__V1__EventRecord

@@ -1,0 +1,85 @@
+import Base
+import Crypto
+import Messages
+import Reactor
+import Store
+import TestSupport
+import Testing
+
+@testable import Identity
+
+/// What unknown addresses are taken to have: the tenant's own mix of password hashes, as to their cost.
+@Suite struct DecoyTests {
+    private let standard: Text = "$argon2id$v=19$m=8,t=1,p=1"
+
+    /// The costs that `count` unknown addresses get in a tenant whose users have these hashes.
+    private func costs(ofUnknown count: Int, amongUsersWith hashes: [Text]) async throws -> [Text] {
+        try await withFixture { fixture in
+            try await fixture.makeTenant()
+            let settings = try fixture.settings()
+            try await fixture.store.write { transaction in
+                for (index, hash) in hashes.enumerated() {
+                    var account = Account(user: User(tenantID: "acme", uid: Text("u\(index)")))
+                    account.passwordHash = hash
+                    try transaction.insert(account, origin: .server, now: Timestamp(seconds: 1))
+                }
+            }
+            let pool = WorkerPool(name: "hash", workers: 1, queueMax: 1, queueMaxPerTenant: 1)
+            defer { end(pool) }
+            let passwords = PasswordService(
+                pool: pool, store: fixture.store, sealing: MasterKey.generate(random: .system).sealing,
+                random: .system, profile: .cheap)
+            return try fixture.store.read { transaction in
+                try (0..<count).map { index in
+                    let email = try #require(Email(Text("nobody\(index)@x.com")))
+                    let costs = try (0..<2).map { _ in
+                        try passwords.decoy(for: email, settings: settings, in: transaction).cost
+                    }
+                    // Asking twice tells no more than asking once.
+                    #expect(costs[0] == costs[1])
+                    return costs[0]
+                }
+            }
+        }
+    }
+
+    private func bcrypt(_ cost: String) -> Text {
+        Text("$2b$\(cost)$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW")
+    }
+
+    @Test func aDecoyIsAsDearAsTheTenantsHashes() async throws {
+        #expect(try await costs(ofUnknown: 3, amongUsersWith: []) == [standard, standard, standard])
+        #expect(try await costs(ofUnknown: 2, amongUsersWith: [bcrypt("12")]) == ["$2b$12", "$2b$12"])
+    }
+
+    @Test func dearOnesAreAsFrequentAsAmongTheUsers() async throws {
+        let hashes = Array(repeating: bcrypt("05"), count: 30) + Array(repeating: bcrypt("12"), count: 10)
+        let found = try await costs(ofUnknown: 400, amongUsersWith: hashes)
+        #expect(Set(found) == ["$2b$05", "$2b$12"])
+        // 100 are expected; six standard deviations are 52.
+        #expect((48...152).contains(found.count { $0 == "$2b$12" }))
+    }
+
+    @Test func aCostThatNobodyHasAnyMoreIsForgotten() async throws {
+        try await withFixture { fixture in
+            try await fixture.makeTenant()
+            var account = Account(user: User(tenantID: "acme", uid: "u"))
+            account.passwordHash = bcrypt("12")
+            let (old, now) = (account, fixture.now)
+            try await fixture.store.write { try $0.insert(old, origin: .server, now: now) }
+            #expect(try fixture.rows(Tables.passwordHashKinds).count == 1)
+            try await fixture.store.write { try $0.remove(old, origin: .server, now: now) }
+            #expect(try fixture.rows(Tables.passwordHashKinds).isEmpty)
+        }
+    }
+}
+
+/// Closing may block a test's thread for a moment.
+private func end(_ pool: WorkerPool) { pool.close() }
+
+extension Fixture {
+    fileprivate func settings() throws -> TenantSettings {
+        let record = try store.read { try $0.get(Tables.tenants, TenantPrefix("acme")) }
+        return TenantSettings(try #require(record))
+    }
+}

@@ -1,0 +1,189 @@
+import Base
+import Crypto
+import Identity
+import Messages
+import Store
+import TestSupport
+import Testing
+
+/// Who knows an address does not learn from the work the server does whether it has an account. The work is counted,
+/// not timed: hashes by kind, writes, records and their sizes.
+@Suite struct EmailPrivacyTests {
+    // MARK: Passwords
+
+    /// What somebody else's password database holds, for the tenant's users to look like.
+    private struct Imported {
+        var spec: PasswordHashSpec.Algorithm?
+        var hash: [UInt8]
+        var salt: [UInt8] = []
+    }
+
+    private static func imported(_ kind: PasswordCredential.Kind) -> Imported {
+        switch kind {
+        case .argon2id:
+            Imported(
+                spec: .argon2id(Argon2idSpec()),
+                hash: [UInt8](
+                    "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4".utf8))
+        case .bcrypt:
+            Imported(
+                spec: .bcrypt(BcryptSpec()),
+                hash: [UInt8]("$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW".utf8))
+        case .firebaseScrypt:
+            Imported(
+                spec: .firebaseScrypt(
+                    FirebaseScryptSpec(
+                        signerKey: Secret([UInt8](repeating: 7, count: 64)), saltSeparator: [7], rounds: 8,
+                        memoryCost: 14)),
+                hash: [UInt8](repeating: 9, count: 64), salt: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+        }
+    }
+
+    private static func add(
+        _ addresses: [Text], with kind: PasswordCredential.Kind, to server: TestServer
+    ) async throws {
+        let project = server.project
+        let settings = try project.store.read { try project.tenants.settings(of: .empty, in: $0) }
+        let imported = imported(kind)
+        var importer = try await project.importer(
+            spec: PasswordHashSpec(algorithm: imported.spec), onConflict: .fail, settings: settings, origin: .server)
+        let users = addresses.map {
+            ImportUser(
+                uid: Text($0.string.replacing("@", with: "-")), email: $0, passwordHash: Secret(imported.hash),
+                salt: imported.salt)
+        }
+        #expect(try await importer.importBatch(users).createdCount == Int64(addresses.count))
+    }
+
+    /// What one refused sign-in made the server do.
+    private struct Work: Equatable {
+        var hashes: [String: UInt64] = [:]
+        var writes: UInt64 = 0
+    }
+
+    private static func workOfRefusing(
+        _ address: Text, _ password: Text, _ client: IdentityClient
+    ) throws -> Work {
+        let server = client.server
+        let before = server.project.passwords.computed.all
+        let writes = try server.project.store.statistics().writes
+        expectRefusal("INVALID_LOGIN_CREDENTIALS") { _ = try client.signIn(address, password: password) }
+        var work = Work(writes: try server.project.store.statistics().writes - writes)
+        for (old, new) in zip(before, server.project.passwords.computed.all) where new.count > old.count {
+            work.hashes[new.kind.rawValue] = new.count - old.count
+        }
+        return work
+    }
+
+    /// The second password is no NFC: it is tried in both forms, which doubles the work.
+    @Test(arguments: PasswordCredential.Kind.allCases, [("guess1", 1), ("cafe\u{301}s", 2)] as [(Text, UInt64)])
+    func aRefusedPasswordCostsTheSameForWhomever(
+        _ kind: PasswordCredential.Kind, _ attempt: (password: Text, hashCount: UInt64)
+    ) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try await Self.add(["known@x.com", "disabled@x.com"], with: kind, to: server)
+            try client.update("disabled-x.com", ["disabled"]) { $0.disabled = true }
+            let _: UsersCreateResponse = try client.client.call(
+                "postern.v1.Users/Create", UsersCreateRequest(email: "passwordless@x.com"))
+            let expected = Work(hashes: [kind.rawValue: attempt.hashCount], writes: 0)
+            for address in ["known@x.com", "disabled@x.com", "passwordless@x.com", "unknown@x.com"] as [Text] {
+                #expect(try Self.workOfRefusing(address, attempt.password, client) == expected, "\(address)")
+            }
+        }
+    }
+
+    @Test func anUnknownAddressLooksLikeOneUserOfTheTenantsMix() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try await Self.add((0..<4).map { Text("a\($0)@x.com") }, with: .argon2id, to: server)
+            try await Self.add((0..<4).map { Text("b\($0)@x.com") }, with: .bcrypt, to: server)
+            var seen: Set<[String: UInt64]> = []
+            for index in 0..<24 {
+                let first = try Self.workOfRefusing(Text("nobody\(index)@x.com"), "guess1", client)
+                // Always the same one: asking twice tells no more than asking once.
+                server.clock.advance(by: .hours(1))
+                let again = try Self.workOfRefusing(Text("NOBODY\(index)@x.com"), "guess1", client)
+                #expect(first == again)
+                seen.insert(first.hashes)
+            }
+            #expect(seen == [["argon2id": 1], ["bcrypt": 1]])
+        }
+    }
+
+    // MARK: Codes
+
+    /// What the store has of codes and mail.
+    private struct Stock: Equatable {
+        var writes: UInt64
+        var codeCount: Int
+        var subjectCount: Int
+        var mailCount: Int
+        var byteCount: Int
+
+        init(_ server: TestServer) throws {
+            let store = server.project.store
+            writes = try store.statistics().writes
+            (codeCount, subjectCount, mailCount, byteCount) = try store.read { transaction in
+                var byteCount = 0
+                try transaction.scan(Tables.oobCodes) { _, value in
+                    byteCount += value.count
+                    return true
+                }
+                try transaction.scan(Tables.outbox) { _, value in
+                    byteCount += value.count
+                    return true
+                }
+                return (
+                    try transaction.count(Tables.oobCodes), try transaction.count(Tables.oobCodeBySubject),
+                    try transaction.count(Tables.outbox), byteCount
+                )
+            }
+        }
+    }
+
+    @Test func aCodeForAnUnknownAddressIsWrittenLikeAnyOther() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let made = try client.signUp("known@x.com")
+            try client.setTenant(["enable_email_link_signin", "client.permissions.disabled_user_signup"]) {
+                $0.enableEmailLinkSignin = true
+                $0.client = ClientConfig(permissions: ClientPermissions(disabledUserSignup: true))
+            }
+            let _: UsersCreateResponse = try client.client.call(
+                "postern.v1.Users/Create", UsersCreateRequest(email: "taken@x.com"))
+            func change(_ newEmail: Text) throws {
+                try client.sendOob(.verifyAndChangeEmail, newEmail: newEmail, idToken: made.tokens!.idToken)
+            }
+            // A user has one change of email going on; this is the first to be replaced.
+            try change("first@x.com")
+            let pairs: [(() throws -> Void, () throws -> Void)] = [
+                (
+                    { try client.sendOob(.passwordReset, email: "known@x.com") },
+                    { try client.sendOob(.passwordReset, email: "other@x.com") }
+                ),
+                (
+                    { try client.sendOob(.emailSignin, email: "known@x.com") },
+                    { try client.sendOob(.emailSignin, email: "other@x.com") }
+                ),
+                ({ try change("fresh@x.com") }, { try change("taken@x.com") }),
+            ]
+            for (toSomebody, toNobody) in pairs {
+                // The second time each replaces what it sent before, where its kind does so.
+                for _ in 0..<2 {
+                    let start = try Stock(server)
+                    try toSomebody()
+                    let middle = try Stock(server)
+                    try toNobody()
+                    let end = try Stock(server)
+                    #expect(middle.writes - start.writes == 1 && end.writes - middle.writes == 1)
+                    #expect(middle.codeCount - start.codeCount == end.codeCount - middle.codeCount)
+                    #expect(middle.subjectCount - start.subjectCount == end.subjectCount - middle.subjectCount)
+                    #expect(middle.mailCount - start.mailCount == 1 && end.mailCount - middle.mailCount == 1)
+                    let difference = (middle.byteCount - start.byteCount) - (end.byteCount - middle.byteCount)
+                    #expect(abs(difference) <= 64, "a uid and a mark, not more: \(difference)")
+                }
+            }
+        }
+    }
+}
