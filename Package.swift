@@ -32,6 +32,7 @@ let package = Package(
         .executable(name: "postern", targets: ["postern"]),
         .executable(name: "postern-bench", targets: ["PosternBench"]),
         .library(name: "PosternClient", targets: ["PosternClient"]),
+        .library(name: "PosternVerifier", targets: ["PosternVerifier"]),
     ],
     targets: [
         // C libraries: a module map and a shim of static inlines each.
@@ -55,32 +56,35 @@ let package = Package(
         library("Wire", ["Base", "Messages"]),  // frames, envelopes, the connection's state machine: pure
         library("Transport", ["Base", "Messages", "Reactor", "Wire"]),  // listener, byte stream, connection
         library("Outbound", ["Base", "Reactor", "CCurl"]),  // HTTP to other servers, on the blocking pool
-        // Claims, key sets, the verifier and the signer.
-        library("Tokens", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store"]),
+        library("Tokens", ["Base", "JSON", "Crypto"]),  // claims, key sets, the verifier: pure
+        // The owner of the signing keys.
+        library("Signing", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens"]),
         // Identity providers: discovery, key sets, their tokens, and when to trust their word on an email.
         library("Federation", ["Base", "JSON", "Messages", "Crypto", "Tokens", "Outbound"]),
         // Tenants, users, sessions, callers: the rules and their owners.
         library(
             "Identity",
-            ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Outbound", "Tokens", "Federation"]),
+            ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Outbound", "Tokens", "Signing", "Federation"]),
         library(
             "Service",  // router, interceptors, one handler per method
             [
                 "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Outbound", "Tokens",
-                "Identity",
+                "Signing", "Identity",
             ]),
         library("PosternClient", ["Base", "Messages", "Wire"]),  // channel, typed stubs
+        // Verifies tokens without asking: the project's keys, and its revocations as they happen.
+        library("PosternVerifier", ["Base", "JSON", "Messages", "Crypto", "Tokens", "PosternClient"]),
 
         program(
             "posternd",
-            ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Transport", "Tokens", "Identity", "Service"]),
+            ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Transport", "Tokens", "Signing", "Identity", "Service"]),
         program("postern", ["Base", "JSON", "Messages", "PosternClient"]),
         program("PosternBench", ["Base", "JSON", "Messages", "Wire", "Crypto", "PosternClient"]),
 
         .target(
             name: "TestSupport",
             dependencies: [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Identity",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Signing", "Identity",
                 "Service",
             ],
             path: "Tests/TestSupport", swiftSettings: strict),
@@ -94,18 +98,22 @@ let package = Package(
         tests("TransportTests", ["Base", "Messages", "Reactor", "Wire", "Transport"]),
         tests("OutboundTests", ["Base", "Reactor", "Outbound"]),
         tests("PosternClientTests", ["Base", "Messages", "Wire", "PosternClient"]),
+        tests(
+            "PosternVerifierTests",
+            ["Base", "JSON", "Messages", "Crypto", "Tokens", "PosternClient", "PosternVerifier", "Identity", "Service"]),
         tests("posternTests", ["Base", "JSON", "Messages", "PosternClient", "postern"]),
-        tests("TokensTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens"]),
+        tests("TokensTests", ["Base", "JSON", "Crypto", "Tokens"]),
+        tests("SigningTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens", "Signing"]),
         tests(
             "FederationTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Outbound", "Tokens", "Federation"]),
         tests("PosternBenchTests", ["Base", "JSON", "Messages", "Wire", "PosternBench"]),
         tests(
             "IdentityTests",
-            ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Outbound", "Tokens", "Identity"]),
+            ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Outbound", "Tokens", "Signing", "Identity"]),
         tests(
             "ServerTests",
             [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Identity",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Signing", "Identity",
                 "Service",
             ]),
     ]

@@ -3,6 +3,7 @@ public import Crypto
 public import Messages
 public import Outbound
 public import Reactor
+public import Signing
 public import Store
 public import Tokens
 
@@ -74,14 +75,14 @@ public final class Project: Sendable {
             clock: resources.clock,
             random: resources.random)
         self.revocationFeedID = Hex.encode(refreshKeyID)
-        let verifier = TokenVerifier(
+        let verifier = IssuedTokenVerifier(
             keys: signer.published, issuer: configuration.issuer, audience: configuration.projectID,
             limits: resources.limits, random: resources.random)
         self.tokenCheck = TokenCheck(verifier: verifier, clock: resources.clock)
         self.cookieSigner = TokenSigner(
             use: .sessionCookie, store: store, sealing: masterKey.sealing, pool: signingPool, loop: loops.loops[0],
             clock: resources.clock, random: resources.random)
-        let cookieVerifier = TokenVerifier(
+        let cookieVerifier = IssuedTokenVerifier(
             keys: cookieSigner.published, issuer: configuration.cookieIssuer, audience: configuration.projectID,
             limits: resources.limits, random: resources.random)
         self.cookieCheck = TokenCheck(

@@ -1,6 +1,7 @@
 import Base
 public import Crypto
 public import Messages
+import Signing
 import Store
 import Tokens
 

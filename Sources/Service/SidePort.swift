@@ -3,6 +3,7 @@ import Crypto
 import Identity
 import JSON
 public import Reactor
+import Signing
 import Tokens
 
 /// The routes of the HTTP side port: health for load balancers, metrics, and the keys for verifiers.

@@ -46,7 +46,7 @@ public struct IDTokenClaims: Sendable, Equatable {
     public init() {}
 
     /// The JWT's payload.
-    func payload() -> [UInt8] {
+    package func payload() -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
         let custom = customMembers()

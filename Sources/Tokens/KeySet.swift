@@ -8,31 +8,46 @@ public final class KeySet: Sendable {
     /// One key and the times it lives by.
     public struct Entry: Sendable {
         public let id: Text
-        public let key: SigningKey
+        /// Nil for who only verifies.
+        public let key: SigningKey?
+        public let publicKey: VerificationKey
         public let createdAt: Timestamp
         /// Before this it is only published, so that verifiers have fetched it by the time it signs.
         public let signsFrom: Timestamp
         /// From here on it is gone from the JWKS; nil while it is the newest.
         public let retiresAt: Timestamp?
         /// base64url of `{"alg":…,"kid":…,"typ":"JWT"}` and a period: what every token of this key begins with.
-        let tokenPrefix: [UInt8]
+        package let tokenPrefix: [UInt8]
 
         public init(id: Text, key: SigningKey, createdAt: Timestamp, signsFrom: Timestamp, retiresAt: Timestamp?) {
+            self.init(id: id, key, key.publicKey, createdAt: createdAt, signsFrom: signsFrom, retiresAt: retiresAt)
+        }
+
+        /// A key that somebody else signs with.
+        public init(id: Text, publicKey: VerificationKey) {
+            self.init(id: id, nil, publicKey, createdAt: .zero, signsFrom: .zero, retiresAt: nil)
+        }
+
+        private init(
+            id: Text, _ key: SigningKey?, _ publicKey: VerificationKey, createdAt: Timestamp, signsFrom: Timestamp,
+            retiresAt: Timestamp?
+        ) {
             self.id = id
             self.key = key
+            self.publicKey = publicKey
             self.createdAt = createdAt
             self.signsFrom = signsFrom
             self.retiresAt = retiresAt
             var json = JSONWriter()
             json.beginObject()
-            json.member("alg", text: Text(key.algorithm.rawValue))
+            json.member("alg", text: Text(publicKey.algorithm.rawValue))
             json.member("kid", text: id)
             json.member("typ", text: "JWT")
             json.endObject()
             self.tokenPrefix = Base64.url.encode(json.bytes) + [UInt8(ascii: ".")]
         }
 
-        func isRetired(at now: Timestamp) -> Bool { retiresAt.map { $0 <= now } ?? false }
+        package func isRetired(at now: Timestamp) -> Bool { retiresAt.map { $0 <= now } ?? false }
     }
 
     /// The key that nothing replaced yet, then the others by their age: newest first.
@@ -64,7 +79,7 @@ public final class KeySet: Sendable {
     }
 
     /// The key whose tokens begin as `token` does, unless it is retired; the signature is still to be checked.
-    func entry(of token: [UInt8], at now: Timestamp) -> Entry? {
+    package func entry(of token: [UInt8], at now: Timestamp) -> Entry? {
         entries.first { !$0.isRetired(at: now) && token.starts(with: $0.tokenPrefix) }
     }
 
@@ -73,6 +88,23 @@ public final class KeySet: Sendable {
         entries.contains { $0.id == id && !$0.isRetired(at: now) }
     }
 
+    /// The keys of a JWK set as this server publishes them (RFC 7517); one that is not sound or not named is left out.
+    /// Nil when it is no JWK set. RSA keys take 2 ms each.
+    public convenience init?(parsing jwks: [UInt8]) {
+        guard let keys = (try? JSONValue(parsing: jwks))?["keys"]?.array, keys.count <= Self.parsedKeysMax else {
+            return nil
+        }
+        self.init(
+            entries: keys.compactMap { json in
+                guard let id = json["kid"]?.text, let jwk = try? PublicJWK(member: { json[$0]?.text }),
+                    json["alg"]?.text == Text(jwk.algorithm.rawValue), let key = try? VerificationKey(jwk: jwk)
+                else { return nil }
+                return Entry(id: id, publicKey: key)
+            })
+    }
+
+    private static let parsedKeysMax = 64
+
     private static func jwks(of entries: [Entry]) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
@@ -80,8 +112,8 @@ public final class KeySet: Sendable {
         json.beginArray()
         for entry in entries {
             json.beginObject()
-            for member in entry.key.publicKey.jwk.members { json.member(member.name, text: member.value) }
-            json.member("alg", text: Text(entry.key.algorithm.rawValue))
+            for member in entry.publicKey.jwk.members { json.member(member.name, text: member.value) }
+            json.member("alg", text: Text(entry.publicKey.algorithm.rawValue))
             json.member("kid", text: entry.id)
             json.member("use", text: "sig")
             json.endObject()
@@ -100,5 +132,5 @@ public final class PublishedKeySet: Sendable {
 
     public var current: KeySet { storage.withLock { $0 } }
 
-    func publish(_ keySet: KeySet) { storage.withLock { $0 = keySet } }
+    package func publish(_ keySet: KeySet) { storage.withLock { $0 = keySet } }
 }

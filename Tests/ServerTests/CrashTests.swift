@@ -144,20 +144,5 @@ import Wire
         #expect(failure?.reason == "ADMIN_RESTRICTED_OPERATION")
     }
 
-    /// A port nobody listens on right now.
-    static func freePort() throws -> UInt16 {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        return withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                bind(descriptor, generic, length)
-                getsockname(descriptor, generic, &length)
-            }
-            return UInt16(bigEndian: pointer.pointee.sin_port)
-        }
-    }
+    static func freePort() throws -> UInt16 { try TestSupport.freePort() }
 }

@@ -32,6 +32,14 @@ public final class TestServer: Sendable {
         self.directory = directory
     }
 
+    /// Listens on a port of one's choice as well; the caller closes it.
+    public func listen(port: UInt16) throws -> Listener {
+        guard let wanted = SocketAddress(host: "127.0.0.1", port: port) else { preconditionFailure("no loopback") }
+        let listener = try instance.server.listen(wanted)
+        listener.start()
+        return listener
+    }
+
     /// A raw connection that speaks for the admin key, or for nobody.
     public func connect(authenticated: Bool = true) throws -> RawClient {
         let client = try RawClient(port: port)

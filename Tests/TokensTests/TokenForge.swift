@@ -17,10 +17,10 @@ struct TokenForge {
         uniqueKeysWithValues: SigningAlgorithm.allCases.map { ($0, SigningKey.generate($0)) })
 
     let published = PublishedKeySet()
-    let verifier: TokenVerifier
+    let verifier: IssuedTokenVerifier
 
     init(limits: Limits = Limits()) {
-        verifier = TokenVerifier(
+        verifier = IssuedTokenVerifier(
             keys: published, issuer: Self.issuer, audience: Self.audience, limits: limits,
             random: SeededRandom.source(seed: 1))
         publish()

@@ -9,7 +9,7 @@ from .swift_values import doc_lines, header
 def write(schema, folder):
     folder = Path(folder)
     folder.mkdir(parents=True)
-    lines = header("the services in proto/", ["public import Messages"])
+    lines = header("the services in proto/", ["public import Base\npublic import Messages"])
     for file in schema.files:
         for service in file.services:
             lines += _service(service)
@@ -34,7 +34,7 @@ def _method(service, method):
     target = f'"{service.full_name}", "{method.name}"'
     if method.client_streaming:
         return [
-            f"public func {name}(options: CallOptions = .init()) async throws",
+            f"public func {name}(options: CallOptions = .init()) async throws(Failure)",
             f"    -> BidirectionalStream<{request}, {response}>",
             "{",
             f"    try await channel.bidirectional({target}, options: options)",
@@ -42,7 +42,7 @@ def _method(service, method):
         ]
     if method.server_streaming:
         return [
-            f"public func {name}(_ request: {request}, options: CallOptions = .init()) async throws",
+            f"public func {name}(_ request: {request}, options: CallOptions = .init()) async throws(Failure)",
             f"    -> ServerStream<{response}>",
             "{",
             f"    try await channel.serverStream({target}, request, options: options)",
@@ -50,7 +50,7 @@ def _method(service, method):
         ]
     idempotent = str(method.idempotent).lower()
     return [
-        f"public func {name}(_ request: {request}, options: CallOptions = .init()) async throws",
+        f"public func {name}(_ request: {request}, options: CallOptions = .init()) async throws(Failure)",
         f"    -> {response}",
         "{",
         f"    try await channel.unary({target}, request, idempotent: {idempotent}, options: options)",

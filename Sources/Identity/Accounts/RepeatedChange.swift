@@ -1,5 +1,6 @@
 public import Base
 import Messages
+import Signing
 import Store
 import Tokens
 

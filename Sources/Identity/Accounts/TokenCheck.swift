@@ -22,12 +22,12 @@ public struct VerifiedUser: Sendable {
 
 /// The one check of ID tokens: genuine, of this tenant, not revoked, its session alive, its user there and enabled.
 public final class TokenCheck: Sendable {
-    private let verifier: TokenVerifier
+    private let verifier: IssuedTokenVerifier
     private let clock: Clock
     /// What is answered to a token that is none.
     private let invalid: Failure
 
-    public init(verifier: TokenVerifier, clock: Clock, invalid: Failure = .invalidIDToken) {
+    public init(verifier: IssuedTokenVerifier, clock: Clock, invalid: Failure = .invalidIDToken) {
         self.invalid = invalid
         self.verifier = verifier
         self.clock = clock

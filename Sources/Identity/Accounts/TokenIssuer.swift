@@ -1,5 +1,6 @@
 public import Base
 public import Messages
+public import Signing
 public import Tokens
 
 /// Makes the tokens of a session: the ID token, signed by the `TokenSigner`, and the refresh token.

@@ -2,6 +2,7 @@ import Base
 import Crypto
 import Messages
 import Reactor
+import Signing
 import Synchronization
 import Testing
 import Tokens

@@ -1,5 +1,6 @@
 import Identity
 import Messages
+import Signing
 import Store
 import Tokens
 

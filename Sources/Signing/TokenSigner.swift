@@ -3,6 +3,7 @@ public import Crypto
 public import Messages
 public import Reactor
 public import Store
+public import Tokens
 
 /// The owner of the signing keys: makes, rotates and retires them, and publishes them as a `KeySet`.
 ///
@@ -56,7 +57,7 @@ public actor TokenSigner {
         algorithm: SigningAlgorithm?, publishAhead: Duration, record: @escaping KeyEvent
     ) async throws -> SigningKeyInfo {
         let now = clock.now()
-        let wanted = algorithm ?? published.current.signingEntry(at: now)?.key.algorithm ?? .rs256
+        let wanted = algorithm ?? published.current.signingEntry(at: now)?.publicKey.algorithm ?? .rs256
         let key = try await pool.run(deadline: .now.advanced(by: .seconds(30))) { SigningKey.generate(wanted) }
         let id = key.publicKey.keyID
         let signsFrom = now + publishAhead
@@ -111,14 +112,14 @@ public actor TokenSigner {
 
     /// Signs an ID token. Throws what the signing pool throws when it is full or the deadline has passed.
     public nonisolated func sign(_ claims: IDTokenClaims, deadline: Instant) async throws -> Text {
-        guard let entry = published.current.signingEntry(at: claims.issuedAt) else {
+        guard let entry = published.current.signingEntry(at: claims.issuedAt), let key = entry.key else {
             throw Failure(.unavailable, "NO_SIGNING_KEY", "The server has no signing key yet; try again.")
         }
         let signedBytes = entry.tokenPrefix + Base64.url.encode(claims.payload())
         let signature =
-            switch entry.key.algorithm {
-            case .rs256: try await pool.run(deadline: deadline) { entry.key.sign(signedBytes) }
-            case .es256, .edDSA: entry.key.sign(signedBytes)
+            switch entry.publicKey.algorithm {
+            case .rs256: try await pool.run(deadline: deadline) { key.sign(signedBytes) }
+            case .es256, .edDSA: key.sign(signedBytes)
             }
         return Text(unchecked: signedBytes + [UInt8(ascii: ".")] + Base64.url.encode(signature))
     }
@@ -155,7 +156,7 @@ public actor TokenSigner {
                 .retired
             }
         return SigningKeyInfo(
-            keyID: entry.id, algorithm: Text(entry.key.algorithm.rawValue), state: state,
+            keyID: entry.id, algorithm: Text(entry.publicKey.algorithm.rawValue), state: state,
             createdAtMicros: entry.createdAt.microseconds, signsFromMicros: entry.signsFrom.microseconds,
             retiresAtMicros: entry.retiresAt?.microseconds ?? 0, tokenUse: use)
     }

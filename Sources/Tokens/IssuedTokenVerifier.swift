@@ -15,7 +15,7 @@ public final class VerifiedToken: Sendable {
     public let payload: [UInt8]
     let keyID: Text
 
-    init?(payload: [UInt8], keyID: Text, issuer: Text, audience: Text) {
+    package init?(payload: [UInt8], keyID: Text, issuer: Text, audience: Text) {
         guard let claims = try? JSONValue(parsing: payload), case .object = claims,
             claims.member("iss")?.text == issuer, claims.member("aud")?.text == audience,
             let uid = claims.member("sub")?.text, claims.member("user_id")?.text == uid,
@@ -55,7 +55,7 @@ public enum TokenError: Error, Sendable, Equatable {
 /// the algorithm is the key's own. A token that was verified before is found by a keyed hash of its bytes, so that a
 /// repeated one costs no signature check; times and the key's retirement are checked every time. May be called on any
 /// thread.
-public final class TokenVerifier: Sendable {
+public final class IssuedTokenVerifier: Sendable {
     private let keys: PublishedKeySet
     private let issuer: Text
     private let audience: Text
@@ -96,7 +96,7 @@ public final class TokenVerifier: Sendable {
             let signature = Base64.url.decode(token[(payloadEnd + 1)...]),
             token.withUnsafeBytes({ token in
                 let signedBytes = UnsafeRawBufferPointer(rebasing: token[..<payloadEnd])
-                return signature.withUnsafeBytes { entry.key.publicKey.verify(signature: $0, over: signedBytes) }
+                return signature.withUnsafeBytes { entry.publicKey.verify(signature: $0, over: signedBytes) }
             })
         else { return nil }
         return Base64.url.decode(token[payloadStart..<payloadEnd])

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Tokens
 
-@Suite struct TokenVerifierTests {
+@Suite struct IssuedTokenVerifierTests {
     private let forge = TokenForge()
     private let now = TokenForge.now
 

@@ -8,6 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import Signing
 @testable import Tokens
 
 @Suite struct TokenSignerTests {
@@ -20,7 +21,7 @@ import Testing
         var list: [String] { all.withLock { $0 } }
     }
 
-    private let clock = ManualClock(startingAt: TokenForge.now)
+    private let clock = ManualClock(startingAt: Timestamp(seconds: 1_800_000_000))
     private let sealing = SealingKey(Secret([UInt8](repeating: 7, count: 32)))
     private let events = Events()
 
@@ -43,16 +44,16 @@ import Testing
         try await withTemporaryDirectory { try await withSigner(at: $0, body) }
     }
 
-    private func verifier(_ signer: TokenSigner) -> TokenVerifier {
-        TokenVerifier(
-            keys: signer.published, issuer: TokenForge.issuer, audience: TokenForge.audience, limits: Limits(),
+    private func verifier(_ signer: TokenSigner) -> IssuedTokenVerifier {
+        IssuedTokenVerifier(
+            keys: signer.published, issuer: "https://issuer.test/p", audience: "p", limits: Limits(),
             random: SeededRandom.source(seed: 2))
     }
 
     private func claims() -> IDTokenClaims {
         var claims = IDTokenClaims()
-        claims.issuer = TokenForge.issuer
-        claims.audience = TokenForge.audience
+        claims.issuer = "https://issuer.test/p"
+        claims.audience = "p"
         claims.uid = "u1"
         claims.issuedAt = clock.clock.now()
         claims.expiresAt = claims.issuedAt + TokenSigner.tokenLifetime

@@ -1,0 +1,71 @@
+import Base
+import Messages
+import Synchronization
+import Tokens
+
+/// Everything the feed told, shared between who follows it and who verifies. Any thread.
+final class FollowedRevocations: Sendable {
+    private struct State: Sendable {
+        var revocations: RevocationState
+        /// A snapshot that is still coming in; it replaces `revocations` when it is whole.
+        var incoming: RevocationState?
+        var cursor = Text.empty
+        var isComplete = false
+        /// The server's time in the newest message, and ours when it came.
+        var heardAt: (server: Timestamp, local: Instant)?
+    }
+
+    private let state: Mutex<State>
+    private let retention: Duration
+
+    init(retention: Duration, now: Timestamp) {
+        self.retention = retention
+        self.state = Mutex(State(revocations: RevocationState(retention: retention, now: now)))
+    }
+
+    /// Where a new stream goes on; empty before the first snapshot is whole.
+    var cursor: Text { state.withLock { $0.cursor } }
+
+    /// Whether a token may be let in on what is known.
+    var isComplete: Bool { state.withLock { $0.isComplete } }
+
+    func apply(_ message: TokensWatchRevocationsResponse, at local: Instant) {
+        let now = Timestamp(microseconds: message.timeMicros)
+        state.withLock { state in
+            if message.snapshotReason != .unspecified {
+                state.incoming = RevocationState(retention: retention, now: now)
+            }
+            if state.incoming != nil {
+                for revocation in message.revocations { state.incoming?.apply(revocation, now: now) }
+            } else {
+                for revocation in message.revocations { state.revocations.apply(revocation, now: now) }
+            }
+            if let whole = state.incoming, !message.snapshotContinues {
+                state.revocations = whole
+                state.incoming = nil
+            }
+            if state.incoming == nil {
+                state.isComplete = true
+                state.cursor = message.cursor
+                state.heardAt = (now, local)
+            }
+        }
+    }
+
+    /// A stream that ended takes what it left half told with it.
+    func streamEnded() { state.withLock { $0.incoming = nil } }
+
+    /// How long nothing was heard, and the server's time by the last it said; nil before the first snapshot.
+    func heard(_ local: Instant) -> (staleness: Duration, serverTime: Timestamp)? {
+        state.withLock { state in
+            state.heardAt.map { heard in
+                let staleness = Duration.nanoseconds(max(0, local.nanoseconds(since: heard.local)))
+                return (staleness, heard.server + staleness)
+            }
+        }
+    }
+
+    func refusal(of token: VerifiedToken) -> RevocationState.Refusal? {
+        state.withLock { $0.revocations.refusal(of: token) }
+    }
+}

@@ -1,0 +1,97 @@
+import Base
+import Messages
+import Tokens
+
+/// What a feed of revocations said so far, as far as it matters to tokens that have not expired. A value: no clock, no
+/// input or output.
+///
+/// Entries are forgotten a whole generation at a time: looking one up takes two steps, and what is kept is at most
+/// twice what a retention brings.
+struct RevocationState: Sendable {
+    private struct Generation: Sendable {
+        var begunAt: Timestamp
+        var users: [User: Int64] = [:]
+        var sessions: Set<SessionID> = []
+    }
+
+    private struct User: Hashable {
+        let tenantID: Text
+        let uid: Text
+    }
+
+    /// 16 bytes that hash fast.
+    private struct SessionID: Hashable {
+        let high: UInt64
+        let low: UInt64
+
+        init?(_ bytes: [UInt8]) {
+            guard bytes.count == 16 else { return nil }
+            (high, low) = bytes.withUnsafeBytes {
+                ($0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+            }
+        }
+    }
+
+    /// Why a token is refused.
+    enum Refusal: Equatable {
+        case revoked
+        case tenantDisabled
+        case tenantDeleted
+    }
+
+    private let retention: Duration
+    private var current: Generation
+    private var previous: Generation?
+    private var disabledTenants: Set<Text> = []
+    private var deletedTenants: Set<Text> = []
+
+    /// `retention`: how long a token lives, and a margin.
+    init(retention: Duration, now: Timestamp) {
+        self.retention = retention
+        self.current = Generation(begunAt: now)
+    }
+
+    var entryCount: Int {
+        [current, previous].compactMap { $0 }.reduce(0) { $0 + $1.users.count + $1.sessions.count }
+    }
+
+    /// `now` is the time of the message that brought it.
+    mutating func apply(_ revocation: Revocation, now: Timestamp) {
+        if now - current.begunAt > retention {
+            previous = current
+            current = Generation(begunAt: now)
+        }
+        switch revocation.kind {
+        case .user:
+            let user = User(tenantID: revocation.tenantID, uid: revocation.uid)
+            current.users[user] = max(current.users[user] ?? .min, revocation.validAfterMicros)
+        case .session:
+            guard let bytes = Hex.decode(revocation.sessionID.bytes), let id = SessionID(bytes) else { return }
+            current.sessions.insert(id)
+        case .tenantDisabled: disabledTenants.insert(revocation.tenantID)
+        case .tenantEnabled: disabledTenants.remove(revocation.tenantID)
+        case .tenantDeleted: deletedTenants.insert(revocation.tenantID)
+        // A newer server's: it cannot be about what this one was made to refuse.
+        case .unspecified: break
+        }
+    }
+
+    /// Nil for a token that nothing was said against.
+    func refusal(of token: VerifiedToken) -> Refusal? {
+        if deletedTenants.contains(token.tenantID) { return .tenantDeleted }
+        if disabledTenants.contains(token.tenantID) { return .tenantDisabled }
+        if isRevoked(token, by: current) { return .revoked }
+        if let previous, isRevoked(token, by: previous) { return .revoked }
+        return nil
+    }
+
+    private func isRevoked(_ token: VerifiedToken, by generation: Generation) -> Bool {
+        if !generation.sessions.isEmpty, let id = SessionID(token.sessionID), generation.sessions.contains(id) {
+            return true
+        }
+        guard !generation.users.isEmpty,
+            let validAfter = generation.users[User(tenantID: token.tenantID, uid: token.uid)]
+        else { return false }
+        return token.generation < validAfter
+    }
+}

@@ -1,0 +1,81 @@
+import Base
+import Messages
+import PosternClient
+
+/// What a verifier asks of the server.
+struct VerifierSource: Sendable {
+    let channel: Channel
+    let options: VerifierOptions
+
+    private var tenantID: Text { if case .one(let tenantID) = options.tenants { tenantID } else { .empty } }
+
+    /// Who signs, and for whom.
+    func project() async throws(Failure) -> (issuer: Text, audience: Text) {
+        let info = try await ProjectClient(channel: channel).serverInfo(ProjectServerInfoRequest())
+        switch options.tokenKind {
+        case .idToken: return (info.issuer, info.projectID)
+        case .sessionCookie: return (Text("\(info.issuer)/session-cookie"), info.projectID)
+        }
+    }
+
+    func jwks() async throws(Failure) -> [UInt8] {
+        let use: TokenUse = options.tokenKind == .idToken ? .idToken : .sessionCookie
+        return try await TokensClient(channel: channel).listKeys(TokensListKeysRequest(tokenUse: use)).jwksJSON
+    }
+
+    /// The server's own answer.
+    func verify(_ token: Text) async throws(Failure) {
+        let client = TokensClient(channel: channel)
+        let isAny = options.tenants == .any
+        switch options.tokenKind {
+        case .idToken:
+            _ = try await client.verifyIdToken(
+                TokensVerifyIdTokenRequest(tenantID: tenantID, idToken: token, anyTenant: isAny))
+        case .sessionCookie:
+            _ = try await client.verifySessionCookie(
+                TokensVerifySessionCookieRequest(tenantID: tenantID, sessionCookie: token, anyTenant: isAny))
+        }
+    }
+
+    /// Opens the feed and reads until what came before is known.
+    func follow(
+        _ followed: FollowedRevocations
+    ) async throws(Failure) -> ServerStream<TokensWatchRevocationsResponse>.Iterator {
+        let request = TokensWatchRevocationsRequest(
+            tenantID: tenantID, anyTenant: options.tenants == .any, cursor: followed.cursor,
+            heartbeatSeconds: Int32(clamping: max(1, options.heartbeat.components.seconds)),
+            sessionCookies: options.tokenKind == .sessionCookie)
+        var messages = try await TokensClient(channel: channel).watchRevocations(request).makeAsyncIterator()
+        repeat {
+            guard let message = try await messages.next() else { throw Self.ended }
+            followed.apply(message, at: .now)
+        } while !followed.isComplete
+        return messages
+    }
+
+    /// Reads the feed for good; after a loss it goes on where it was.
+    func keepFollowing(
+        _ followed: FollowedRevocations, _ first: ServerStream<TokensWatchRevocationsResponse>.Iterator
+    ) async {
+        var messages: ServerStream<TokensWatchRevocationsResponse>.Iterator? = first
+        var failureCount = 0
+        while !Task.isCancelled {
+            do throws(Failure) {
+                if messages == nil { messages = try await follow(followed) }
+                while let message = try await messages?.next() {
+                    followed.apply(message, at: .now)
+                    failureCount = 0
+                }
+            } catch {
+                failureCount += 1
+            }
+            messages = nil
+            followed.streamEnded()
+            // Quickly at first: revocations are not heard meanwhile.
+            let milliseconds = min(5_000, 50 << min(failureCount, 7))
+            try? await Task.sleep(for: .milliseconds(Int.random(in: milliseconds / 2...milliseconds)))
+        }
+    }
+
+    private static let ended = Failure(.unavailable, "STREAM_ENDED", "The server ended the feed of revocations.")
+}

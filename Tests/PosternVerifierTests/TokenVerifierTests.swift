@@ -1,0 +1,232 @@
+import Base
+import Crypto
+import Messages
+import PosternClient
+import Synchronization
+import TestSupport
+import Testing
+import Tokens
+import Transport
+
+@testable import PosternVerifier
+
+/// A verifier beside a real server, over TCP.
+@Suite struct TokenVerifierTests {
+    /// A server, a verifier, and an admin who changes things.
+    private struct Scene {
+        let server: TestServer
+        let admin: RawClient
+        let channel: Channel
+
+        init(_ server: TestServer) throws {
+            self.server = server
+            self.admin = try server.connect()
+            self.channel = try Channel(address: "127.0.0.1:\(server.port)", credentials: .apiKey(server.adminKey))
+        }
+
+        func signUp(_ email: Text = "ada@example.com", tenantID: Text = .empty) throws -> AccountsSignUpResponse {
+            try admin.call(
+                "postern.v1.Accounts/SignUp",
+                AccountsSignUpRequest(tenantID: tenantID, email: email, password: Secret("correct horse")))
+        }
+
+        func revoke(_ uid: Text, tenantID: Text = .empty) throws {
+            server.clock.advance(by: .milliseconds(1))
+            let _: UsersRevokeTokensResponse = try admin.call(
+                "postern.v1.Users/RevokeTokens", UsersRevokeTokensRequest(tenantID: tenantID, uid: uid))
+        }
+
+        func setTenant(_ path: Text, _ change: (inout Tenant) -> Void) throws {
+            var tenant = Tenant()
+            change(&tenant)
+            let _: TenantsUpdateResponse = try admin.call(
+                "postern.v1.Tenants/Update",
+                TenantsUpdateRequest(tenant: tenant, updateMask: ProtobufFieldMask(paths: [path])))
+        }
+    }
+
+    private static func reason(_ verifier: TokenVerifier, _ token: Text) -> String {
+        do throws(Failure) {
+            _ = try verifier.verifyNow(token)
+            return ""
+        } catch {
+            return error.reason
+        }
+    }
+
+    /// The feed takes milliseconds; this waits for as long as a loaded machine may need.
+    private static func becomes(_ reason: String, _ verifier: TokenVerifier, _ token: Text) async throws {
+        for _ in 0..<1_000 {
+            if Self.reason(verifier, token) == reason { return }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        Issue.record("the verifier says \(Self.reason(verifier, token)), not \(reason)")
+    }
+
+    @Test func aTokenIsVerifiedHereAndARevokedOneRefused() async throws {
+        try await withServer { server in
+            let scene = try Scene(server)
+            let ada = try scene.signUp()
+            let bob = try scene.signUp("bob@example.com")
+            let verifier = try await TokenVerifier(channel: scene.channel)
+            let verified = try verifier.verifyNow(ada.tokens!.idToken)
+            #expect(verified.uid == ada.user!.uid)
+            try scene.revoke(ada.user!.uid)
+            try await Self.becomes("TOKEN_EXPIRED", verifier, ada.tokens!.idToken)
+            #expect(Self.reason(verifier, bob.tokens!.idToken) == "")
+            let _: SessionsSignOutResponse = try scene.admin.call(
+                "postern.v1.Sessions/SignOut", SessionsSignOutRequest(idToken: bob.tokens!.idToken))
+            try await Self.becomes("TOKEN_EXPIRED", verifier, bob.tokens!.idToken)
+            await scene.channel.shutdown()
+        }
+    }
+
+    @Test func whatWasRevokedBeforeTheVerifierCameIsInItsSnapshot() async throws {
+        try await withServer { server in
+            let scene = try Scene(server)
+            let ada = try scene.signUp()
+            try scene.revoke(ada.user!.uid)
+            let verifier = try await TokenVerifier(channel: scene.channel)
+            #expect(Self.reason(verifier, ada.tokens!.idToken) == "TOKEN_EXPIRED")
+            await scene.channel.shutdown()
+        }
+    }
+
+    @Test func timesAreTheServers() async throws {
+        try await withServer { server in
+            let scene = try Scene(server)
+            // The test's server lives in 2027: a verifier that asked its own clock would refuse everything.
+            let ada = try scene.signUp()
+            var options = VerifierOptions()
+            options.heartbeat = .seconds(1)
+            let verifier = try await TokenVerifier(channel: scene.channel, options: options)
+            #expect(Self.reason(verifier, ada.tokens!.idToken) == "")
+            server.clock.advance(by: .minutes(61))
+            try await Self.becomes("TOKEN_EXPIRED", verifier, ada.tokens!.idToken)
+            await scene.channel.shutdown()
+        }
+    }
+
+    @Test func nonsenseAndOtherTenantsTokensAreRefused() async throws {
+        try await withServer { server in
+            let scene = try Scene(server)
+            let _: TenantsCreateResponse = try scene.admin.call(
+                "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: "acme"))
+            let own = try scene.signUp().tokens!.idToken
+            let other = try scene.signUp(tenantID: "acme").tokens!.idToken
+            let verifier = try await TokenVerifier(channel: scene.channel)
+            #expect(Self.reason(verifier, other) == "TENANT_ID_MISMATCH")
+            for token in ["", "a.b.c", Text("\(own)x"), Text("\(own).x")] as [Text] {
+                #expect(Self.reason(verifier, token) == "INVALID_ID_TOKEN")
+            }
+            var options = VerifierOptions()
+            options.tenants = .any
+            let all = try await TokenVerifier(channel: scene.channel, options: options)
+            #expect(Self.reason(all, own) == "" && Self.reason(all, other) == "")
+            let _: TenantsDeleteResponse = try scene.admin.call(
+                "postern.v1.Tenants/Delete", TenantsDeleteRequest(tenantID: "acme"))
+            try await Self.becomes("TENANT_NOT_FOUND", all, other)
+            try scene.setTenant("disable_auth") { $0.disableAuth = true }
+            try await Self.becomes("PROJECT_DISABLED", verifier, own)
+            try scene.setTenant("disable_auth") { $0.disableAuth = false }
+            try await Self.becomes("", verifier, own)
+            await scene.channel.shutdown()
+        }
+    }
+
+    @Test func aNewKeyIsFetchedWhenATokenOfItComes() async throws {
+        try await withServer { server in
+            let scene = try Scene(server)
+            var options = VerifierOptions()
+            options.keyRefreshFloor = .zero
+            let verifier = try await TokenVerifier(channel: scene.channel, options: options)
+            server.clock.advance(by: .seconds(1))
+            let _: ProjectRotateSigningKeyResponse = try scene.admin.call(
+                "postern.v1.Project/RotateSigningKey", ProjectRotateSigningKeyRequest(algorithm: "EdDSA"))
+            let token = try scene.signUp().tokens!.idToken
+            #expect(Self.reason(verifier, token) == "INVALID_ID_TOKEN")
+            #expect(try await verifier.verify(token).uid.isEmpty == false)
+            #expect(Self.reason(verifier, token) == "")
+            await scene.channel.shutdown()
+        }
+    }
+
+    @Test func cookiesHaveAVerifierOfTheirOwn() async throws {
+        try await withServer { server in
+            let scene = try Scene(server)
+            let ada = try scene.signUp()
+            let made: TokensCreateSessionCookieResponse = try scene.admin.call(
+                "postern.v1.Tokens/CreateSessionCookie",
+                TokensCreateSessionCookieRequest(idToken: ada.tokens!.idToken))
+            var options = VerifierOptions()
+            options.tokenKind = .sessionCookie
+            let verifier = try await TokenVerifier(channel: scene.channel, options: options)
+            #expect(Self.reason(verifier, made.sessionCookie) == "")
+            #expect(Self.reason(verifier, ada.tokens!.idToken) == "INVALID_SESSION_COOKIE")
+            try scene.revoke(ada.user!.uid)
+            try await Self.becomes("TOKEN_EXPIRED", verifier, made.sessionCookie)
+            await scene.channel.shutdown()
+        }
+    }
+
+    // MARK: A feed that is cut
+
+    @Test(arguments: [VerifierOptions.StalePolicy.refuse, .accept, .askServer])
+    func aVerifierThatIsStaleDoesAsItWasTold(_ policy: VerifierOptions.StalePolicy) async throws {
+        try await withServer { server in
+            let scene = try Scene(server)
+            let ada = try scene.signUp()
+            let token = ada.tokens!.idToken
+            var options = VerifierOptions()
+            options.whenStale = policy
+            options.staleAfter = .zero
+            let verifier = try await TokenVerifier(channel: scene.channel, options: options)
+            verifier.stop()
+            try scene.revoke(ada.user!.uid)
+            let bob = try scene.signUp("bob@example.com").tokens!.idToken
+            switch policy {
+            case .refuse:
+                #expect(Self.reason(verifier, token) == "VERIFIER_STALE")
+                await #expect(throws: Failure.self) { _ = try await verifier.verify(bob) }
+            case .accept: #expect(Self.reason(verifier, token) == "")
+            case .askServer:
+                #expect(Self.reason(verifier, bob) == "VERIFIER_STALE")
+                _ = try await verifier.verify(bob)
+                await #expect(throws: Failure.self) { _ = try await verifier.verify(token) }
+            }
+            #expect(verifier.staleness > .zero)
+            await scene.channel.shutdown()
+        }
+    }
+
+    @Test func afterARestartOfTheServerTheFeedGoesOnWhereItWas() async throws {
+        try await withTemporaryDirectory { directory in
+            let masterKey = MasterKey.generate(random: .system)
+            let clock = ManualClock()
+            let port = try freePort()
+            let kept = Mutex<(TokenVerifier, Channel, Text, Text, Secret)?>(nil)
+            try await withServer(directory: directory, clock: clock, masterKey: masterKey) { server in
+                let scene = try Scene(server)
+                let ada = try scene.signUp()
+                let channel = try Channel(address: "127.0.0.1:\(port)", credentials: .apiKey(server.adminKey))
+                let listener = try server.listen(port: port)
+                defer { listener.close() }
+                let verifier = try await TokenVerifier(channel: channel)
+                let values = (verifier, channel, ada.user!.uid, ada.tokens!.idToken, server.adminKey)
+                kept.withLock { $0 = values }
+            }
+            let (verifier, channel, uid, token, adminKey) = try #require(kept.withLock { $0 })
+            #expect(Self.reason(verifier, token) == "")
+            try await withServer(
+                directory: directory, clock: clock, masterKey: masterKey, adminKey: adminKey
+            ) { server in
+                // Revoked before the verifier is back: it comes behind the cursor.
+                try Scene(server).revoke(uid)
+                let listener = try server.listen(port: port)
+                defer { listener.close() }
+                try await Self.becomes("TOKEN_EXPIRED", verifier, token)
+            }
+            await channel.shutdown()
+        }
+    }
+}
