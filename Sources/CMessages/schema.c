@@ -369,9 +369,10 @@ static const PosternField postern__store__v1__stored_oob_code__fields[] = {
     [5] = {"created_at_micros", 0, 0, 1, 0, 0, 4},
     [6] = {"expires_at_micros", 0, 0, 1, 0, 0, 5},
     [7] = {"decoy", 0, 0, 4, 0, 0, 6},
+    [8] = {"email_verified", 0, 0, 4, 0, 0, 7},
 };
 const PosternSchema postern__store__v1__stored_oob_code__table = {
-    &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 8, 0,
+    &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 9, 0,
 };
 
 static const PosternField postern__store__v1__stored_outbox_message__fields[] = {

@@ -48,7 +48,7 @@ extension WriteTransaction {
         try appendEvent(kind, tenantID: key.tenant, uid: key.uid, origin: origin, detail: detail, now: now)
     }
 
-    /// Removes an account with its sessions.
+    /// Removes an account with its sessions and codes: those must not reach a new account of its uid.
     func remove(_ account: Account, origin: Origin, now: Timestamp) throws {
         let key = UserKey(account.user.tenantID, account.user.uid)
         try deleteIndexes(of: account, key: key)
@@ -57,6 +57,7 @@ extension WriteTransaction {
         for sessionID in try reading.sessionIDs(of: key) { try removeSession(sessionID, of: key) }
         let newest = max(now, Timestamp(microseconds: account.user.tokensValidAfterMicros))
         try revokeTokens(of: key, before: newest + .microseconds(1), now: now)
+        try removeOobCodes(of: key)
         try appendEvent(.userDeleted, tenantID: key.tenant, uid: key.uid, origin: origin, now: now)
     }
 

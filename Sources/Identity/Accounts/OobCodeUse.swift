@@ -11,6 +11,7 @@ extension Project {
     }
 
     /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL or RECOVER_EMAIL is for; returns the user then.
+    /// TOO_MANY_ATTEMPTS_TRY_LATER when the old mailbox was told of many changes lately.
     public func applyOobCode(_ code: Secret, settings: TenantSettings, origin: Origin) async throws -> (
         type: OobRequestType, user: User
     ) {
@@ -20,21 +21,34 @@ extension Project {
         // The old address hears of the change, whoever made it.
         var recovery: PreparedOob?
         if type == .verifyAndChangeEmail {
-            var order = OobOrder(.recoverEmail, email: seen.email)
-            order.uid = seen.uid
-            order.newEmail = seen.newEmail
-            recovery = try oobDelivery.prepare(order, settings: settings, now: now)
+            recovery = try await prepareRecovery(
+                uid: seen.uid, email: seen.email, newEmail: seen.newEmail, settings: settings, now: now)
         }
         let user = try await users.session(tenantID: settings.tenantID, uid: seen.uid).applyCode(origin: origin) {
             [recovery] transaction, current in
             let taken = try transaction.takeOobCode(code, type, tenantID: settings.tenantID, now: now)
             let changed = try current.applying(taken)
-            if type == .recoverEmail { try transaction.removeOobCodes(of: UserKey(settings.tenantID, taken.uid)) }
-            try recovery?.put(in: transaction)
+            if type == .recoverEmail {
+                try transaction.removeOobCodes(of: UserKey(settings.tenantID, taken.uid)) {
+                    OobCodes.isVoided($0, by: taken)
+                }
+            }
+            try recovery?.put(in: transaction, as: current)
             return AccountEffect(changed, kind: type.eventKind, endsSessions: type == .verifyEmail ? nil : .signedOut)
         }
         if recovery != nil { await mailer.wake() }
         return (type, user)
+    }
+
+    /// The way back to an email that is being replaced, for the transaction that replaces it.
+    func prepareRecovery(
+        uid: Text, email: Text, newEmail: Text, settings: TenantSettings, now: Timestamp
+    ) async throws -> PreparedOob {
+        if !settings.isSynthetic, let old = Email(email) { try await tenants.tenant(settings).admitNotice(to: old) }
+        var order = OobOrder(.recoverEmail, email: email)
+        order.uid = uid
+        order.newEmail = newEmail
+        return try oobDelivery.prepare(order, settings: settings, now: now)
     }
 
     /// Sets a new password with a code of PASSWORD_RESET and ends every session.

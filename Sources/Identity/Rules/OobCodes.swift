@@ -22,6 +22,13 @@ enum OobCodes {
 
     static func isVoidedByNewer(_ type: OobRequestType) -> Bool { type != .recoverEmail }
 
+    /// Whether `code` is worth nothing once `recovery` took an account back. What stays is the way back to an address
+    /// the account had earlier: a thief who recovers an address of its own must not void the owner's. An address that
+    /// was the account's without being proved, though, is proved only now, and nothing from before counts.
+    static func isVoided(_ code: StoredOobCode, by recovery: StoredOobCode) -> Bool {
+        !recovery.emailVerified || code.requestType != .recoverEmail || code.createdAtMicros >= recovery.createdAtMicros
+    }
+
     /// Whose codes void each other, and go together when an account is taken over: an account's, or an address's that
     /// needs none.
     static func subject(of code: StoredOobCode) -> [UInt8] {

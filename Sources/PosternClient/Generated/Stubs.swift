@@ -67,7 +67,7 @@ public struct OutboxClient: Sendable {
 
     public init(channel: Channel) { self.channel = channel }
 
-    /// Newest first, without contents.
+    /// Newest first, without contents. A page reads 1,000 messages at most: it may be empty and yet not be the last.
     public func list(_ request: OutboxListRequest, options: CallOptions = .init()) async throws
         -> OutboxListResponse
     {
@@ -542,7 +542,8 @@ public struct AccountsClient: Sendable {
     }
 
     /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL or RECOVER_EMAIL is for. A code is used up only when that
-    /// succeeds. A changed or recovered email ends every session. Refusals: those of CheckOobCode, EMAIL_EXISTS.
+    /// succeeds. A changed or recovered email ends every session. Refusals: those of CheckOobCode,
+    /// TOO_MANY_ATTEMPTS_TRY_LATER (the old mailbox was told of five changes within the hour), EMAIL_EXISTS.
     public func applyOobCode(_ request: AccountsApplyOobCodeRequest, options: CallOptions = .init()) async throws
         -> AccountsApplyOobCodeResponse
     {
@@ -590,7 +591,8 @@ public struct AccountsClient: Sendable {
     /// Changes what a user may change: display name, photo, password, email.
     ///
     /// A new password or email needs a recent login (CREDENTIAL_TOO_OLD_LOGIN_AGAIN), signs every other session out and
-    /// answers with new tokens; the old email is sent a way to take the change back.
+    /// answers with new tokens; the old email is sent a way to take the change back, five times an hour at most
+    /// (TOO_MANY_ATTEMPTS_TRY_LATER).
     public func update(_ request: AccountsUpdateRequest, options: CallOptions = .init()) async throws
         -> AccountsUpdateResponse
     {

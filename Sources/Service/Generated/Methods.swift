@@ -35,7 +35,7 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false)
 
-    /// Newest first, without contents.
+    /// Newest first, without contents. A page reads 1,000 messages at most: it may be empty and yet not be the last.
     static let outboxList = MethodDescriptor(
         service: "postern.v1.Outbox", method: "List", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
@@ -402,7 +402,8 @@ extension MethodDescriptor {
         refusedWhenDisabled: true)
 
     /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL or RECOVER_EMAIL is for. A code is used up only when that
-    /// succeeds. A changed or recovered email ends every session. Refusals: those of CheckOobCode, EMAIL_EXISTS.
+    /// succeeds. A changed or recovered email ends every session. Refusals: those of CheckOobCode,
+    /// TOO_MANY_ATTEMPTS_TRY_LATER (the old mailbox was told of five changes within the hour), EMAIL_EXISTS.
     static let accountsApplyOobCode = MethodDescriptor(
         service: "postern.v1.Accounts", method: "ApplyOobCode", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -444,7 +445,8 @@ extension MethodDescriptor {
     /// Changes what a user may change: display name, photo, password, email.
     ///
     /// A new password or email needs a recent login (CREDENTIAL_TOO_OLD_LOGIN_AGAIN), signs every other session out and
-    /// answers with new tokens; the old email is sent a way to take the change back.
+    /// answers with new tokens; the old email is sent a way to take the change back, five times an hour at most
+    /// (TOO_MANY_ATTEMPTS_TRY_LATER).
     static let accountsUpdate = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Update", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true, refusedWhenDisabled: true)
