@@ -15,34 +15,6 @@ import Testing
 @Suite struct MailDeliveryTests {
     // MARK: The mail server
 
-    /// aiosmtpd in a process of its own (Tests/Fixtures/smtp_receiver.py).
-    private struct MailServer {
-        let process: ChildProcess
-        let port: UInt16
-        let file: String
-
-        init(_ directory: String, port: UInt16, refusing code: String? = nil) throws {
-            self.port = port
-            self.file = "\(directory)/mails-\(port)"
-            let folder = #filePath.split(separator: "/").dropLast(2).joined(separator: "/")
-            let script = "/\(folder)/Fixtures/smtp_receiver.py"
-            process = try ChildProcess(
-                "/usr/bin/python3", [script, "\(port)", file] + (code.map { [$0] } ?? []), output: "\(directory)/smtp")
-            for _ in 0..<500 {
-                if let client = try? RawClient(port: port) {
-                    client.close()
-                    return
-                }
-                usleep(20_000)
-            }
-            Issue.record("the mail server did not start; python3-aiosmtpd is missing? run tools/bootstrap --tests")
-        }
-
-        func mails() throws -> [JSONValue] {
-            try (readFile(file) ?? []).split(separator: 0x0A).map { try JSONValue(parsing: Array($0)) }
-        }
-    }
-
     private static func configure(
         _ client: IdentityClient, _ paths: [Text], _ change: (inout EmailConfig) -> Void
     ) throws {
@@ -160,7 +132,7 @@ import Testing
     @Test func whatIsRefusedForGoodIsDeadUntilItIsRetried() async throws {
         try await withTemporaryDirectory { directory in
             let port = try CrashTests.freePort()
-            var refusing: MailServer? = try MailServer(directory, port: port, refusing: "550")
+            var refusing: MailServer? = try MailServer(directory, port: port, ["--refuse", "550"])
             try await withServer { server in
                 let client = try IdentityClient(server)
                 try Self.deliverBySMTP(client, port: port)
