@@ -126,6 +126,19 @@ import Testing
         }
     }
 
+    @Test func anImportThatReplacesTheEmailIsNotTakenBackByAnOldLink() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let uid = try client.lookup(try Self.verifiedAccount(client).idToken).uid
+            let code = try Self.change(client, from: Self.owner, to: "second@example.com")
+            let answer = try ImportTests.importing(
+                client.client, [ImportUser(uid: uid, email: "third@example.com")], onConflict: .replace)
+            #expect(answer.replacedCount == 1)
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(code) }
+            #expect(try client.get(uid).email == "third@example.com")
+        }
+    }
+
     @Test func aDeletedAccountsCodesDoNotReachANewOneOfTheSameUid() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
