@@ -1,11 +1,12 @@
 """A mail server for tests: takes mail on 127.0.0.1 and writes what it read of each, one JSON object a line.
 
-usage: smtp_receiver.py PORT FILE [--refuse CODE] [--certificate PEM] [--tls] [--login USER PASSWORD]
+usage: smtp_receiver.py PORT FILE [--refuse CODE] [--certificate PEM] [--tls] [--login USER PASSWORD] [--utf8]
 
 --refuse       refuses every recipient with this code
 --certificate  certificate and key: offers STARTTLS, and takes no mail without it
 --tls          speaks TLS from the first byte instead
 --login        takes mail only from who knows these
+--utf8         takes international mail (SMTPUTF8)
 """
 import argparse
 import asyncio
@@ -35,8 +36,9 @@ class Handler:
             "message_id": mail["Message-ID"], "date": mail["Date"].datetime.isoformat(), "longest_line": longest,
             "text": mail.get_body(("plain",)).get_content(), "html": mail.get_body(("html",)).get_content(),
             "defects": [str(defect) for part in mail.walk() for defect in part.defects], "headers": mail.keys(),
-            "hello": session.host_name, "is_encrypted": session.ssl is not None,
-            "is_authenticated": bool(session.authenticated),
+            "hello": session.host_name, "is_encrypted": server.transport.get_extra_info("ssl_object") is not None,
+            "sender_address": mail["From"].addresses[0].addr_spec, "recipient_header": mail["To"],
+            "is_utf8": envelope.smtp_utf8, "is_authenticated": bool(session.authenticated),
         }
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
@@ -44,7 +46,7 @@ class Handler:
 
 
 def options_of(arguments):
-    options = {"enable_SMTPUTF8": False}
+    options = {"enable_SMTPUTF8": arguments.utf8}
     context = None
     if arguments.certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -55,7 +57,7 @@ def options_of(arguments):
         expected = tuple(word.encode() for word in arguments.login)
 
         def authenticator(server, session, envelope, mechanism, data):
-            return AuthResult(success=(data.login, data.password) == expected)
+            return AuthResult(success=(data.login, data.password) == expected, handled=False)
 
         # Over TLS from the first byte aiosmtpd does not know that it is encrypted.
         options.update(authenticator=authenticator, auth_required=True, auth_require_tls=not arguments.tls)
@@ -79,4 +81,5 @@ parser.add_argument("--refuse")
 parser.add_argument("--certificate")
 parser.add_argument("--tls", action="store_true")
 parser.add_argument("--login", nargs=2)
+parser.add_argument("--utf8", action="store_true")
 asyncio.run(main(parser.parse_args()))

@@ -9,26 +9,6 @@ import Testing
 
 /// What waits in the outbox: whose turn it is, and what becomes of it when somebody else has a hand in it.
 @Suite struct MailQueueTests {
-    private static func configure(
-        _ client: IdentityClient, tenantID: Text = .empty, _ paths: [Text], _ change: (inout EmailConfig) -> Void
-    ) throws {
-        var config = EmailConfig()
-        change(&config)
-        let _: EmailConfigsUpdateResponse = try client.client.call(
-            "postern.v1.EmailConfigs/Update",
-            EmailConfigsUpdateRequest(
-                tenantID: tenantID, config: config, updateMask: ProtobufFieldMask(paths: paths)))
-    }
-
-    private static func deliverByWebhook(_ client: IdentityClient, tenantID: Text = .empty, url: String) throws {
-        try configure(client, tenantID: tenantID, ["delivery", "webhook", "allow_private_addresses"]) {
-            $0.delivery = .webhook
-            $0.webhook = WebhookConfig(
-                url: Text("\(url)/mail"), signingSecret: Secret([UInt8](repeating: 7, count: 32)))
-            $0.allowPrivateAddresses = true
-        }
-    }
-
     /// The messages in `state`, all pages.
     private static func list(_ client: IdentityClient, _ state: OutboxState = .unspecified) throws -> [OutboxMessage] {
         var request = OutboxListRequest(state: state)
@@ -58,7 +38,7 @@ import Testing
             defer { silent.close() }
             let client = try IdentityClient(server)
             try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
-            try Self.configure(client, ["delivery", "smtp", "sender_address", "allow_private_addresses"]) {
+            try client.configureMail(["delivery", "smtp", "sender_address", "allow_private_addresses"]) {
                 $0.delivery = .smtp
                 $0.smtp = SmtpConfig(host: "127.0.0.1", port: Int32(silent.port), security: .none)
                 $0.senderAddress = "no-reply@example.com"
@@ -70,7 +50,7 @@ import Testing
                 TenantsCreateRequest(
                     tenantID: "acme", tenant: Messages.Tenant(enableEmailLinkSignin: true),
                     updateMask: ProtobufFieldMask(paths: ["enable_email_link_signin"])))
-            try Self.deliverByWebhook(client, tenantID: "acme", url: receiver.url)
+            try client.deliverByWebhook(tenantID: "acme", url: "\(receiver.url)/mail")
             let _: AccountsSendOobCodeResponse = try client.client.call(
                 "postern.v1.Accounts/SendOobCode",
                 AccountsSendOobCodeRequest(tenantID: "acme", requestType: .emailSignin, email: "ada@example.com"))
@@ -85,7 +65,7 @@ import Testing
         defer { receiver.close() }
         try await withServer { server in
             let client = try IdentityClient(server)
-            try Self.deliverByWebhook(client, url: receiver.url)
+            try client.deliverByWebhook(url: "\(receiver.url)/mail")
             _ = try client.signUp("ada@example.com")
             try client.sendOob(.passwordReset, email: "ada@example.com")
             try Self.waitUntil("the mail was not sent") { try Self.list(client, .sent).count == 1 }
@@ -102,11 +82,11 @@ import Testing
     @Test func whatWaitsWhenATenantStopsDeliveringIsHeldToBeRead() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
-            try Self.deliverByWebhook(client, url: "http://127.0.0.1:\(try CrashTests.freePort())")
+            try client.deliverByWebhook(url: "http://127.0.0.1:\(try CrashTests.freePort())/mail")
             _ = try client.signUp("ada@example.com")
             try client.sendOob(.passwordReset, email: "ada@example.com")
             try Self.waitUntil("no delivery was tried") { try Self.list(client, .pending).first?.attempts == 1 }
-            try Self.configure(client, ["delivery"]) { $0.delivery = .outbox }
+            try client.configureMail(["delivery"]) { $0.delivery = .outbox }
             server.clock.advance(by: .hours(1))
             try Self.waitUntil("the mail is not held") { try Self.list(client, .held).count == 1 }
             #expect(try Self.list(client).count == 1)

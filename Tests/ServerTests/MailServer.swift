@@ -1,5 +1,8 @@
+import Base
 import Glibc
+import Identity
 import JSON
+import Messages
 import TestSupport
 import Testing
 
@@ -55,4 +58,59 @@ struct SilentServer {
     }
 
     func close() { _ = Glibc.close(descriptor) }
+}
+
+extension IdentityClient {
+    func configureMail(tenantID: Text = .empty, _ paths: [Text], _ change: (inout EmailConfig) -> Void) throws {
+        var config = EmailConfig()
+        change(&config)
+        let _: EmailConfigsUpdateResponse = try client.call(
+            "postern.v1.EmailConfigs/Update",
+            EmailConfigsUpdateRequest(tenantID: tenantID, config: config, updateMask: ProtobufFieldMask(paths: paths)))
+    }
+
+    /// `password`: with the user name "postern".
+    func deliverBySMTP(
+        port: UInt16, security: SmtpSecurity = .none, senderName: Text = "Ünïcode, \"Inc\" <x>", password: Text = .empty
+    ) throws {
+        try configureMail(["delivery", "smtp", "sender_name", "sender_address", "allow_private_addresses"]) {
+            $0.delivery = .smtp
+            $0.smtp = SmtpConfig(
+                host: "127.0.0.1", port: Int32(port), security: security,
+                username: password.isEmpty ? .empty : "postern", password: Secret(password.bytes))
+            $0.senderName = senderName
+            $0.senderAddress = "no-reply@example.com"
+            $0.allowPrivateAddresses = true
+        }
+    }
+
+    func deliverByWebhook(
+        tenantID: Text = .empty, url: String, secret: Secret = Secret([UInt8](repeating: 7, count: 32))
+    ) throws {
+        try configureMail(tenantID: tenantID, ["delivery", "webhook", "allow_private_addresses"]) {
+            $0.delivery = .webhook
+            $0.webhook = WebhookConfig(url: Text(url), signingSecret: secret)
+            $0.allowPrivateAddresses = true
+        }
+    }
+
+    /// Waits until `isTrue` of the newest message; the mailer works on its own.
+    @discardableResult
+    func newestMail(_ isTrue: (OutboxMessage) -> Bool) async throws -> OutboxMessage {
+        var message = OutboxMessage()
+        for _ in 0..<1_000 {
+            await server.project.mailer.deliverDue()
+            let listed: OutboxListResponse = try client.call("postern.v1.Outbox/List", OutboxListRequest())
+            message = listed.messages.first ?? OutboxMessage()
+            if isTrue(message) { return message }
+            usleep(20_000)
+        }
+        Issue.record("the message stayed \(message)")
+        return message
+    }
+
+    @discardableResult
+    func newestMail(becomes state: OutboxState) async throws -> OutboxMessage {
+        try await newestMail { $0.state == state }
+    }
 }
