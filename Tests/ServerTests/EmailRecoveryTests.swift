@@ -79,7 +79,9 @@ import Testing
         }
     }
 
-    enum Defence: CaseIterable { case passwordReset, passwordChange, revocation, disabling, refreshTokenReuse }
+    enum Defence: CaseIterable {
+        case passwordReset, passwordChange, revocation, disabling, refreshTokenReuse, signingOutOthers
+    }
 
     @Test(arguments: Defence.allCases)
     func aPendingEmailChangeDoesNotOutliveTheSessionsItWasAskedFrom(_ defence: Defence) async throws {
@@ -105,6 +107,11 @@ import Testing
                 let _: UsersRevokeTokensResponse = try client.client.call(
                     "postern.v1.Users/RevokeTokens", UsersRevokeTokensRequest(uid: uid))
             case .disabling: try client.update(uid, ["disabled"]) { $0.disabled = true }
+            case .signingOutOthers:
+                let idToken = try client.signIn(Self.owner).tokens!.idToken
+                let ended: SessionsRevokeResponse = try client.client.call(
+                    "postern.v1.Sessions/Revoke", SessionsRevokeRequest(idToken: idToken, target: .allOthers(true)))
+                #expect(ended.revokedCount == 1)
             case .refreshTokenReuse:
                 _ = try client.refresh(tokens.refreshToken)
                 server.clock.advance(by: .seconds(120))

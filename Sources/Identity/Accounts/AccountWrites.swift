@@ -71,7 +71,7 @@ extension WriteTransaction {
 
     func checkUnique(_ account: Account, key: UserKey) throws {
         let uid = key.uid.bytes
-        if let email = Email(account.user.email),
+        if let email = Email(stored: account.user.email),
             let owner = try get(Tables.userByEmail, TenantTextKey(key.tenant, email.canonical)), owner != uid
         {
             throw Failure.emailExists
@@ -91,7 +91,7 @@ extension WriteTransaction {
 
     private func putIndexes(of account: Account, key: UserKey) throws {
         let uid = key.uid.bytes
-        if let email = Email(account.user.email) {
+        if let email = Email(stored: account.user.email) {
             try put(Tables.userByEmail, TenantTextKey(key.tenant, email.canonical), uid)
         }
         if !account.user.phoneNumber.isEmpty {
@@ -103,7 +103,7 @@ extension WriteTransaction {
     }
 
     private func deleteIndexes(of account: Account, key: UserKey) throws {
-        if let email = Email(account.user.email) {
+        if let email = Email(stored: account.user.email) {
             try delete(Tables.userByEmail, TenantTextKey(key.tenant, email.canonical))
         }
         if !account.user.phoneNumber.isEmpty {

@@ -21,6 +21,7 @@ extension Project {
         // The old address hears of the change, whoever made it.
         var recovery: PreparedOob?
         if type == .verifyAndChangeEmail {
+            if let newEmail = Email(stored: seen.newEmail) { try settings.checkMayEnter(newEmail, field: "oob_code") }
             recovery = try await prepareRecovery(
                 uid: seen.uid, email: seen.email, newEmail: seen.newEmail, settings: settings, now: now)
         }
@@ -44,7 +45,9 @@ extension Project {
     func prepareRecovery(
         uid: Text, email: Text, newEmail: Text, settings: TenantSettings, now: Timestamp
     ) async throws -> PreparedOob {
-        if !settings.isSynthetic, let old = Email(email) { try await tenants.tenant(settings).admitNotice(to: old) }
+        if !settings.isSynthetic, let old = Email(stored: email) {
+            try await tenants.tenant(settings).admitNotice(to: old)
+        }
         var order = OobOrder(.recoverEmail, email: email)
         order.uid = uid
         order.newEmail = newEmail
@@ -76,6 +79,7 @@ extension Project {
         try requireAddress(email, of: try checkOobCode(code, settings: settings))
         return try await startingOverWhenAccountMoved {
             let seen = try store.read { try $0.uid(ofEmail: email, tenantID: tenantID) }
+            if seen == nil { try settings.checkMayEnter(email) }
             let uid = seen ?? resources.random.alphanumeric(28)
             return try await users.session(tenantID: tenantID, uid: uid).signIn(
                 SessionStart("password"), settings: settings, origin: origin, deadline: deadline
@@ -100,6 +104,7 @@ extension Project {
             inSession: verified.token.sessionID, provingAs: verified.isAnonymous ? SessionStart("password") : nil,
             settings: settings, origin: origin, deadline: deadline
         ) { [now = clock.now()] transaction, current in
+            if current.user.email.isEmpty { try settings.checkMayEnter(email) }
             _ = try transaction.takeOobCode(code, .emailSignin, tenantID: settings.tenantID, now: now)
             let owner = try transaction.reading.uid(ofEmail: email, tenantID: settings.tenantID)
             guard owner == nil || owner == current.user.uid else {
@@ -118,14 +123,14 @@ extension Project {
         return try await reauthenticate(
             verified, as: SessionStart("password"), origin: origin, deadline: deadline
         ) { [now = clock.now()] transaction, current in
-            guard Email(current.user.email) == email else { throw Failure.userMismatch }
+            guard Email(stored: current.user.email) == email else { throw Failure.userMismatch }
             _ = try transaction.takeOobCode(code, .emailSignin, tenantID: settings.tenantID, now: now)
         }
     }
 
     private func requireAddress(_ email: Email, of code: StoredOobCode) throws(Failure) {
         guard code.requestType == .emailSignin else { throw .invalidOobCode }
-        guard Email(code.email) == email else {
+        guard Email(stored: code.email) == email else {
             throw .invalid("INVALID_EMAIL", field: "email", "is not the address this link was sent to")
         }
     }

@@ -17,7 +17,7 @@ extension Project {
         }
         let now = clock.now()
         var recovery: PreparedOob?
-        if let newEmail = change.newEmail, !user.email.isEmpty, newEmail != Email(user.email) {
+        if let newEmail = change.newEmail, !user.email.isEmpty, newEmail != Email(stored: user.email) {
             recovery = try await prepareRecovery(
                 uid: user.uid, email: user.email, newEmail: newEmail.address, settings: verified.settings, now: now)
         }

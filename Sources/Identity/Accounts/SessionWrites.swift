@@ -44,7 +44,7 @@ extension WriteTransaction {
         try removeOobCodesAskedFromSessions(of: key)
     }
 
-    /// Ends one session with its reason, and voids what may have been asked from it. False when there is no such session
+    /// Ends one session with its reason, and voids what may have been asked from it. False when there is no such one
     /// of the user, or it had ended.
     func endSession(_ id: [UInt8], of key: UserKey, _ end: SessionEnd, origin: Origin, now: Timestamp) throws -> Bool {
         guard let session = try get(Tables.sessions, SessionKey(id)), session.tenantID == key.tenant,

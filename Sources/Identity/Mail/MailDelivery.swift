@@ -54,6 +54,8 @@ struct MailDelivery: Sendable {
             return .sent
         } catch SMTPError.permanent(let code) {
             return .refused(Text("the mail server refused it with \(code)"))
+        } catch SMTPError.noInternationalMail {
+            return .refused("the mail server does not take international addresses (SMTPUTF8)")
         } catch SMTPError.notAuthenticated {
             return .failed("the mail server does not take the user name and password")
         } catch SMTPError.transient(let code, let cause) {

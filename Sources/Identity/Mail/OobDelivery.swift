@@ -142,7 +142,7 @@ struct PreparedOob: Sendable {
     /// Puts the way back to the email that `replaced` has. ACCOUNT_CHANGED when that is another one by now: its
     /// mailbox would not hear of the change.
     func put(in transaction: borrowing WriteTransaction, as replaced: Account) throws {
-        guard Email(stored.email) == Email(replaced.user.email) else {
+        guard Email(stored: stored.email) == Email(stored: replaced.user.email) else {
             throw Failure(.aborted, "ACCOUNT_CHANGED", "The account changed meanwhile; try again.")
         }
         var recovery = self

@@ -24,7 +24,7 @@ public struct ProfileChange: Sendable {
     func apply(to account: inout Account, now: Timestamp) throws(Failure) {
         if let displayName { account.user.displayName = displayName }
         if let photoURL { account.user.photoURL = photoURL }
-        if let newEmail, newEmail != Email(account.user.email) {
+        if let newEmail, newEmail != Email(stored: account.user.email) {
             account.user.email = newEmail.address
             account.user.emailVerified = false
         }
@@ -73,7 +73,7 @@ public struct AdminChange: Sendable {
         let old = account
         if let email {
             account.user.email = email?.address ?? .empty
-            if email?.canonical != Email(old.user.email)?.canonical { account.user.emailVerified = false }
+            if email?.canonical != Email(stored: old.user.email)?.canonical { account.user.emailVerified = false }
         }
         if let emailVerified { account.user.emailVerified = emailVerified && !account.user.email.isEmpty }
         if let displayName { account.user.displayName = displayName }
@@ -113,5 +113,5 @@ public struct AdminChange: Sendable {
 }
 
 extension Account {
-    func hasOtherEmail(than other: Account) -> Bool { Email(user.email) != Email(other.user.email) }
+    func hasOtherEmail(than other: Account) -> Bool { Email(stored: user.email) != Email(stored: other.user.email) }
 }

@@ -33,7 +33,7 @@ enum OobCodes {
     /// needs none.
     static func subject(of code: StoredOobCode) -> [UInt8] {
         if code.requestType != .emailSignin, !code.uid.isEmpty { return subject(uid: code.uid) }
-        return Digest.sha256([UInt8]("email".utf8) + [0] + (Email(code.email)?.canonical ?? code.email).bytes)
+        return Digest.sha256([UInt8]("email".utf8) + [0] + (Email(stored: code.email)?.canonical ?? code.email).bytes)
     }
 
     static func subject(uid: Text) -> [UInt8] { Digest.sha256([UInt8]("uid".utf8) + [0] + uid.bytes) }
@@ -81,7 +81,7 @@ extension Account {
     }
 
     private func requireEmail(_ email: Text) throws(Failure) {
-        guard let own = Email(user.email), own == Email(email) else { throw .invalidOobCode }
+        guard let own = Email(stored: user.email), own == Email(stored: email) else { throw .invalidOobCode }
     }
 }
 
