@@ -77,15 +77,18 @@ let package = Package(
 
         program(
             "posternd",
-            ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Transport", "Tokens", "Signing", "Identity", "Service"]),
+            [
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Transport", "Tokens", "Signing", "Identity",
+                "Service",
+            ]),
         program("postern", ["Base", "JSON", "Messages", "PosternClient"]),
         program("PosternBench", ["Base", "JSON", "Messages", "Wire", "Crypto", "PosternClient"]),
 
         .target(
             name: "TestSupport",
             dependencies: [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Signing", "Identity",
-                "Service",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Signing",
+                "Identity", "Service",
             ],
             path: "Tests/TestSupport", swiftSettings: strict),
         tests("BaseTests", ["Base"]),
@@ -100,7 +103,10 @@ let package = Package(
         tests("PosternClientTests", ["Base", "Messages", "Wire", "PosternClient"]),
         tests(
             "PosternVerifierTests",
-            ["Base", "JSON", "Messages", "Crypto", "Tokens", "PosternClient", "PosternVerifier", "Identity", "Service"]),
+            [
+                "Base", "JSON", "Messages", "Crypto", "Tokens", "PosternClient", "PosternVerifier", "Transport",
+                "Service",
+            ]),
         tests("posternTests", ["Base", "JSON", "Messages", "PosternClient", "postern"]),
         tests("TokensTests", ["Base", "JSON", "Crypto", "Tokens"]),
         tests("SigningTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens", "Signing"]),
@@ -113,8 +119,8 @@ let package = Package(
         tests(
             "ServerTests",
             [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Signing", "Identity",
-                "Service",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Signing",
+                "Identity", "Service",
             ]),
     ]
 )

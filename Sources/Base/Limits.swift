@@ -61,6 +61,8 @@ public struct Limits: Sendable {
     public var tokenMax = 8 * 1024
     public var pageSizeMax = 1_000
     public var pageSizeDefault = 100
+    /// Messages one page of an outbox reads, whether they are in the state that was asked for or not.
+    public var outboxReadMax = 1_000
     public var pageBytesMax = 1024 * 1024
     public var importBatchMax = 500
     public var sessionsPerUserMax = 100

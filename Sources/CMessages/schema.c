@@ -369,9 +369,10 @@ static const PosternField postern__store__v1__stored_oob_code__fields[] = {
     [5] = {"created_at_micros", 0, 0, 1, 0, 0, 4},
     [6] = {"expires_at_micros", 0, 0, 1, 0, 0, 5},
     [7] = {"decoy", 0, 0, 4, 0, 0, 6},
+    [8] = {"email_verified", 0, 0, 4, 0, 0, 7},
 };
 const PosternSchema postern__store__v1__stored_oob_code__table = {
-    &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 8, 0,
+    &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 9, 0,
 };
 
 static const PosternField postern__store__v1__stored_outbox_message__fields[] = {
@@ -1220,9 +1221,10 @@ static const PosternField postern__v1__tenant__fields[] = {
     [16] = {"revision", 0, 0, 1, 0, 0, 15},
     [17] = {"enable_email_link_signin", 0, 0, 4, 0, 0, 16},
     [18] = {"password_policy", &postern__v1__password_policy__table, 0, 10, 2, 0, 17},
+    [19] = {"allow_international_email", 0, 0, 4, 0, 0, 18},
 };
 const PosternSchema postern__v1__tenant__table = {
-    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 19, 0,
+    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 20, 0,
 };
 
 static const PosternField postern__v1__tenants_create_request__fields[] = {

@@ -8,6 +8,8 @@ public final class TenantSettings: Sendable {
     public let allowsPasswordSignup: Bool
     public let allowsAnonymousUsers: Bool
     public let allowsEmailLinkSignin: Bool
+    /// Which addresses may come into an account.
+    public let emailForm: Email.Form
     public let passwordPolicy: PasswordPolicy
     public let permissions: ClientPermissions
     public let hasEmailPrivacy: Bool
@@ -31,6 +33,7 @@ public final class TenantSettings: Sendable {
         self.allowsPasswordSignup = tenant.allowPasswordSignup
         self.allowsAnonymousUsers = tenant.enableAnonymousUser
         self.allowsEmailLinkSignin = tenant.enableEmailLinkSignin
+        self.emailForm = tenant.allowInternationalEmail ? .international : .ascii
         self.passwordPolicy = tenant.passwordPolicy ?? PasswordPolicy()
         self.permissions = tenant.client?.permissions ?? ClientPermissions()
         self.hasEmailPrivacy = tenant.enableEmailPrivacy
@@ -44,6 +47,13 @@ public final class TenantSettings: Sendable {
         self.isSynthetic = tenant.synthetic
         self.revision = tenant.revision
         self.secret = Secret(record.secret)
+    }
+
+    /// INVALID_EMAIL for an address that may not come into an account, though one that has it is found by it.
+    func checkMayEnter(_ email: Email, field: String = "email") throws(Failure) {
+        guard emailForm.admits(email) else {
+            throw .invalid("INVALID_EMAIL", field: field, "must be in ASCII: this tenant takes no international mail")
+        }
     }
 
     /// What a new tenant starts with: password sign-up and email-enumeration protection on, everything else off.

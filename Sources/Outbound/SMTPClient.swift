@@ -41,6 +41,8 @@ public enum SMTPError: Error, Sendable, Equatable {
     case permanent(code: Int)
     /// The server does not take the user name and password.
     case notAuthenticated
+    /// An address is not ASCII, and the server does not offer SMTPUTF8 (RFC 6531).
+    case noInternationalMail
 }
 
 /// Hands mail to a server over SMTP (RFC 5321), on the blocking pool's threads. Any thread.
@@ -65,8 +67,8 @@ public final class SMTPClient: Sendable {
     ) async throws {
         let certificateFile = certificateFile
         try await pool.run(tenant: tenant, deadline: deadline) {
-            try SMTPExchange(message, server).perform(
-                from: sender, to: recipient, certificateFile: certificateFile, deadline: deadline)
+            try SMTPExchange(message, from: sender, to: recipient, server).perform(
+                certificateFile: certificateFile, deadline: deadline)
         }
     }
 }
@@ -77,13 +79,21 @@ private final class SMTPExchange {
     private let server: SMTPServer
     private var sentByteCount = 0
     private var isAddressRefused = false
+    /// An address is beyond ASCII: libcurl asks for SMTPUTF8 where the server offers it, and goes on where it does not.
+    private let needsUTF8: Bool
+    private var capabilities = SMTPCapabilities()
+    private let sender: Text
+    private let recipient: Text
 
-    init(_ message: Secret, _ server: SMTPServer) {
+    init(_ message: Secret, from sender: Text, to recipient: Text, _ server: SMTPServer) {
         self.message = message
         self.server = server
+        self.sender = sender
+        self.recipient = recipient
+        self.needsUTF8 = (sender.bytes + recipient.bytes).contains { $0 >= 0x80 }
     }
 
-    func perform(from sender: Text, to recipient: Text, certificateFile: String?, deadline: Instant) throws {
+    func perform(certificateFile: String?, deadline: Instant) throws {
         let remaining = min(SMTPClient.timeout, .nanoseconds(deadline.nanoseconds(since: .now)))
         guard remaining > .zero else { throw SMTPError.transient(code: 0, .timedOut) }
         let handle = CurlHandle()
@@ -100,20 +110,30 @@ private final class SMTPExchange {
             try withUnsafePointer(to: &opener) { opener in
                 handle.reset(certificateFile: certificateFile)
                 defer { curl_easy_reset(handle.pointer) }
-                configure(handle, sender: sender, recipients: recipients, timeout: remaining)
+                configure(handle, recipients: recipients, timeout: remaining)
                 handle.check(postern_curl_set_opener(handle.pointer, opener), CURLOPT_OPENSOCKETFUNCTION)
                 handle.set(CURLOPT_READDATA, pointer: context)
                 handle.set(CURLOPT_READFUNCTION) { buffer, size, count, context in
                     guard let context, let buffer else { return 0 }
-                    let room = UnsafeMutableRawBufferPointer(start: buffer, count: size * count)
-                    return Unmanaged<SMTPExchange>.fromOpaque(context).takeUnretainedValue().read(into: room)
+                    let exchange = Unmanaged<SMTPExchange>.fromOpaque(context).takeUnretainedValue()
+                    // A mail that ends before its last line is none (RFC 5321 §4.1.1.4).
+                    if exchange.lacksUTF8 { return Int(CURL_READFUNC_ABORT) }
+                    return exchange.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: size * count))
+                }
+                // libcurl passes every line the server answers to the header function.
+                handle.set(CURLOPT_HEADERDATA, pointer: context)
+                handle.set(CURLOPT_HEADERFUNCTION) { line, size, count, context in
+                    guard let context, let line else { return 0 }
+                    let bytes = UnsafeRawBufferPointer(start: line, count: size * count)
+                    Unmanaged<SMTPExchange>.fromOpaque(context).takeUnretainedValue().capabilities.received(bytes)
+                    return size * count
                 }
                 try finish(curl_easy_perform(handle.pointer), handle)
             }
         }
     }
 
-    private func configure(_ handle: CurlHandle, sender: Text, recipients: CurlList, timeout: Duration) {
+    private func configure(_ handle: CurlHandle, recipients: CurlList, timeout: Duration) {
         let scheme = server.security == .tls ? "smtps" : "smtp"
         let host = server.host.string.contains(":") ? "[\(server.host)]" : server.host.string
         handle.set(CURLOPT_URL, "\(scheme)://\(host):\(server.port)/postern")
@@ -130,6 +150,8 @@ private final class SMTPExchange {
         handle.set(min(.seconds(10), timeout), as: CURLOPT_CONNECTTIMEOUT_MS)
         handle.set(timeout, as: CURLOPT_TIMEOUT_MS)
     }
+
+    private var lacksUTF8: Bool { needsUTF8 && capabilities.isKnown && !capabilities.hasUTF8 }
 
     private func mayOpen(_ address: IPAddress?) -> Bool {
         let isPlaintext = server.security == .none
@@ -165,6 +187,7 @@ private final class SMTPExchange {
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CONNECT_ERROR, CURLE_USE_SSL_FAILED, CURLE_SSL_CACERT_BADFILE:
             throw .transient(code: code, .untrusted)
         default:
+            if lacksUTF8 { throw .noInternationalMail }
             if (500...599).contains(code) { throw .permanent(code: code) }
             throw .transient(code: code, .broken)
         }

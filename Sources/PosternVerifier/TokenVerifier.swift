@@ -64,15 +64,11 @@ public final class TokenVerifier: Sendable {
         return verified
     }
 
-    /// As `verifyNow`; fetches the keys first when the token's is not known, and asks the server while this is stale and
-    /// the policy says so.
+    /// As `verifyNow`; fetches the keys first when the token's is not known, and asks the server while this is stale
+    /// and the policy says so.
     public func verify(_ token: Text) async throws(Failure) -> VerifiedToken {
-        let verified: VerifiedToken
-        let isStale: Bool
-        if keys.mayKnowMore(than: token) {
-            try? await keys.refresh()
-        }
-        (verified, isStale) = try check(token)
+        if keys.mayKnowMore(than: token) { try? await keys.refresh() }
+        let (verified, isStale) = try check(token)
         guard isStale else { return verified }
         switch options.whenStale {
         case .accept: return verified

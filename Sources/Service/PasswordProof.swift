@@ -20,7 +20,7 @@ extension Call {
         _ body: (PasswordProof) async throws -> SignedIn
     ) async throws -> SignedIn {
         if address.isEmpty { throw Failure.missingEmail }
-        let email = try Values.email(address, limits: limits)
+        let email = try Values.email(address, form: .toFind, limits: limits)
         if password.isEmpty { throw Failure.missingPassword }
         if settings.isSynthetic { return try await body(try await proof(email, password)) }
         let tenant = project.tenants.tenant(settings)

@@ -193,7 +193,7 @@ public struct OobSubjectKey: StoreKey, Sendable {
     }
 }
 
-/// `time (µs) ‖ tenant ‖ 0x00 ‖ message id`
+/// `tenant ‖ 0x00 ‖ time (µs) ‖ message id`: what is due is looked for tenant by tenant.
 public struct OutboxDueKey: StoreKey, Sendable {
     public var time: Timestamp
     public var tenant: Text
@@ -206,8 +206,8 @@ public struct OutboxDueKey: StoreKey, Sendable {
     }
 
     public func write(into key: inout KeyWriter) {
-        key.append(bigEndian: UInt64(bitPattern: time.microseconds))
         key.append(terminated: tenant)
+        key.append(bigEndian: UInt64(bitPattern: time.microseconds))
         key.append(contentsOf: messageID.bytes)
     }
 }

@@ -25,6 +25,7 @@ extension Tenant: Record {
             ],
             "enable_email_privacy": .bool(enableEmailPrivacy),
             "enable_email_link_signin": .bool(enableEmailLinkSignin),
+            "allow_international_email": .bool(allowInternationalEmail),
             "password_policy": passwordPolicy.map { policy in
                 [
                     "min_length": .integer(Int64(policy.minLength)),

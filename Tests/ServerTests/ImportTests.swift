@@ -41,7 +41,7 @@ import Wire
         }
     }
 
-    private static func importing(
+    static func importing(
         _ client: RawClient, _ users: [ImportUser], spec: PasswordHashSpec.Algorithm? = nil,
         onConflict: ImportConflict = .fail
     ) throws -> UsersImportResponse {

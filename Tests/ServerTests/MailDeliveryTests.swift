@@ -15,80 +15,16 @@ import Testing
 @Suite struct MailDeliveryTests {
     // MARK: The mail server
 
-    /// aiosmtpd in a process of its own (Tests/Fixtures/smtp_receiver.py).
-    private struct MailServer {
-        let process: ChildProcess
-        let port: UInt16
-        let file: String
-
-        init(_ directory: String, port: UInt16, refusing code: String? = nil) throws {
-            self.port = port
-            self.file = "\(directory)/mails-\(port)"
-            let folder = #filePath.split(separator: "/").dropLast(2).joined(separator: "/")
-            let script = "/\(folder)/Fixtures/smtp_receiver.py"
-            process = try ChildProcess(
-                "/usr/bin/python3", [script, "\(port)", file] + (code.map { [$0] } ?? []), output: "\(directory)/smtp")
-            for _ in 0..<500 {
-                if let client = try? RawClient(port: port) {
-                    client.close()
-                    return
-                }
-                usleep(20_000)
-            }
-            Issue.record("the mail server did not start; python3-aiosmtpd is missing? run tools/bootstrap --tests")
-        }
-
-        func mails() throws -> [JSONValue] {
-            try (readFile(file) ?? []).split(separator: 0x0A).map { try JSONValue(parsing: Array($0)) }
-        }
-    }
-
-    private static func configure(
-        _ client: IdentityClient, _ paths: [Text], _ change: (inout EmailConfig) -> Void
-    ) throws {
-        var config = EmailConfig()
-        change(&config)
-        let _: EmailConfigsUpdateResponse = try client.client.call(
-            "postern.v1.EmailConfigs/Update",
-            EmailConfigsUpdateRequest(config: config, updateMask: ProtobufFieldMask(paths: paths)))
-    }
-
-    private static func deliverBySMTP(_ client: IdentityClient, port: UInt16) throws {
-        try configure(
-            client, ["delivery", "smtp", "sender_name", "sender_address", "allow_private_addresses"]
-        ) {
-            $0.delivery = .smtp
-            $0.smtp = SmtpConfig(host: "127.0.0.1", port: Int32(port), security: .none)
-            $0.senderName = "Ünïcode, \"Inc\" <x>"
-            $0.senderAddress = "no-reply@example.com"
-            $0.allowPrivateAddresses = true
-        }
-    }
-
-    /// Waits until the newest message is in `state`; the mailer works on its own.
-    private static func becomes(_ state: OutboxState, _ client: IdentityClient) async throws -> OutboxMessage {
-        var message = OutboxMessage()
-        for _ in 0..<1_000 {
-            await client.server.project.mailer.deliverDue()
-            let listed: OutboxListResponse = try client.client.call("postern.v1.Outbox/List", OutboxListRequest())
-            message = listed.messages.first ?? OutboxMessage()
-            if message.state == state { return message }
-            usleep(20_000)
-        }
-        Issue.record("the message stayed \(message)")
-        return message
-    }
-
     @Test func aMailReachesItsMailboxOnceAndWhole() async throws {
         try await withTemporaryDirectory { directory in
             let mailServer = try MailServer(directory, port: try CrashTests.freePort())
             try await withServer { server in
                 let client = try IdentityClient(server)
                 try client.setTenant(["display_name"]) { $0.displayName = "Zürich App" }
-                try Self.deliverBySMTP(client, port: mailServer.port)
+                try client.deliverBySMTP(port: mailServer.port)
                 _ = try client.signUp("ada@example.com")
                 try client.sendOob(.passwordReset, email: "ada@example.com")
-                let sent = try await Self.becomes(.sent, client)
+                let sent = try await client.newestMail(becomes: .sent)
                 #expect(sent.attempts == 1 && sent.lastError.isEmpty)
                 let mails = try mailServer.mails()
                 #expect(mails.count == 1)
@@ -113,7 +49,7 @@ import Testing
             let port = try CrashTests.freePort()
             try await withServer { server in
                 let client = try IdentityClient(server)
-                try Self.deliverBySMTP(client, port: port)
+                try client.deliverBySMTP(port: port)
                 _ = try client.signUp("ada@example.com")
                 try client.sendOob(.passwordReset, email: "ada@example.com")
                 var waiting = OutboxMessage()
@@ -127,7 +63,7 @@ import Testing
                 #expect(waiting.nextAttemptAtMicros > server.clock.clock.now().microseconds)
                 let mailServer = try MailServer(directory, port: port)
                 server.clock.advance(by: .seconds(40))
-                let sent = try await Self.becomes(.sent, client)
+                let sent = try await client.newestMail(becomes: .sent)
                 #expect(sent.messageID == waiting.messageID && sent.attempts == 2)
                 #expect(try mailServer.mails().count == 1)
             }
@@ -143,7 +79,7 @@ import Testing
             mkdir(store, 0o700)
             let key = try await withServer(directory: store, clock: clock, masterKey: masterKey) { server in
                 let client = try IdentityClient(server)
-                try Self.deliverBySMTP(client, port: port)
+                try client.deliverBySMTP(port: port)
                 _ = try client.signUp("ada@example.com")
                 try client.sendOob(.passwordReset, email: "ada@example.com")
                 return server.adminKey
@@ -151,7 +87,7 @@ import Testing
             let mailServer = try MailServer(directory, port: port)
             clock.advance(by: .hours(1))
             try await withServer(directory: store, clock: clock, masterKey: masterKey, adminKey: key) { server in
-                _ = try await Self.becomes(.sent, try IdentityClient(server))
+                _ = try await IdentityClient(server).newestMail(becomes: .sent)
             }
             #expect(try mailServer.mails().count == 1)
         }
@@ -160,20 +96,20 @@ import Testing
     @Test func whatIsRefusedForGoodIsDeadUntilItIsRetried() async throws {
         try await withTemporaryDirectory { directory in
             let port = try CrashTests.freePort()
-            var refusing: MailServer? = try MailServer(directory, port: port, refusing: "550")
+            var refusing: MailServer? = try MailServer(directory, port: port, ["--refuse", "550"])
             try await withServer { server in
                 let client = try IdentityClient(server)
-                try Self.deliverBySMTP(client, port: port)
+                try client.deliverBySMTP(port: port)
                 _ = try client.signUp("ada@example.com")
                 try client.sendOob(.passwordReset, email: "ada@example.com")
-                let dead = try await Self.becomes(.dead, client)
+                let dead = try await client.newestMail(becomes: .dead)
                 #expect(dead.lastError == "the mail server refused it with 550" && dead.nextAttemptAtMicros == 0)
                 refusing?.process.kill()
                 refusing = nil
                 let taking = try MailServer(directory, port: port)
                 let _: OutboxRetryResponse = try client.client.call(
                     "postern.v1.Outbox/Retry", OutboxRetryRequest(messageID: dead.messageID))
-                _ = try await Self.becomes(.sent, client)
+                _ = try await client.newestMail(becomes: .sent)
                 #expect(try taking.mails().count == 1)
                 let again = failure {
                     let _: OutboxRetryResponse = try client.client.call(
@@ -199,7 +135,7 @@ import Testing
         defer { receiver.close() }
         try await withServer { server in
             let client = try IdentityClient(server)
-            try Self.configure(client, ["delivery", "webhook", "allow_private_addresses"]) {
+            try client.configureMail(["delivery", "webhook", "allow_private_addresses"]) {
                 $0.delivery = .webhook
                 $0.webhook = WebhookConfig(url: Text("\(receiver.url)/mail"), signingSecret: Secret(secret))
                 $0.allowPrivateAddresses = true
@@ -209,7 +145,7 @@ import Testing
             // The clock goes on once the refusal is written down, so that the next attempt is due by then.
             for _ in 0..<500 where try client.mails().first?.message.attempts != 1 { usleep(20_000) }
             server.clock.advance(by: .seconds(60))
-            let sent = try await Self.becomes(.sent, client)
+            let sent = try await client.newestMail(becomes: .sent)
             #expect(sent.attempts == 2)
             let requests = seen.withLock { $0 }
             #expect(requests.count == 2)
@@ -232,7 +168,7 @@ import Testing
         try await withServer { server in
             let client = try IdentityClient(server)
             let password = Secret([UInt8]("smtp password".utf8))
-            try Self.configure(client, ["smtp"]) {
+            try client.configureMail(["smtp"]) {
                 $0.smtp = SmtpConfig(
                     host: "mail.example.com", port: 587, security: .starttls, username: "u", password: password)
             }
@@ -243,11 +179,11 @@ import Testing
             }
             #expect(try get().smtp?.hasPassword == true)
             #expect(try get().smtp?.password.isEmpty == true)
-            try Self.configure(client, ["smtp"]) {
+            try client.configureMail(["smtp"]) {
                 $0.smtp = SmtpConfig(host: "mail.example.com", port: 587, security: .starttls, username: "u")
             }
             #expect(try get().smtp?.hasPassword == true)
-            try Self.configure(client, ["smtp"]) {
+            try client.configureMail(["smtp"]) {
                 $0.smtp = SmtpConfig(host: "evil.example.com", port: 587, security: .starttls, username: "u")
             }
             #expect(try get().smtp?.hasPassword == false)
@@ -280,7 +216,7 @@ import Testing
     @Test func templatesSpeakTheUsersLanguageAndCannotBeBrokenOutOf() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
-            try Self.configure(client, ["templates"]) {
+            try client.configureMail(["templates"]) {
                 $0.templates = [
                     EmailTemplate(
                         requestType: .verifyEmail, locale: "de", subject: "Hallo %DISPLAY_NAME%",
@@ -317,7 +253,7 @@ import Testing
         try await withServer { server in
             let client = try IdentityClient(server)
             let refused = failure {
-                try Self.configure(client, ["templates"]) {
+                try client.configureMail(["templates"]) {
                     $0.templates = [
                         EmailTemplate(requestType: .verifyEmail, subject: subject, text: text, html: html)
                     ]

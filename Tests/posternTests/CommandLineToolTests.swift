@@ -70,16 +70,16 @@ import Testing
     @Test func `Settings that are named make the mask, the others stay out of it`() throws {
         let arguments = Arguments(values: [
             "disabled-user-signup": "true", "disabled-user-deletion": "false", "refresh-mode": "reuse",
-            "session-idle": "1d", "guidance-message": "Ask",
+            "session-idle": "1d", "guidance-message": "Ask", "allow-international-email": "true",
         ])
         let settings = try TenantSettings(arguments)
         #expect(
             settings.paths == [
-                "refresh_mode", "session_idle_seconds", "client.permissions.disabled_user_signup",
-                "client.permissions.disabled_user_deletion", "guidance",
+                "allow_international_email", "refresh_mode", "session_idle_seconds",
+                "client.permissions.disabled_user_signup", "client.permissions.disabled_user_deletion", "guidance",
             ])
         #expect(settings.tenant.client?.permissions == ClientPermissions(disabledUserSignup: true))
-        #expect(settings.tenant.refreshMode == .reuse)
+        #expect(settings.tenant.refreshMode == .reuse && settings.tenant.allowInternationalEmail)
         #expect(settings.tenant.sessionIdleSeconds == 86_400)
         #expect(settings.isGuidancePartial)
         #expect(try TenantSettings(Arguments()).paths.isEmpty)

@@ -48,7 +48,7 @@ extension WriteTransaction {
         try appendEvent(kind, tenantID: key.tenant, uid: key.uid, origin: origin, detail: detail, now: now)
     }
 
-    /// Removes an account with its sessions.
+    /// Removes an account with its sessions and codes: those must not reach a new account of its uid.
     func remove(_ account: Account, origin: Origin, now: Timestamp) throws {
         let key = UserKey(account.user.tenantID, account.user.uid)
         try deleteIndexes(of: account, key: key)
@@ -57,6 +57,7 @@ extension WriteTransaction {
         for sessionID in try reading.sessionIDs(of: key) { try removeSession(sessionID, of: key) }
         let newest = max(now, Timestamp(microseconds: account.user.tokensValidAfterMicros))
         try revokeTokens(of: key, before: newest + .microseconds(1), now: now)
+        try removeOobCodes(of: key)
         try appendEvent(.userDeleted, tenantID: key.tenant, uid: key.uid, origin: origin, now: now)
     }
 
@@ -70,7 +71,7 @@ extension WriteTransaction {
 
     func checkUnique(_ account: Account, key: UserKey) throws {
         let uid = key.uid.bytes
-        if let email = Email(account.user.email),
+        if let email = Email(stored: account.user.email),
             let owner = try get(Tables.userByEmail, TenantTextKey(key.tenant, email.canonical)), owner != uid
         {
             throw Failure.emailExists
@@ -90,7 +91,7 @@ extension WriteTransaction {
 
     private func putIndexes(of account: Account, key: UserKey) throws {
         let uid = key.uid.bytes
-        if let email = Email(account.user.email) {
+        if let email = Email(stored: account.user.email) {
             try put(Tables.userByEmail, TenantTextKey(key.tenant, email.canonical), uid)
         }
         if !account.user.phoneNumber.isEmpty {
@@ -102,7 +103,7 @@ extension WriteTransaction {
     }
 
     private func deleteIndexes(of account: Account, key: UserKey) throws {
-        if let email = Email(account.user.email) {
+        if let email = Email(stored: account.user.email) {
             try delete(Tables.userByEmail, TenantTextKey(key.tenant, email.canonical))
         }
         if !account.user.phoneNumber.isEmpty {

@@ -124,7 +124,8 @@ extension ReadTransaction {
         let owner = try get(Tables.userByProvider, identity.entry.indexKey(tenantID)).flatMap {
             try account(UserKey(tenantID, Text(unchecked: $0)))
         }
-        let emailOwner = try Email(identity.email).flatMap { try uid(ofEmail: $0, tenantID: tenantID) }.flatMap {
+        let emailOwner = try Email(stored: identity.email).flatMap { try uid(ofEmail: $0, tenantID: tenantID) }.flatMap
+        {
             try account(UserKey(tenantID, $0))
         }
         return (owner, emailOwner)

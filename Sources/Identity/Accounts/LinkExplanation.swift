@@ -8,7 +8,7 @@ extension Project {
         claimsJSON: [UInt8], providerID: Text, linkingTo uid: Text, settings: TenantSettings
     ) throws -> UsersExplainLinkResponse {
         let tenantID = settings.tenantID
-        let identity = try providers.identity(saying: claimsJSON, providerID: providerID, tenantID: tenantID)
+        let identity = try providers.identity(saying: claimsJSON, providerID: providerID, settings: settings)
         return try store.read { transaction in
             let (owner, emailOwner) = try transaction.accounts(of: identity, tenantID: tenantID)
             var response = UsersExplainLinkResponse(emailTrusted: identity.isEmailTrusted)

@@ -11,6 +11,7 @@ extension Project {
     }
 
     /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL or RECOVER_EMAIL is for; returns the user then.
+    /// TOO_MANY_ATTEMPTS_TRY_LATER when the old mailbox was told of many changes lately.
     public func applyOobCode(_ code: Secret, settings: TenantSettings, origin: Origin) async throws -> (
         type: OobRequestType, user: User
     ) {
@@ -20,21 +21,37 @@ extension Project {
         // The old address hears of the change, whoever made it.
         var recovery: PreparedOob?
         if type == .verifyAndChangeEmail {
-            var order = OobOrder(.recoverEmail, email: seen.email)
-            order.uid = seen.uid
-            order.newEmail = seen.newEmail
-            recovery = try oobDelivery.prepare(order, settings: settings, now: now)
+            if let newEmail = Email(stored: seen.newEmail) { try settings.checkMayEnter(newEmail, field: "oob_code") }
+            recovery = try await prepareRecovery(
+                uid: seen.uid, email: seen.email, newEmail: seen.newEmail, settings: settings, now: now)
         }
         let user = try await users.session(tenantID: settings.tenantID, uid: seen.uid).applyCode(origin: origin) {
             [recovery] transaction, current in
             let taken = try transaction.takeOobCode(code, type, tenantID: settings.tenantID, now: now)
             let changed = try current.applying(taken)
-            if type == .recoverEmail { try transaction.removeOobCodes(of: UserKey(settings.tenantID, taken.uid)) }
-            try recovery?.put(in: transaction)
+            if type == .recoverEmail {
+                try transaction.removeOobCodes(of: UserKey(settings.tenantID, taken.uid)) {
+                    OobCodes.isVoided($0, by: taken)
+                }
+            }
+            try recovery?.put(in: transaction, as: current)
             return AccountEffect(changed, kind: type.eventKind, endsSessions: type == .verifyEmail ? nil : .signedOut)
         }
         if recovery != nil { await mailer.wake() }
         return (type, user)
+    }
+
+    /// The way back to an email that is being replaced, for the transaction that replaces it.
+    func prepareRecovery(
+        uid: Text, email: Text, newEmail: Text, settings: TenantSettings, now: Timestamp
+    ) async throws -> PreparedOob {
+        if !settings.isSynthetic, let old = Email(stored: email) {
+            try await tenants.tenant(settings).admitNotice(to: old)
+        }
+        var order = OobOrder(.recoverEmail, email: email)
+        order.uid = uid
+        order.newEmail = newEmail
+        return try oobDelivery.prepare(order, settings: settings, now: now)
     }
 
     /// Sets a new password with a code of PASSWORD_RESET and ends every session.
@@ -62,6 +79,7 @@ extension Project {
         try requireAddress(email, of: try checkOobCode(code, settings: settings))
         return try await startingOverWhenAccountMoved {
             let seen = try store.read { try $0.uid(ofEmail: email, tenantID: tenantID) }
+            if seen == nil { try settings.checkMayEnter(email) }
             let uid = seen ?? resources.random.alphanumeric(28)
             return try await users.session(tenantID: tenantID, uid: uid).signIn(
                 SessionStart("password"), settings: settings, origin: origin, deadline: deadline
@@ -86,6 +104,7 @@ extension Project {
             inSession: verified.token.sessionID, provingAs: verified.isAnonymous ? SessionStart("password") : nil,
             settings: settings, origin: origin, deadline: deadline
         ) { [now = clock.now()] transaction, current in
+            if current.user.email.isEmpty { try settings.checkMayEnter(email) }
             _ = try transaction.takeOobCode(code, .emailSignin, tenantID: settings.tenantID, now: now)
             let owner = try transaction.reading.uid(ofEmail: email, tenantID: settings.tenantID)
             guard owner == nil || owner == current.user.uid else {
@@ -104,14 +123,14 @@ extension Project {
         return try await reauthenticate(
             verified, as: SessionStart("password"), origin: origin, deadline: deadline
         ) { [now = clock.now()] transaction, current in
-            guard Email(current.user.email) == email else { throw Failure.userMismatch }
+            guard Email(stored: current.user.email) == email else { throw Failure.userMismatch }
             _ = try transaction.takeOobCode(code, .emailSignin, tenantID: settings.tenantID, now: now)
         }
     }
 
     private func requireAddress(_ email: Email, of code: StoredOobCode) throws(Failure) {
         guard code.requestType == .emailSignin else { throw .invalidOobCode }
-        guard Email(code.email) == email else {
+        guard Email(stored: code.email) == email else {
             throw .invalid("INVALID_EMAIL", field: "email", "is not the address this link was sent to")
         }
     }

@@ -39,8 +39,13 @@ extension WriteTransaction {
 
     /// Voids everything that was sent on an account's behalf: what its user asked for before somebody else proved to be
     /// its owner must not work afterwards, the way back to an old email included.
-    func removeOobCodes(of key: UserKey) throws {
-        try removeOobCodes(OobSubjectKey(key.tenant, subject: OobCodes.subject(uid: key.uid)))
+    func removeOobCodes(of key: UserKey, where isVoid: (StoredOobCode) -> Bool = { _ in true }) throws {
+        try removeOobCodes(OobSubjectKey(key.tenant, subject: OobCodes.subject(uid: key.uid)), where: isVoid)
+    }
+
+    /// Voids what somebody asked for in a session that ended because it may have been somebody else's.
+    func removeOobCodesAskedFromSessions(of key: UserKey) throws {
+        try removeOobCodes(of: key) { $0.requestType == .verifyAndChangeEmail }
     }
 
     /// What `Project.sweep` does with a code whose time has come.
@@ -52,14 +57,18 @@ extension WriteTransaction {
         try removeOobCode(hash: hash, stored, tenantID: tenantID)
     }
 
-    private func removeOobCodes(_ prefix: OobSubjectKey) throws {
+    private func removeOobCodes(
+        _ prefix: OobSubjectKey, where isVoid: (StoredOobCode) -> Bool = { _ in true }
+    ) throws {
         var hashes: [[UInt8]] = []
         try scan(Tables.oobCodeBySubject, prefix: prefix) { key, _ in
             hashes.append([UInt8](key.suffix(32)))
             return true
         }
         for hash in hashes {
-            guard let stored = try get(Tables.oobCodes, TenantHashKey(prefix.tenant, hash)) else { continue }
+            guard let stored = try get(Tables.oobCodes, TenantHashKey(prefix.tenant, hash)), isVoid(stored) else {
+                continue
+            }
             try removeOobCode(hash: hash, stored, tenantID: prefix.tenant)
         }
     }

@@ -6,6 +6,7 @@ import Tokens
 extension Project {
     /// Applies what a user changes of its own account. A new password or email ends every other session and all older
     /// tokens, and answers with new ones; the old email is sent a way to take the change back.
+    /// TOO_MANY_ATTEMPTS_TRY_LATER when it was sent many lately.
     public func update(
         _ change: ProfileChange, of verified: VerifiedUser, origin: Origin, validateOnly: Bool, deadline: Instant
     ) async throws -> (user: User, tokens: TokenPair?) {
@@ -16,18 +17,16 @@ extension Project {
         }
         let now = clock.now()
         var recovery: PreparedOob?
-        if let newEmail = change.newEmail, !user.email.isEmpty, newEmail != Email(user.email) {
-            var order = OobOrder(.recoverEmail, email: user.email)
-            order.uid = user.uid
-            order.newEmail = newEmail.address
-            recovery = try oobDelivery.prepare(order, settings: verified.settings, now: now)
+        if let newEmail = change.newEmail, !user.email.isEmpty, newEmail != Email(stored: user.email) {
+            recovery = try await prepareRecovery(
+                uid: user.uid, email: user.email, newEmail: newEmail.address, settings: verified.settings, now: now)
         }
         let signedIn = try await session.change(
             inSession: verified.token.sessionID, settings: verified.settings, origin: origin, deadline: deadline
         ) { [recovery] transaction, current in
             var changed = current
             try change.apply(to: &changed, now: now)
-            try recovery?.put(in: transaction)
+            try recovery?.put(in: transaction, as: current)
             let kind: EventKind = change.newPasswordHash != nil ? .passwordChanged : .emailChanged
             return AccountEffect(changed, kind: kind, endsSessions: end)
         }

@@ -32,6 +32,7 @@ extension WriteTransaction {
         case .revokedByReuse(let changed):
             try put(Tables.sessions, SessionKey(token.sessionID), changed)
             try revokeTokens(ofSession: token.sessionID, of: key, now: now)
+            try removeOobCodesAskedFromSessions(of: key)
             let server = Origin.server
             try appendEvent(
                 .sessionRevoked, tenantID: key.tenant, uid: key.uid, origin: server, detail: "refresh token reuse",

@@ -35,21 +35,24 @@ extension WriteTransaction {
     }
 
     /// Ends all of a user's sessions, or all but one, each with its reason; the records stay until they expire, so that
-    /// a refresh can be told why it is refused.
+    /// a refresh can be told why it is refused. A change of the email that was asked for and not made yet is void then.
     func endSessions(of key: UserKey, except kept: [UInt8]? = nil, _ end: SessionEnd, now: Timestamp) throws {
         for id in try reading.sessionIDs(of: key) where id != kept {
             guard let session = try get(Tables.sessions, SessionKey(id)), session.end == .unspecified else { continue }
             try put(Tables.sessions, SessionKey(id), session.ended(end, at: now))
         }
+        try removeOobCodesAskedFromSessions(of: key)
     }
 
-    /// Ends one session with its reason. False when there is no such session of the user, or it had ended.
+    /// Ends one session with its reason, and voids what may have been asked from it. False when there is no such one
+    /// of the user, or it had ended.
     func endSession(_ id: [UInt8], of key: UserKey, _ end: SessionEnd, origin: Origin, now: Timestamp) throws -> Bool {
         guard let session = try get(Tables.sessions, SessionKey(id)), session.tenantID == key.tenant,
             session.uid == key.uid, session.end == .unspecified
         else { return false }
         try put(Tables.sessions, SessionKey(id), session.ended(end, at: now))
         try revokeTokens(ofSession: id, of: key, now: now)
+        try removeOobCodesAskedFromSessions(of: key)
         try appendEvent(
             .sessionRevoked, tenantID: key.tenant, uid: key.uid, origin: origin, detail: Hex.encode(id), now: now)
         return true

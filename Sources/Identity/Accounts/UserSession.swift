@@ -184,6 +184,7 @@ public actor UserSession {
                 try transaction.replace(
                     current, by: changed, origin: origin, kind: effect.kind, detail: effect.detail, now: now)
                 if let end = effect.end { try transaction.endSessions(of: key, end, now: now) }
+                if effect.voidsCodes { try transaction.removeOobCodes(of: key) }
                 return changed.user
             }
         }

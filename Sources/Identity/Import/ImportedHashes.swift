@@ -50,7 +50,7 @@ struct ImportedHashes: Sendable {
         try Values.checkPhotoURL(row.photoURL, limits: limits)
         try Values.checkPhoneNumber(row.phoneNumber)
         try Values.checkCustomClaims(row.customClaimsJSON, limits: limits)
-        let email = row.email.isEmpty ? nil : try Values.email(row.email, limits: limits)
+        let email = row.email.isEmpty ? nil : try Values.email(row.email, form: settings.emailForm, limits: limits)
         var user = User(tenantID: settings.tenantID, uid: row.uid)
         user.email = email?.address ?? .empty
         user.emailVerified = row.emailVerified && email != nil

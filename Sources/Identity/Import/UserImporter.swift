@@ -104,6 +104,7 @@ extension WriteTransaction {
                 replacement.revokeTokens(now: now)
                 try replace(existing, by: replacement, origin: origin, kind: .userImported, now: now)
                 try endSessions(of: key, .admin, now: now)
+                if replacement.hasOtherEmail(than: existing) { try removeOobCodes(of: key) }
                 return .replaced
             }
         } catch let failure as Failure {

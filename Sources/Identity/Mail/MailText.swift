@@ -32,7 +32,7 @@ struct MailText {
             return
         }
         self.init(
-            subject: Text(Self.filled(template.subject.string, values) { $0 }.filter { !$0.isNewline }),
+            subject: Self.line(Self.filled(template.subject.string, values) { $0 }),
             text: Text(Self.filled(template.text.string, values) { $0 }),
             html: Text(Self.filled(template.html.string, values, Self.escaped)))
     }
@@ -75,6 +75,9 @@ struct MailText {
         return filled + rest
     }
 
+    /// Without what ends a line: the names in it may hold U+2028, which is no control character.
+    private static func line(_ text: String) -> Text { Text(text.filter { !$0.isNewline }) }
+
     /// The first `%NAME%` of capitals that is none of ours.
     static func unknownPlaceholder(in template: String) -> String? {
         let parts = template.split(separator: "%", omittingEmptySubsequences: false)
@@ -89,7 +92,7 @@ struct MailText {
         let words = Self.words(type, app: app, email: email.string, newEmail: newEmail.string)
         let href = Self.escaped(link.string)
         self.init(
-            subject: Text(words.subject), text: Text("Hello,\n\n\(words.lead)\n\n\(link)\n\n\(words.otherwise)\n"),
+            subject: Self.line(words.subject), text: Text("Hello,\n\n\(words.lead)\n\n\(link)\n\n\(words.otherwise)\n"),
             html: Text(
                 """
                 <p>Hello,</p>

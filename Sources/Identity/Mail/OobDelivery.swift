@@ -136,8 +136,19 @@ struct PreparedOob: Sendable {
     let tenantID: Text
     let code: Secret
     let link: Secret
-    let stored: StoredOobCode
+    private(set) var stored: StoredOobCode
     let message: StoredOutboxMessage
+
+    /// Puts the way back to the email that `replaced` has. ACCOUNT_CHANGED when that is another one by now: its
+    /// mailbox would not hear of the change.
+    func put(in transaction: borrowing WriteTransaction, as replaced: Account) throws {
+        guard Email(stored: stored.email) == Email(stored: replaced.user.email) else {
+            throw Failure(.aborted, "ACCOUNT_CHANGED", "The account changed meanwhile; try again.")
+        }
+        var recovery = self
+        recovery.stored.emailVerified = replaced.user.emailVerified
+        try recovery.put(in: transaction)
+    }
 
     func put(in transaction: borrowing WriteTransaction) throws {
         try transaction.putOobCode(code, stored, tenantID: tenantID)

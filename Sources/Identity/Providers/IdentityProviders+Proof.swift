@@ -29,15 +29,20 @@ extension IdentityProviders {
             let (profile, isEmailTrusted) = try await client.prove(
                 proof, nonce: credential.nonce, configuration, now: now, deadline: deadline)
             return FederatedIdentity(
-                profile, providerID: credential.providerID, isEmailTrusted: isEmailTrusted, limits: resources.limits)
+                profile, providerID: credential.providerID, isEmailTrusted: isEmailTrusted, form: settings.emailForm,
+                limits: resources.limits)
         } catch let error as FederationError {
             throw Failure(error, providerID: credential.providerID)
         }
     }
 
     /// The identity these claims would make, if the provider said them. PROVIDER_NOT_FOUND, INVALID_CLAIMS.
-    func identity(saying claimsJSON: [UInt8], providerID: Text, tenantID: Text) throws -> FederatedIdentity {
-        guard providerID.byteCount <= 64, let configuration = try configuration(providerID, tenantID: tenantID) else {
+    func identity(
+        saying claimsJSON: [UInt8], providerID: Text, settings: TenantSettings
+    ) throws -> FederatedIdentity {
+        guard providerID.byteCount <= 64,
+            let configuration = try configuration(providerID, tenantID: settings.tenantID)
+        else {
             throw Failure(.notFound, "PROVIDER_NOT_FOUND", "The tenant has no identity provider of this id.")
         }
         guard let claims = try? JSONValue(parsing: claimsJSON),
@@ -46,7 +51,8 @@ extension IdentityProviders {
             throw Failure.invalid("INVALID_CLAIMS", field: "claims_json", "must be a JSON object with a sub")
         }
         return FederatedIdentity(
-            profile, providerID: providerID, isEmailTrusted: isEmailTrusted, limits: resources.limits)
+            profile, providerID: providerID, isEmailTrusted: isEmailTrusted, form: settings.emailForm,
+            limits: resources.limits)
     }
 
     /// What Providers.Test reports. PROVIDER_NOT_FOUND.
@@ -76,8 +82,8 @@ extension ProviderProof {
 extension FederatedIdentity {
     /// What of a provider's words an account can hold: the rest is left out rather than refused, because its user can
     /// do nothing about it.
-    init(_ profile: ProviderProfile, providerID: Text, isEmailTrusted: Bool, limits: Limits) {
-        let email = Email(profile.email, limits: limits)?.address ?? .empty
+    init(_ profile: ProviderProfile, providerID: Text, isEmailTrusted: Bool, form: Email.Form, limits: Limits) {
+        let email = Email(profile.email, form: form, limits: limits)?.address ?? .empty
         self.init(
             providerID: providerID, rawID: profile.subject, email: email,
             isEmailVerifiedByProvider: !email.isEmpty && profile.isEmailVerified == true,

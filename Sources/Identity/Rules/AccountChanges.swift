@@ -24,7 +24,7 @@ public struct ProfileChange: Sendable {
     func apply(to account: inout Account, now: Timestamp) throws(Failure) {
         if let displayName { account.user.displayName = displayName }
         if let photoURL { account.user.photoURL = photoURL }
-        if let newEmail, newEmail != Email(account.user.email) {
+        if let newEmail, newEmail != Email(stored: account.user.email) {
             account.user.email = newEmail.address
             account.user.emailVerified = false
         }
@@ -62,6 +62,9 @@ public struct AdminChange: Sendable {
     struct Effect {
         /// Ends every session with this reason, and all older tokens.
         var end: SessionEnd?
+        /// Voids every code that was sent on the account's behalf, the ways back to earlier emails included: those are
+        /// for changes its user is said to have made.
+        var voidsCodes = false
         var kind: EventKind
         var detail: Text
     }
@@ -70,7 +73,7 @@ public struct AdminChange: Sendable {
         let old = account
         if let email {
             account.user.email = email?.address ?? .empty
-            if email?.canonical != Email(old.user.email)?.canonical { account.user.emailVerified = false }
+            if email?.canonical != Email(stored: old.user.email)?.canonical { account.user.emailVerified = false }
         }
         if let emailVerified { account.user.emailVerified = emailVerified && !account.user.email.isEmpty }
         if let displayName { account.user.displayName = displayName }
@@ -97,10 +100,18 @@ public struct AdminChange: Sendable {
         let detail = Text(names.filter(\.1).map(\.0).joined(separator: ","))
         if let linkedProvider { return Effect(end: nil, kind: .providerLinked, detail: linkedProvider.providerID) }
         if let unlinkedProviderID { return Effect(end: nil, kind: .providerUnlinked, detail: unlinkedProviderID) }
-        if passwordHash != nil { return Effect(end: .passwordChanged, kind: .passwordChanged, detail: detail) }
+        let isEmailChange = new.hasOtherEmail(than: old)
+        if passwordHash != nil {
+            return Effect(end: .passwordChanged, voidsCodes: isEmailChange, kind: .passwordChanged, detail: detail)
+        }
         if revokesTokens { return Effect(end: .admin, kind: .tokensRevoked, detail: detail) }
         let isDisabling = new.user.disabled && !old.user.disabled
-        let isEmailChange = Email(new.user.email)?.canonical != Email(old.user.email)?.canonical
-        return Effect(end: isDisabling || isEmailChange ? .admin : nil, kind: .userUpdated, detail: detail)
+        return Effect(
+            end: isDisabling || isEmailChange ? .admin : nil, voidsCodes: isEmailChange, kind: .userUpdated,
+            detail: detail)
     }
+}
+
+extension Account {
+    func hasOtherEmail(than other: Account) -> Bool { Email(stored: user.email) != Email(stored: other.user.email) }
 }

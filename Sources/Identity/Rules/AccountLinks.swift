@@ -6,8 +6,8 @@ import Messages
 extension Account {
     /// Whether the identity proves this account's email, which nobody proved before.
     func isUnprovedOwner(of identity: FederatedIdentity) -> Bool {
-        guard identity.isEmailTrusted, !user.emailVerified, let own = Email(user.email) else { return false }
-        return own == Email(identity.email)
+        guard identity.isEmailTrusted, !user.emailVerified, let own = Email(stored: user.email) else { return false }
+        return own == Email(stored: identity.email)
     }
 
     /// The account that an identity nobody knows comes to own.
@@ -40,9 +40,9 @@ extension Account {
     /// Joins the identity: its entry is renewed or added, empty profile properties are filled, full ones stay.
     mutating func adopt(_ identity: FederatedIdentity) {
         renew(identity)
-        if let email = Email(identity.email) {
+        if let email = Email(stored: identity.email) {
             if user.email.isEmpty { user.email = email.address }
-            if identity.isEmailTrusted, Email(user.email) == email { user.emailVerified = true }
+            if identity.isEmailTrusted, Email(stored: user.email) == email { user.emailVerified = true }
         }
         deriveProviders()
     }
@@ -93,7 +93,7 @@ extension Account {
         var account = self
         if user.email.isEmpty {
             account.user.email = email.address
-        } else if Email(user.email) != email {
+        } else if Email(stored: user.email) != email {
             throw .invalid("INVALID_EMAIL", field: "email", "is not this account's; change the account's email first")
         }
         account.passwordHash = hash
@@ -107,7 +107,7 @@ extension Account {
         var account = self
         if user.email.isEmpty {
             account.user.email = email.address
-        } else if Email(user.email) != email {
+        } else if Email(stored: user.email) != email {
             throw .invalid("INVALID_EMAIL", field: "email", "is not this account's; change the account's email first")
         }
         account.user.emailVerified = true

@@ -2,23 +2,46 @@ public import Base
 
 /// An email address: as typed for sending, canonical for comparing.
 ///
-/// ASCII only, 254 bytes at most (RFC 5321 §4.5.3.1.3 less the angle brackets), one "@" with something on both sides.
-/// Canonical means A-Z lower-cased and nothing else: no dot or plus rules, and no Unicode case mapping, which would
-/// make the Kelvin sign a "k" and let one person's address become another's.
+/// 254 bytes at most (RFC 5321 §4.5.3.1.3 less the angle brackets), one "@" with something on both sides; ASCII, or
+/// with `Form.international` UTF-8 (RFC 6531). Canonical means A-Z lower-cased and nothing else: no dot or plus rules,
+/// and no Unicode case mapping, which would make the Kelvin sign a "k" and let one person's address become another's.
 public struct Email: Sendable, Hashable {
+    /// Which addresses are taken from outside.
+    ///
+    /// What comes into an account follows the tenant's setting (`TenantSettings.emailForm`). What only finds an account
+    /// takes both (`toFind`): when the setting is switched off, the accounts that have an international address keep
+    /// it, their users sign in with it, and whether there are such accounts does not show.
+    public enum Form: Sendable {
+        case ascii, international
+
+        public static let toFind = Form.international
+
+        public func admits(_ email: Email) -> Bool { self == .international || !email.isInternational }
+    }
+
     /// As typed; mail goes here.
     public let address: Text
     /// What is compared, hashed and stored as a key.
     public let canonical: Text
 
-    /// Nil when `text` is no address we accept.
-    public init?(_ text: Text, limits: Limits = Limits()) {
+    /// An address from outside; nil when it is none we accept.
+    public init?(_ text: Text, form: Form, limits: Limits = Limits()) {
+        self.init(text, limits: limits)
+        guard isInternational else { return }
+        guard form == .international, InternationalEmail.isAcceptable(text) else { return nil }
+    }
+
+    /// An address that was accepted before. It is not judged again: another version of Unicode, or another setting of
+    /// the tenant, must not leave an account without its email.
+    public init?(stored text: Text) { self.init(text, limits: Limits()) }
+
+    private init?(_ text: Text, limits: Limits) {
         guard (3...limits.emailMax).contains(text.byteCount) else { return nil }
         var atCount = 0
         var canonical: [UInt8] = []
         canonical.reserveCapacity(text.byteCount)
         for byte in text.bytes {
-            guard (0x21...0x7E).contains(byte), !Self.refused.contains(byte) else { return nil }
+            guard byte > 0x20, byte != 0x7F, !Self.refused.contains(byte) else { return nil }
             if byte == UInt8(ascii: "@") { atCount += 1 }
             canonical.append(byte >= 0x41 && byte <= 0x5A ? byte + 0x20 : byte)
         }
@@ -29,6 +52,8 @@ public struct Email: Sendable, Hashable {
         self.address = text
         self.canonical = Text(unchecked: canonical)
     }
+
+    public var isInternational: Bool { address.bytes.contains { $0 >= 0x80 } }
 
     /// Characters that only occur quoted in an address and are used to smuggle a second one: RFC 5322 specials.
     private static let refused = Set("()<>[]:;,\\\"".utf8)

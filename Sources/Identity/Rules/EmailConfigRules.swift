@@ -66,7 +66,7 @@ enum EmailConfigRules {
     static func check(_ config: EmailConfig, limits: Limits) throws(Failure) {
         try Values.checkDisplayName(config.senderName, field: "config.sender_name", limits: limits)
         for (field, address) in [("config.sender_address", config.senderAddress), ("config.reply_to", config.replyTo)]
-        where !address.isEmpty { _ = try Values.email(address, field: field, limits: limits) }
+        where !address.isEmpty { _ = try Values.email(address, field: field, form: .ascii, limits: limits) }
         if !config.actionURL.isEmpty {
             do {
                 try Values.checkContinueURL(config.actionURL, limits: limits)

@@ -22,11 +22,18 @@ enum OobCodes {
 
     static func isVoidedByNewer(_ type: OobRequestType) -> Bool { type != .recoverEmail }
 
+    /// Whether `code` is worth nothing once `recovery` took an account back. What stays is the way back to an address
+    /// the account had earlier: a thief who recovers an address of its own must not void the owner's. An address that
+    /// was the account's without being proved, though, is proved only now, and nothing from before counts.
+    static func isVoided(_ code: StoredOobCode, by recovery: StoredOobCode) -> Bool {
+        !recovery.emailVerified || code.requestType != .recoverEmail || code.createdAtMicros >= recovery.createdAtMicros
+    }
+
     /// Whose codes void each other, and go together when an account is taken over: an account's, or an address's that
     /// needs none.
     static func subject(of code: StoredOobCode) -> [UInt8] {
         if code.requestType != .emailSignin, !code.uid.isEmpty { return subject(uid: code.uid) }
-        return Digest.sha256([UInt8]("email".utf8) + [0] + (Email(code.email)?.canonical ?? code.email).bytes)
+        return Digest.sha256([UInt8]("email".utf8) + [0] + (Email(stored: code.email)?.canonical ?? code.email).bytes)
     }
 
     static func subject(uid: Text) -> [UInt8] { Digest.sha256([UInt8]("uid".utf8) + [0] + uid.bytes) }
@@ -74,7 +81,7 @@ extension Account {
     }
 
     private func requireEmail(_ email: Text) throws(Failure) {
-        guard let own = Email(user.email), own == Email(email) else { throw .invalidOobCode }
+        guard let own = Email(stored: user.email), own == Email(stored: email) else { throw .invalidOobCode }
     }
 }
 

@@ -1,6 +1,5 @@
 import Base
 import Crypto
-@_spi(_Unicode) internal import Swift
 
 /// Which bytes of a typed password are hashed.
 ///
@@ -10,9 +9,7 @@ enum PasswordBytes {
     static func canonical(_ password: Secret) -> Secret {
         password.withBytes { bytes in
             if bytes.allSatisfy({ $0 < 0x80 }) { return password }
-            var composed = String(decoding: bytes, as: UTF8.self)
-            composed = String(String.UnicodeScalarView(composed._nfc))
-            return Secret(composed)
+            return Secret(NFC.composed(String(decoding: bytes, as: UTF8.self)))
         }
     }
 

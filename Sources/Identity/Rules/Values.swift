@@ -100,8 +100,11 @@ public enum Values {
 
     static let providersPerUserMax = 20
 
-    public static func email(_ text: Text, field: String = "email", limits: Limits) throws(Failure) -> Email {
-        guard let email = Email(text, limits: limits) else {
+    /// INVALID_EMAIL.
+    public static func email(
+        _ text: Text, field: String = "email", form: Email.Form, limits: Limits
+    ) throws(Failure) -> Email {
+        guard let email = Email(text, form: form, limits: limits) else {
             throw .invalid("INVALID_EMAIL", field: field, "is not an email address that can be used here")
         }
         return email

@@ -101,6 +101,16 @@ public actor Tenant {
         if subject.address != 0 { sends.charge(subject.address, now: now) }
     }
 
+    /// Charges a mail that tells a mailbox of a change: 5 an hour, apart from those anybody may ask for, who could
+    /// keep a user from changing the email otherwise.
+    public func admitNotice(to email: Email) throws {
+        let now = resources.clock.now()
+        let key = hash([1] + email.canonical.bytes)
+        let wait = sends.wait(key, max: resources.limits.sendsPerMailboxAndHour, now: now)
+        guard wait == .zero else { throw Failure.tooManyAttempts(retryAfter: wait) }
+        sends.charge(key, now: now)
+    }
+
     private func subject(email: Email, address: Text) -> PasswordThrottle.Subject {
         PasswordThrottle.Subject(
             account: hash(email.canonical.bytes), address: address.isEmpty ? 0 : hash([0] + address.bytes))

@@ -30,6 +30,7 @@ public struct TenantChange: Sendable {
         case "allow_password_signup": tenant.allowPasswordSignup = wanted.allowPasswordSignup
         case "enable_anonymous_user": tenant.enableAnonymousUser = wanted.enableAnonymousUser
         case "enable_email_link_signin": tenant.enableEmailLinkSignin = wanted.enableEmailLinkSignin
+        case "allow_international_email": tenant.allowInternationalEmail = wanted.allowInternationalEmail
         case "enable_email_privacy": tenant.enableEmailPrivacy = wanted.enableEmailPrivacy
         case "client.permissions.disabled_user_signup":
             setPermission(\.disabledUserSignup, in: &tenant)

@@ -41,6 +41,7 @@ extension WriteTransaction {
             try deleteAll(Tables.oobCodes, prefix: prefix, limit: limit),
             try deleteAll(Tables.oobCodeBySubject, prefix: prefix, limit: limit),
             try deleteAll(Tables.outbox, prefix: prefix, limit: limit),
+            try deleteAll(Tables.outboxDue, prefix: prefix, limit: limit),
             try deleteAll(Tables.emailConfigs, prefix: prefix, limit: limit),
             try deleteAll(Tables.providers, prefix: prefix, limit: limit),
         ]

@@ -16,6 +16,8 @@ public struct StoredOobCode: Message {
     public var expiresAtMicros: Int64 = 0
     /// Made so that an address without an account costs as much; nobody was sent it.
     public var decoy: Bool = false
+    /// Of a RECOVER_EMAIL: whether `email` had been proved when it was the account's.
+    public var emailVerified: Bool = false
 
     public init() {}
 
@@ -26,7 +28,8 @@ public struct StoredOobCode: Message {
         newEmail: Text = .empty,
         createdAtMicros: Int64 = 0,
         expiresAtMicros: Int64 = 0,
-        decoy: Bool = false
+        decoy: Bool = false,
+        emailVerified: Bool = false
     ) {
         self.requestType = requestType
         self.uid = uid
@@ -35,6 +38,7 @@ public struct StoredOobCode: Message {
         self.createdAtMicros = createdAtMicros
         self.expiresAtMicros = expiresAtMicros
         self.decoy = decoy
+        self.emailVerified = emailVerified
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -56,6 +60,7 @@ extension StoredOobCode: ConvertibleToC {
         self.createdAtMicros = source.pointee.created_at_micros
         self.expiresAtMicros = source.pointee.expires_at_micros
         self.decoy = source.pointee.decoy != 0
+        self.emailVerified = source.pointee.email_verified != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredOobCode>, arena: Arena) {
@@ -66,6 +71,7 @@ extension StoredOobCode: ConvertibleToC {
         target.pointee.created_at_micros = self.createdAtMicros
         target.pointee.expires_at_micros = self.expiresAtMicros
         target.pointee.decoy = self.decoy ? 1 : 0
+        target.pointee.email_verified = self.emailVerified ? 1 : 0
     }
 }
 

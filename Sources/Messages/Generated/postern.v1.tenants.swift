@@ -52,6 +52,9 @@ public struct Tenant: Message {
     public var enableEmailLinkSignin: Bool = false
     /// What end users' new passwords must have; admins may set others.
     public var passwordPolicy: PasswordPolicy?
+    /// Emails beyond ASCII (RFC 6531), in the composed form NFC and compared with A-Z lower-cased only. Switched off again,
+    /// accounts keep the ones they have; no other may come in. Off by default.
+    public var allowInternationalEmail: Bool = false
 
     public init() {}
 
@@ -73,7 +76,8 @@ public struct Tenant: Message {
         updatedAtMicros: Int64 = 0,
         revision: Int64 = 0,
         enableEmailLinkSignin: Bool = false,
-        passwordPolicy: PasswordPolicy? = nil
+        passwordPolicy: PasswordPolicy? = nil,
+        allowInternationalEmail: Bool = false
     ) {
         self.tenantID = tenantID
         self.displayName = displayName
@@ -93,6 +97,7 @@ public struct Tenant: Message {
         self.revision = revision
         self.enableEmailLinkSignin = enableEmailLinkSignin
         self.passwordPolicy = passwordPolicy
+        self.allowInternationalEmail = allowInternationalEmail
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -125,6 +130,7 @@ extension Tenant: ConvertibleToC {
         self.revision = source.pointee.revision
         self.enableEmailLinkSignin = source.pointee.enable_email_link_signin != 0
         self.passwordPolicy = source.pointee.password_policy.map { PasswordPolicy(copying: $0) }
+        self.allowInternationalEmail = source.pointee.allow_international_email != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__Tenant>, arena: Arena) {
@@ -146,6 +152,7 @@ extension Tenant: ConvertibleToC {
         target.pointee.revision = self.revision
         target.pointee.enable_email_link_signin = self.enableEmailLinkSignin ? 1 : 0
         if let value = self.passwordPolicy { target.pointee.password_policy = arena.make(value) }
+        target.pointee.allow_international_email = self.allowInternationalEmail ? 1 : 0
     }
 }
 

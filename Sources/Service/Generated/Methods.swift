@@ -35,7 +35,7 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false)
 
-    /// Newest first, without contents.
+    /// Newest first, without contents. A page reads 1,000 messages at most: it may be empty and yet not be the last.
     static let outboxList = MethodDescriptor(
         service: "postern.v1.Outbox", method: "List", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
@@ -330,7 +330,7 @@ extension MethodDescriptor {
     ///
     /// Checks in order: MISSING_EMAIL, MISSING_PASSWORD, OPERATION_NOT_ALLOWED (password sign-up is off) or
     /// ADMIN_ONLY_OPERATION (anonymous users are off), ADMIN_RESTRICTED_OPERATION (the tenant's sign-up toggle),
-    /// INVALID_EMAIL, WEAK_PASSWORD, EMAIL_EXISTS.
+    /// INVALID_EMAIL (also: not ASCII, unless the tenant allows international emails), WEAK_PASSWORD, EMAIL_EXISTS.
     static let accountsSignUp = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SignUp", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true, refusedWhenDisabled: true)
@@ -375,7 +375,8 @@ extension MethodDescriptor {
 
     /// Signs a user in with the code of a link that was sent to its email, or, with id_token, links that way in.
     ///
-    /// Refusals: OPERATION_NOT_ALLOWED, MISSING_EMAIL, INVALID_EMAIL (also: not the address the link went to),
+    /// Refusals: OPERATION_NOT_ALLOWED, MISSING_EMAIL, INVALID_EMAIL (also: not the address the link went to, or an
+    /// international one without an account where they are not allowed),
     /// MISSING_OOB_CODE, INVALID_OOB_CODE, EXPIRED_OOB_CODE, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the address has no
     /// account). An account whose email was never verified is taken over: the link proved whose it is.
     static let accountsSignInWithEmailLink = MethodDescriptor(
@@ -389,7 +390,8 @@ extension MethodDescriptor {
     /// VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL need id_token, the latter a recent login and new_email; PASSWORD_RESET and
     /// EMAIL_SIGNIN need email. Refusals: MISSING_REQ_TYPE, INVALID_CONTINUE_URI, OPERATION_NOT_ALLOWED,
     /// PASSWORD_LOGIN_DISABLED, MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, EMAIL_NOT_FOUND, EMAIL_EXISTS,
-    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, TOO_MANY_ATTEMPTS_TRY_LATER.
+    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, TOO_MANY_ATTEMPTS_TRY_LATER. EMAIL_SIGNIN to an unknown address that may not come in
+    /// (the sign-up toggle, an international one where they are not allowed) is answered alike and sends nothing.
     static let accountsSendOobCode = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SendOobCode", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -402,7 +404,9 @@ extension MethodDescriptor {
         refusedWhenDisabled: true)
 
     /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL or RECOVER_EMAIL is for. A code is used up only when that
-    /// succeeds. A changed or recovered email ends every session. Refusals: those of CheckOobCode, EMAIL_EXISTS.
+    /// succeeds. A changed or recovered email ends every session. Refusals: those of CheckOobCode,
+    /// INVALID_EMAIL (the tenant stopped taking international emails meanwhile), TOO_MANY_ATTEMPTS_TRY_LATER (the old
+    /// mailbox was told of five changes within the hour), EMAIL_EXISTS.
     static let accountsApplyOobCode = MethodDescriptor(
         service: "postern.v1.Accounts", method: "ApplyOobCode", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -444,7 +448,8 @@ extension MethodDescriptor {
     /// Changes what a user may change: display name, photo, password, email.
     ///
     /// A new password or email needs a recent login (CREDENTIAL_TOO_OLD_LOGIN_AGAIN), signs every other session out and
-    /// answers with new tokens; the old email is sent a way to take the change back.
+    /// answers with new tokens; the old email is sent a way to take the change back, five times an hour at most
+    /// (TOO_MANY_ATTEMPTS_TRY_LATER).
     static let accountsUpdate = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Update", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true, refusedWhenDisabled: true)

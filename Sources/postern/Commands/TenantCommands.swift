@@ -108,6 +108,7 @@ struct TenantSettings {
         Flag("disabled-user-signup", "true|false", "nobody signs up by themselves"),
         Flag("disabled-user-deletion", "true|false", "nobody deletes their own account"),
         Flag("enable-email-privacy", "true|false", "do not tell which emails exist"),
+        Flag("allow-international-email", "true|false", "emails beyond ASCII"),
         Flag("disable-auth", "true|false", "refuse everything"),
         Flag("refresh-mode", "rotate|reuse", "whether each refresh hands out a new refresh token"),
         Flag("session-idle", "DURATION", "a refresh token unused for so long is expired"),
@@ -132,6 +133,9 @@ struct TenantSettings {
         }
         note("password_policy", try Self.passwordPolicy(arguments)) { $0.passwordPolicy = $1 }
         note("enable_email_privacy", try arguments.bool("enable-email-privacy")) { $0.enableEmailPrivacy = $1 }
+        note("allow_international_email", try arguments.bool("allow-international-email")) {
+            $0.allowInternationalEmail = $1
+        }
         note("disable_auth", try arguments.bool("disable-auth")) { $0.disableAuth = $1 }
         note("refresh_mode", try arguments.choice("refresh-mode", of: [("rotate", .rotate), ("reuse", .reuse)])) {
             $0.refreshMode = $1

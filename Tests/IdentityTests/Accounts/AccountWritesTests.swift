@@ -34,7 +34,7 @@ import Testing
             try fixture.store.read { transaction in
                 #expect(try transaction.account(UserKey("acme", "ada")) == ada)
                 #expect(try transaction.user(UserKey("acme", "ada")) == ada.user)
-                let email = try #require(Email("aDA@b.C"))
+                let email = try #require(Email(stored: "aDA@b.C"))
                 #expect(try transaction.uid(ofEmail: email, tenantID: "acme") == "ada")
                 #expect(try transaction.uid(ofEmail: email, tenantID: "other") == nil)
                 #expect(try transaction.account(UserKey("other", "ada")) == nil)
@@ -141,7 +141,9 @@ import Testing
             for account in accounts {
                 let (tenant, uid) = (account.user.tenantID, account.user.uid.bytes)
                 users[UserKey(tenant, account.user.uid).bytes] = account.record.encoded()
-                if let email = Email(account.user.email) { emails[TenantTextKey(tenant, email.canonical).bytes] = uid }
+                if let email = Email(stored: account.user.email) {
+                    emails[TenantTextKey(tenant, email.canonical).bytes] = uid
+                }
                 if !account.user.phoneNumber.isEmpty {
                     phones[TenantTextKey(tenant, account.user.phoneNumber).bytes] = uid
                 }
@@ -237,7 +239,7 @@ import Testing
 
     private static func conflict(_ left: Account, _ right: Account) -> Bool {
         guard left.user.tenantID == right.user.tenantID else { return false }
-        if let email = Email(left.user.email), email == Email(right.user.email) { return true }
+        if let email = Email(stored: left.user.email), email == Email(stored: right.user.email) { return true }
         if !left.user.phoneNumber.isEmpty, left.user.phoneNumber == right.user.phoneNumber { return true }
         let federated = left.user.providers.filter { !["password", "phone"].contains($0.providerID) }
         return federated.contains { provider in

@@ -31,7 +31,7 @@ import Testing
                 random: .system, profile: .cheap)
             return try fixture.store.read { transaction in
                 try (0..<count).map { index in
-                    let email = try #require(Email(Text("nobody\(index)@x.com")))
+                    let email = try #require(Email(stored: Text("nobody\(index)@x.com")))
                     let costs = try (0..<2).map { _ in
                         try passwords.decoy(for: email, settings: settings, in: transaction).cost
                     }

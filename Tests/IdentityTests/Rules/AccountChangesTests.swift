@@ -56,7 +56,7 @@ import Testing
     @Test func everyFieldIsSetAndNamed() throws {
         var changed = account(email: "a@b.c")
         let effect = try apply(to: &changed) { change in
-            change.email = Email("New@b.c")
+            change.email = Email(stored: "New@b.c")
             change.emailVerified = true
             change.displayName = "n"
             change.photoURL = "https://p"
@@ -75,7 +75,7 @@ import Testing
     @Test func aNewEmailIsUnverifiedUnlessTheAdminSaysSo() throws {
         for (address, isVerified) in [("x@b.c", false), ("A@B.C", true), ("a@b.c", true)] {
             var changed = account(email: "a@b.c") { $0.emailVerified = true }
-            _ = try apply(to: &changed) { $0.email = Email(Text(address)) }
+            _ = try apply(to: &changed) { $0.email = Email(stored: Text(address)) }
             #expect(changed.user.emailVerified == isVerified, "\(address)")
         }
         var changed = account(email: "a@b.c") { $0.emailVerified = true }
@@ -90,9 +90,9 @@ import Testing
             ("name", { $0.displayName = "n" }, nil, .userUpdated),
             ("claims", { $0.customClaims = [] }, nil, .userUpdated),
             ("phone", { $0.phoneNumber = "+14155550123" }, nil, .userUpdated),
-            ("same email, other case", { $0.email = Email("A@B.c") }, nil, .userUpdated),
+            ("same email, other case", { $0.email = Email(stored: "A@B.c") }, nil, .userUpdated),
             ("enable", { $0.disabled = false }, nil, .userUpdated),
-            ("email", { $0.email = Email("x@b.c") }, .admin, .userUpdated),
+            ("email", { $0.email = Email(stored: "x@b.c") }, .admin, .userUpdated),
             ("no email", { $0.email = .some(nil) }, .admin, .userUpdated),
             ("disable", { $0.disabled = true }, .admin, .userUpdated),
             ("revoke", { $0.revokesTokens = true }, .admin, .tokensRevoked),

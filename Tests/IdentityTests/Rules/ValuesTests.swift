@@ -87,8 +87,8 @@ import Testing
     }
 
     @Test func anEmailIsRefusedByItsFieldsName() throws {
-        #expect(try Values.email("A@b.c", limits: limits).canonical == "a@b.c")
-        let failure = failure { _ = try Values.email("nobody", field: "new_email", limits: limits) }
+        #expect(try Values.email("A@b.c", form: .ascii, limits: limits).canonical == "a@b.c")
+        let failure = failure { _ = try Values.email("nobody", field: "new_email", form: .ascii, limits: limits) }
         #expect(failure?.reason == "INVALID_EMAIL" && failure?.violations.first?.field == "new_email")
     }
 

@@ -133,7 +133,7 @@ void   postern__v1__tenants_watch_denials_response__init
   static const Postern__V1__TenantsWatchDenialsResponse init_value = POSTERN__V1__TENANTS_WATCH_DENIALS_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[18] =
+static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[19] =
 {
   {
     "tenant_id",
@@ -351,8 +351,21 @@ static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[18]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "allow_international_email",
+    19,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Tenant, allow_international_email),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenant__field_indices_by_name[] = {
+  18,   /* field[18] = allow_international_email */
   3,   /* field[3] = allow_password_signup */
   5,   /* field[5] = client */
   13,   /* field[13] = created_at_micros */
@@ -375,7 +388,7 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
 static const ProtobufCIntRange postern__v1__tenant__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 18 }
+  { 0, 19 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
 {
@@ -385,7 +398,7 @@ const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
   "Postern__V1__Tenant",
   "postern.v1",
   sizeof(Postern__V1__Tenant),
-  18,
+  19,
   postern__v1__tenant__field_descriptors,
   postern__v1__tenant__field_indices_by_name,
   1,  postern__v1__tenant__number_ranges,

@@ -11,7 +11,7 @@ enum AccountsCreateAuthUri: FastMethod {
         guard !request.identifier.isEmpty else {
             throw Failure.invalid("MISSING_IDENTIFIER", field: "identifier", "is required")
         }
-        guard let email = Email(request.identifier, limits: call.limits) else {
+        guard let email = Email(request.identifier, form: .toFind, limits: call.limits) else {
             throw Failure.invalid("INVALID_IDENTIFIER", field: "identifier", "is no email address")
         }
         guard !call.settings.hasEmailPrivacy,

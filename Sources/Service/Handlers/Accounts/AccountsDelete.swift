@@ -11,7 +11,7 @@ enum AccountsDelete: SlowMethod {
         let verified = try call.verifiedUser(idToken: request.idToken)
         let user = verified.account.user
         if let toggle = SelfService.refusalOfDeletion(call.settings) {
-            throw await call.refusal(by: toggle, email: Email(user.email), uid: user.uid)
+            throw await call.refusal(by: toggle, email: Email(stored: user.email), uid: user.uid)
         }
         try verified.requireRecentLogin(now: call.now)
         try await call.userSession(user.uid).delete(origin: call.origin, validateOnly: request.validateOnly)

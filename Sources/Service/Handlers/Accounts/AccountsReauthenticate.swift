@@ -24,7 +24,7 @@ enum AccountsReauthenticate: SlowMethod {
             guard !credential.oobCode.isEmpty else { throw Failure.missingOobCode }
             signedIn = try await call.project.reauthenticate(
                 verified, emailLink: credential.oobCode,
-                email: try Values.email(credential.email, limits: call.limits), origin: call.origin,
+                email: try Values.email(credential.email, form: .toFind, limits: call.limits), origin: call.origin,
                 deadline: call.deadline)
         case .customToken(let token):
             signedIn = try await byCustomToken(token, verified, call)

@@ -17,7 +17,7 @@ enum AccountsSendOobCode: SlowMethod {
             throw Failure.invalid("MISSING_REQ_TYPE", field: "request_type", "must be a kind that can be asked for")
         }
         order.continueURL = request.continueURL
-        if !call.settings.isSynthetic, let recipient = Email(order.recipient) {
+        if !call.settings.isSynthetic, let recipient = Email(stored: order.recipient) {
             try await call.project.tenants.tenant(call.settings).admitSend(
                 email: recipient, address: call.endUserAddress(request.endUserIP))
         }
@@ -26,21 +26,23 @@ enum AccountsSendOobCode: SlowMethod {
         return AccountsSendOobCodeResponse(email: request.email.isEmpty ? order.recipient : request.email)
     }
 
-    /// Nobody has to exist yet, unless end users may not sign up: then an unknown address is sent nothing.
+    /// Nobody has to exist yet, unless end users may not sign up, or not with such an address: then an unknown one is
+    /// sent nothing.
     private static func emailSignIn(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {
         guard call.settings.allowsEmailLinkSignin else { throw Failure.operationNotAllowed }
         if request.email.isEmpty { throw Failure.missingEmail }
-        let email = try Values.email(request.email, limits: call.limits)
+        let email = try Values.email(request.email, form: .toFind, limits: call.limits)
         var order = OobOrder(.emailSignin, email: email.address)
         let isKnown = try call.project.isTaken(email, tenantID: call.tenantID)
-        order.isDecoy = !isKnown && SelfService.refusalOfSignUp(call.settings) != nil
+        let maySignUp = SelfService.refusalOfSignUp(call.settings) == nil && call.settings.emailForm.admits(email)
+        order.isDecoy = !isKnown && !maySignUp
         return order
     }
 
     private static func passwordReset(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {
         guard call.settings.allowsPasswordSignup else { throw Failure.passwordLoginDisabled }
         if request.email.isEmpty { throw Failure.missingEmail }
-        let email = try Values.email(request.email, limits: call.limits)
+        let email = try Values.email(request.email, form: .toFind, limits: call.limits)
         guard let account = try call.project.account(email: email, tenantID: call.tenantID) else {
             guard call.settings.hasEmailPrivacy else { throw Failure.emailNotFound }
             var order = OobOrder(.passwordReset, email: email.address)
@@ -68,7 +70,8 @@ enum AccountsSendOobCode: SlowMethod {
         if request.newEmail.isEmpty {
             throw Failure.invalid("MISSING_NEW_EMAIL", field: "new_email", "is required")
         }
-        let newEmail = try Values.email(request.newEmail, field: "new_email", limits: call.limits)
+        let newEmail = try Values.email(
+            request.newEmail, field: "new_email", form: call.settings.emailForm, limits: call.limits)
         let user = verified.account.user
         if user.email.isEmpty { throw Failure.missingEmail }
         try verified.requireRecentLogin(now: call.now)
@@ -76,7 +79,7 @@ enum AccountsSendOobCode: SlowMethod {
         order.uid = user.uid
         order.displayName = user.displayName
         order.newEmail = newEmail.address
-        if try call.project.isTaken(newEmail, tenantID: call.tenantID), Email(user.email) != newEmail {
+        if try call.project.isTaken(newEmail, tenantID: call.tenantID), Email(stored: user.email) != newEmail {
             guard call.settings.hasEmailPrivacy else { throw Failure.emailExists }
             order.isDecoy = true
         }

@@ -13,7 +13,7 @@ enum AccountsSignInWithEmailLink: SlowMethod {
         guard call.settings.allowsEmailLinkSignin else { throw Failure.operationNotAllowed }
         let verified = request.idToken.isEmpty ? nil : try call.verifiedUser(idToken: request.idToken)
         if request.email.isEmpty { throw Failure.missingEmail }
-        let email = try Values.email(request.email, limits: call.limits)
+        let email = try Values.email(request.email, form: .toFind, limits: call.limits)
         guard !request.oobCode.isEmpty else { throw Failure.missingOobCode }
         let origin = try call.origin(deviceName: request.deviceName, endUserIP: request.endUserIP)
         let signedIn: SignedIn

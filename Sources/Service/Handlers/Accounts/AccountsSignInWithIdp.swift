@@ -10,7 +10,7 @@ enum AccountsSignInWithIdp: SlowMethod {
         if !request.idToken.isEmpty { return try await link(request, call) }
         let origin = try call.origin(deviceName: request.deviceName, endUserIP: request.endUserIP)
         let identity = try await call.provedIdentity(request.credential)
-        let signedIn = try await call.recordingRefusals(email: Email(identity.email)) {
+        let signedIn = try await call.recordingRefusals(email: Email(stored: identity.email)) {
             try await call.project.signIn(
                 identity, settings: call.settings, origin: origin, deadline: call.deadline)
         }

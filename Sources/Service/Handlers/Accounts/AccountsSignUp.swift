@@ -16,7 +16,7 @@ enum AccountsSignUp: SlowMethod {
             if request.password.isEmpty { throw Failure.missingPassword }
             guard call.settings.allowsPasswordSignup else { throw Failure.operationNotAllowed }
         }
-        let email = Email(request.email, limits: call.limits)
+        let email = Email(request.email, form: .toFind, limits: call.limits)
         if let toggle = SelfService.refusalOfSignUp(call.settings) {
             throw await call.refusal(by: toggle, email: email)
         }
@@ -28,7 +28,7 @@ enum AccountsSignUp: SlowMethod {
         account.user.lastSignInAtMicros = now.microseconds
         account.user.tokensValidAfterMicros = now.microseconds
         if !isAnonymous {
-            let email = try Values.email(request.email, limits: call.limits)
+            let email = try Values.email(request.email, form: call.settings.emailForm, limits: call.limits)
             try call.checkNewPassword(request.password)
             try Values.checkDisplayName(request.displayName, limits: call.limits)
             try await refuseIfTaken(email, request, call)
@@ -56,13 +56,13 @@ enum AccountsSignUp: SlowMethod {
         if request.email.isEmpty { throw Failure.missingEmail }
         if request.password.isEmpty { throw Failure.missingPassword }
         guard call.settings.allowsPasswordSignup else { throw Failure.operationNotAllowed }
-        let email = try Values.email(request.email, limits: call.limits)
+        let email = try Values.email(request.email, form: call.settings.emailForm, limits: call.limits)
         try call.checkNewPassword(request.password)
         try verified.requireRecentLogin(now: call.now)
         let user = verified.account.user
         // Refused before the hash is paid for; the transaction looks again.
         _ = try verified.account.linkingPassword(.empty, email: email, now: call.now)
-        if try call.project.isTaken(email, tenantID: call.tenantID), Email(user.email) != email {
+        if try call.project.isTaken(email, tenantID: call.tenantID), Email(stored: user.email) != email {
             try await chargeProbe(email, request, call)
         }
         let hash = try await call.project.passwords.hash(

@@ -14,7 +14,7 @@ enum AccountsUnlink: SlowMethod {
         let providerID = request.providerID
         let isForced = request.force
         let user = verified.account.user
-        let signedIn = try await call.recordingRefusals(email: Email(user.email), uid: user.uid) {
+        let signedIn = try await call.recordingRefusals(email: Email(stored: user.email), uid: user.uid) {
             try await call.userSession(user.uid).change(
                 inSession: verified.token.sessionID, settings: call.settings, origin: call.origin,
                 deadline: call.deadline

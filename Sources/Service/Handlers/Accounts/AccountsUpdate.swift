@@ -26,7 +26,7 @@ enum AccountsUpdate: SlowMethod {
                     .permissionDenied, "OPERATION_NOT_ALLOWED",
                     "This tenant's users change their email by proving the new one: send VERIFY_AND_CHANGE_EMAIL.")
             }
-            change.newEmail = try Values.email(request.email, limits: call.limits)
+            change.newEmail = try Values.email(request.email, form: call.settings.emailForm, limits: call.limits)
             try verified.requireRecentLogin(now: call.now)
         }
         if paths.contains("password") {

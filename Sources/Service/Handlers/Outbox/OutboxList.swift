@@ -9,10 +9,9 @@ enum OutboxList: FastMethod {
         _ request: OutboxListRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<OutboxListResponse> {
         let page = try Page(size: request.pageSize, token: request.pageToken, limits: call.limits)
-        let messages = try transaction.outboxMessages(
-            tenantID: call.tenantID, before: page.last, state: request.state, limit: page.size + 1)
-        var response = OutboxListResponse(messages: Array(messages.prefix(page.size)))
-        if messages.count > page.size { response.nextPageToken = Page.token(after: response.messages.last?.messageID) }
-        return .message(response)
+        let (messages, next) = try transaction.outboxMessages(
+            tenantID: call.tenantID, before: page.last, state: request.state, limit: page.size,
+            readMax: call.limits.outboxReadMax)
+        return .message(OutboxListResponse(messages: messages, nextPageToken: Page.token(after: next)))
     }
 }

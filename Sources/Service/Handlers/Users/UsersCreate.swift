@@ -11,7 +11,8 @@ enum UsersCreate: SlowMethod {
         try Values.checkDisplayName(request.displayName, limits: limits)
         try Values.checkPhotoURL(request.photoURL, limits: limits)
         try Values.checkPhoneNumber(request.phoneNumber)
-        let email = try request.email.isEmpty ? nil : Values.email(request.email, limits: limits)
+        let email =
+            try request.email.isEmpty ? nil : Values.email(request.email, form: call.settings.emailForm, limits: limits)
         let now = call.now
         var account = Account(user: User(tenantID: call.tenantID, uid: uid))
         account.user.email = email?.address ?? .empty

@@ -12,7 +12,7 @@ enum UsersGenerateOobLink: SlowMethod {
         }
         try Values.checkContinueURL(request.continueURL, limits: call.limits)
         if request.email.isEmpty { throw Failure.missingEmail }
-        let email = try Values.email(request.email, limits: call.limits)
+        let email = try Values.email(request.email, form: .toFind, limits: call.limits)
         var order = OobOrder(request.requestType, email: email.address)
         order.continueURL = request.continueURL
         if request.requestType != .emailSignin {
@@ -26,7 +26,8 @@ enum UsersGenerateOobLink: SlowMethod {
             if request.newEmail.isEmpty {
                 throw Failure.invalid("MISSING_NEW_EMAIL", field: "new_email", "is required")
             }
-            let newEmail = try Values.email(request.newEmail, field: "new_email", limits: call.limits)
+            let newEmail = try Values.email(
+                request.newEmail, field: "new_email", form: call.settings.emailForm, limits: call.limits)
             if try call.project.isTaken(newEmail, tenantID: call.tenantID), newEmail != email {
                 throw Failure.emailExists
             }

@@ -8,7 +8,7 @@ enum UsersGetByEmail: FastMethod {
     static func handle(
         _ request: UsersGetByEmailRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<UsersGetByEmailResponse> {
-        let email = try Values.email(request.email, limits: call.limits)
+        let email = try Values.email(request.email, form: .toFind, limits: call.limits)
         guard let uid = try transaction.uid(ofEmail: email, tenantID: call.tenantID),
             let bytes = try transaction.encodedUser(UserKey(call.tenantID, uid))
         else { throw Failure.userNotFound }

@@ -13,7 +13,9 @@ enum UsersUpdate: SlowMethod {
         let limits = call.limits
         var change = AdminChange()
         if mask.contains("email") {
-            change.email = .some(try request.email.isEmpty ? nil : Values.email(request.email, limits: limits))
+            change.email = .some(
+                try request.email.isEmpty
+                    ? nil : Values.email(request.email, form: call.settings.emailForm, limits: limits))
         }
         if mask.contains("email_verified") { change.emailVerified = request.emailVerified }
         if mask.contains("disabled") { change.disabled = request.disabled }

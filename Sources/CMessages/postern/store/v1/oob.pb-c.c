@@ -25,7 +25,7 @@ void   postern__store__v1__stored_email_config__init
   static const Postern__Store__V1__StoredEmailConfig init_value = POSTERN__STORE__V1__STORED_EMAIL_CONFIG__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field_descriptors[8] =
 {
   {
     "request_type",
@@ -111,11 +111,24 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "email_verified",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredOobCode, email_verified),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_oob_code__field_indices_by_name[] = {
   4,   /* field[4] = created_at_micros */
   6,   /* field[6] = decoy */
   2,   /* field[2] = email */
+  7,   /* field[7] = email_verified */
   5,   /* field[5] = expires_at_micros */
   3,   /* field[3] = new_email */
   0,   /* field[0] = request_type */
@@ -124,7 +137,7 @@ static const unsigned postern__store__v1__stored_oob_code__field_indices_by_name
 static const ProtobufCIntRange postern__store__v1__stored_oob_code__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor =
 {
@@ -134,7 +147,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor
   "Postern__Store__V1__StoredOobCode",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredOobCode),
-  7,
+  8,
   postern__store__v1__stored_oob_code__field_descriptors,
   postern__store__v1__stored_oob_code__field_indices_by_name,
   1,  postern__store__v1__stored_oob_code__number_ranges,

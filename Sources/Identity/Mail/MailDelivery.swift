@@ -1,0 +1,100 @@
+import Base
+import Messages
+import Outbound
+import Reactor
+import Store
+
+/// One attempt to deliver one mail, as its tenant wants it delivered. Any thread.
+struct MailDelivery: Sendable {
+    let resources: Resources
+    let configs: EmailConfigs
+    let contents: OobDelivery
+    let smtp: SMTPClient
+    let http: HTTPClient
+
+    func attempt(_ stored: StoredOutboxMessage, tenantID: Text) async -> Mailer.Outcome {
+        guard let message = stored.message else { return .refused("the record is damaged") }
+        do {
+            let config = try configs.stored(tenantID: tenantID)
+            let contents = try contents.contents(of: stored, tenantID: tenantID)
+            switch config.config?.delivery {
+            case .smtp: return await bySMTP(message, contents, config, tenantID)
+            case .webhook: return await byWebhook(message, contents, config, tenantID)
+            default: return .held
+            }
+        } catch {
+            return .refused("the message cannot be read")
+        }
+    }
+
+    private func bySMTP(
+        _ message: OutboxMessage, _ contents: OutboxContents, _ stored: StoredEmailConfig, _ tenantID: Text
+    ) async -> Mailer.Outcome {
+        guard let config = stored.config, let smtp = config.smtp, let port = UInt16(exactly: smtp.port) else {
+            return .failed("no mail server is configured")
+        }
+        let mail = MailMessage(
+            messageID: message.messageID, senderName: config.senderName, senderAddress: config.senderAddress,
+            replyTo: config.replyTo, recipient: message.to, contents: contents,
+            createdAt: Timestamp(microseconds: message.createdAtMicros))
+        let security: SMTPServer.Security =
+            switch smtp.security {
+            case .tls: .tls
+            case .none: .none
+            case .starttls, .unspecified: .startTLS
+            }
+        let server = SMTPServer(
+            host: smtp.host, port: port, security: security, username: smtp.username,
+            password: configs.password(stored, tenantID: tenantID),
+            policy: NetworkPolicy(allowsPrivateAddresses: config.allowPrivateAddresses))
+        do {
+            try await self.smtp.send(
+                Secret(mail.bytes()), from: config.senderAddress, to: message.to, through: server, tenant: tenantID,
+                deadline: Instant.now.advanced(by: .seconds(60)))
+            return .sent
+        } catch SMTPError.permanent(let code) {
+            return .refused(Text("the mail server refused it with \(code)"))
+        } catch SMTPError.noInternationalMail {
+            return .refused("the mail server does not take international addresses (SMTPUTF8)")
+        } catch SMTPError.notAuthenticated {
+            return .failed("the mail server does not take the user name and password")
+        } catch SMTPError.transient(let code, let cause) {
+            let what = cause.map { "\($0)" } ?? "broken"
+            return .failed(Text("the mail server: \(what)\(code > 0 ? ", \(code)" : "")"))
+        } catch {
+            return .failed("the outgoing queue is full")
+        }
+    }
+
+    private func byWebhook(
+        _ message: OutboxMessage, _ contents: OutboxContents, _ stored: StoredEmailConfig, _ tenantID: Text
+    ) async -> Mailer.Outcome {
+        guard let config = stored.config, let webhook = config.webhook, let url = HTTPURL(webhook.url) else {
+            return .failed("no webhook is configured")
+        }
+        let body = Webhook.body(message, contents, tenantID: tenantID)
+        let signature = Webhook.signature(
+            of: body, at: resources.clock.now(), secret: configs.signingSecret(stored, tenantID: tenantID))
+        let request = HTTPRequest(
+            url, method: .post(Secret(body)),
+            fields: [
+                HTTPRequest.Field("Content-Type", "application/json"),
+                HTTPRequest.Field("Postern-Signature", signature),
+            ],
+            policy: NetworkPolicy(
+                allowsHTTPToLoopback: config.allowPrivateAddresses, allowsPrivateAddresses: config.allowPrivateAddresses
+            ))
+        do {
+            let answer = try await http.send(
+                request, tenant: tenantID, deadline: Instant.now.advanced(by: .seconds(30)))
+            if (200...299).contains(answer.status) { return .sent }
+            let isFinal = (400...499).contains(answer.status) && ![408, 409, 425, 429].contains(answer.status)
+            let what = Text("the webhook answered \(answer.status)")
+            return isFinal ? .refused(what) : .failed(what)
+        } catch let error as OutboundError {
+            return .failed(Text("the webhook: \(error)"))
+        } catch {
+            return .failed("the outgoing queue is full")
+        }
+    }
+}

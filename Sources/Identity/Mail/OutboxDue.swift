@@ -1,0 +1,112 @@
+import Base
+import Messages
+import Store
+
+// The rows that say when a message is to be delivered. A row is a hint and the message the truth: one that its message
+// does not point to is left over from a change that came between, and delivering by it would send a mail twice.
+
+extension ReadTransaction {
+    /// Up to `limit` messages to be delivered by now, of each tenant those overdue longest, the tenants behind `last`
+    /// first. `room`: how many more a tenant may have; `isTaken`: whether a message is being delivered already.
+    func dueMessages(
+        now: Timestamp, after last: Text?, limit: Int, room: (Text) -> Int, isTaken: (OutboxDueKey) -> Bool
+    ) throws -> [OutboxDueKey] {
+        var due: [OutboxDueKey] = []
+        func look(from start: Text?, upTo end: Text?) throws {
+            var start = start
+            while due.count < limit, let tenant = try tenantWithMail(after: start, upTo: end) {
+                let limit = min(limit - due.count, room(tenant))
+                due += try dueMessages(of: tenant, now: now, limit: limit, isTaken: isTaken)
+                start = tenant
+            }
+        }
+        try look(from: last, upTo: nil)
+        if let last { try look(from: nil, upTo: last) }
+        return due
+    }
+
+    private func dueMessages(
+        of tenant: Text, now: Timestamp, limit: Int, isTaken: (OutboxDueKey) -> Bool
+    ) throws -> [OutboxDueKey] {
+        var due: [OutboxDueKey] = []
+        guard limit > 0 else { return due }
+        try scan(Tables.outboxDue, prefix: TenantPrefix(tenant)) { key, _ in
+            guard let key = OutboxDueKey(key), key.time <= now else { return false }
+            if !isTaken(key) { due.append(key) }
+            return due.count < limit
+        }
+        return due
+    }
+
+    private func tenantWithMail(after last: Text?, upTo end: Text?) throws -> Text? {
+        var found: Text?
+        // Every key of a tenant begins with its id and 0, so all of them come before its id and 1.
+        try scan(Tables.outboxDue, from: last.map { .at($0.bytes + [1]) } ?? .first, limit: 1) { key, _ in
+            found = OutboxDueKey(key)?.tenant
+            return false
+        }
+        if let end, let tenant = found, end.bytes.lexicographicallyPrecedes(tenant.bytes) { return nil }
+        return found
+    }
+
+    /// The message a row is about; nil when the row is left over.
+    func message(due key: OutboxDueKey) throws -> StoredOutboxMessage? {
+        guard let stored = try get(Tables.outbox, TenantTextKey(key.tenant, key.messageID)),
+            let message = stored.message, message.state == .pending,
+            message.nextAttemptAtMicros == key.time.microseconds
+        else { return nil }
+        return stored
+    }
+}
+
+extension OutboxDueKey {
+    fileprivate init?(_ bytes: UnsafeRawBufferPointer) {
+        guard let zero = bytes.firstIndex(of: 0), bytes.count > zero + 9 else { return nil }
+        let time = bytes.loadUnaligned(fromByteOffset: zero + 1, as: Int64.self)
+        self.init(
+            Timestamp(microseconds: Int64(bigEndian: time)), Text(unchecked: Array(bytes[..<zero])),
+            Text(unchecked: Array(bytes[(zero + 9)...])))
+    }
+}
+
+extension WriteTransaction {
+    /// Removes the row, and writes down what became of the attempt; nil = none was made. Of an attempt that somebody
+    /// else's change overtook it only counts that the mail was sent.
+    func settle(_ key: OutboxDueKey, _ outcome: Mailer.Outcome?, random: UInt64, now: Timestamp) throws {
+        try delete(Tables.outboxDue, key)
+        guard let outcome else { return }
+        let isCurrent = try reading.message(due: key) != nil
+        guard var stored = try get(Tables.outbox, TenantTextKey(key.tenant, key.messageID)),
+            var message = stored.message, message.state == .pending, isCurrent || outcome == .sent
+        else { return }
+        message.settle(outcome, random: random, now: now)
+        stored.message = message
+        try putOutbox(stored, tenantID: key.tenant)
+    }
+}
+
+extension OutboxMessage {
+    /// What an attempt made of the message.
+    mutating func settle(_ outcome: Mailer.Outcome, random: UInt64, now: Timestamp) {
+        if outcome != .held { attempts &+= 1 }
+        nextAttemptAtMicros = 0
+        switch outcome {
+        case .held:
+            state = .held
+            lastError = .empty
+        case .sent:
+            state = .sent
+            sentAtMicros = now.microseconds
+            lastError = .empty
+        case .refused(let what):
+            state = .dead
+            lastError = what
+        case .failed(let what):
+            lastError = what
+            guard Int(attempts) < Mailer.attemptsMax else { return state = .dead }
+            state = .pending
+            let wait = Mailer.backoff(afterAttempts: Int(attempts), random: random)
+            nextAttemptAtMicros = (now + wait).microseconds
+        }
+    }
+}

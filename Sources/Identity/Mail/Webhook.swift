@@ -1,0 +1,29 @@
+import Base
+import Crypto
+import JSON
+import Messages
+
+/// What a webhook is sent, and how it knows that it came from here.
+enum Webhook {
+    static func body(_ message: OutboxMessage, _ contents: OutboxContents, tenantID: Text) -> [UInt8] {
+        var json = JSONWriter()
+        json.beginObject()
+        json.member("message_id", text: message.messageID)
+        json.member("tenant_id", text: tenantID)
+        json.member("request_type", text: Text("\(message.requestType)"))
+        json.member("to", text: message.to)
+        json.member("subject", text: contents.subject)
+        json.member("text", text: contents.text)
+        json.member("html", text: contents.html)
+        json.member("link", text: contents.link)
+        json.member("created_at_micros", integer: message.createdAtMicros)
+        json.endObject()
+        return json.bytes
+    }
+
+    /// `t=<seconds>,v1=<hex of HMAC-SHA256(secret, "<seconds>.<body>")>`
+    static func signature(of body: [UInt8], at time: Timestamp, secret: Secret) -> Text {
+        let signed = [UInt8]("\(time.seconds).".utf8) + body
+        return Text("t=\(time.seconds),v1=\(Hex.encode(HMACKey(secret).tag(of: signed)))")
+    }
+}

@@ -1,0 +1,184 @@
+import Base
+import Identity
+import Messages
+import TestSupport
+import Testing
+
+/// Somebody got into an account; its owner gets it back, and what the other one prepared is worth nothing then.
+@Suite struct EmailRecoveryTests {
+    private static let owner: Text = "owner@example.com"
+
+    /// An account whose email was proved, and a moment later.
+    private static func verifiedAccount(_ client: IdentityClient, _ email: Text = owner) throws -> TokenPair {
+        let made = try client.signUp(email)
+        try client.sendOob(.verifyEmail, idToken: made.tokens!.idToken)
+        _ = try client.applyOob(try newestCode(client))
+        return made.tokens!
+    }
+
+    private static func newestCode(_ client: IdentityClient, _ type: OobRequestType? = nil) throws -> Secret {
+        let mail = try client.mails().first { type == nil || $0.message.requestType == type }
+        return try #require(mail).code
+    }
+
+    /// Moves the account to an address its user has the mailbox of; returns the code that takes it back.
+    private static func change(
+        _ client: IdentityClient, from email: Text, to newEmail: Text
+    ) throws -> Secret {
+        let idToken = try client.signIn(email).tokens!.idToken
+        try client.sendOob(.verifyAndChangeEmail, newEmail: newEmail, idToken: idToken)
+        _ = try client.applyOob(try newestCode(client, .verifyAndChangeEmail))
+        let recovery = try #require(try client.mails().first { $0.message.requestType == .recoverEmail })
+        #expect(recovery.message.to == email)
+        return recovery.code
+    }
+
+    @Test func aThiefWhoRecoversAnAddressOfItsOwnDoesNotVoidTheOwnersWayBack() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            _ = try Self.verifiedAccount(client)
+            let ownersCode = try Self.change(client, from: Self.owner, to: "thief1@example.com")
+            let thiefsCode = try Self.change(client, from: "thief1@example.com", to: "thief2@example.com")
+            #expect(try client.applyOob(thiefsCode).email == "thief1@example.com")
+            #expect(try client.applyOob(ownersCode).email == Self.owner)
+            // And nothing of the thief's works after that.
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(thiefsCode) }
+        }
+    }
+
+    @Test func whoRecoversFirstVoidsWhatCameLater() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            _ = try Self.verifiedAccount(client)
+            let ownersCode = try Self.change(client, from: Self.owner, to: "thief1@example.com")
+            let thiefsCode = try Self.change(client, from: "thief1@example.com", to: "thief2@example.com")
+            #expect(try client.applyOob(ownersCode).email == Self.owner)
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(thiefsCode) }
+        }
+    }
+
+    /// Without enumeration protection an account may be moved to an address nobody proved: its owner, who takes it from
+    /// there, leaves no way back to who did that.
+    @Test func whoProvesAnAddressByRecoveringItLeavesNoWayBackToEarlierOnes() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_email_privacy"]) { $0.enableEmailPrivacy = false }
+            var idToken = try Self.verifiedAccount(client, "evil@example.com").idToken
+            for email in ["victim@example.com", "elsewhere@example.com"] as [Text] {
+                server.clock.advance(by: .seconds(1))
+                let changed: AccountsUpdateResponse = try client.client.call(
+                    "postern.v1.Accounts/Update",
+                    AccountsUpdateRequest(
+                        idToken: idToken, updateMask: ProtobufFieldMask(paths: ["email"]), email: email))
+                idToken = try #require(changed.tokens).idToken
+            }
+            let recoveries = try client.mails().filter { $0.message.requestType == .recoverEmail }
+            #expect(recoveries.map(\.message.to) == ["victim@example.com", "evil@example.com"])
+            #expect(try client.applyOob(recoveries[0].code).email == "victim@example.com")
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(recoveries[1].code) }
+        }
+    }
+
+    enum Defence: CaseIterable {
+        case passwordReset, passwordChange, revocation, disabling, refreshTokenReuse, signingOutOthers
+    }
+
+    @Test(arguments: Defence.allCases)
+    func aPendingEmailChangeDoesNotOutliveTheSessionsItWasAskedFrom(_ defence: Defence) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let tokens = try Self.verifiedAccount(client)
+            let uid = try client.lookup(tokens.idToken).uid
+            // A thief with a session asks for the change, and keeps the code.
+            try client.sendOob(.verifyAndChangeEmail, newEmail: "thief@example.com", idToken: tokens.idToken)
+            let code = try Self.newestCode(client, .verifyAndChangeEmail)
+            server.clock.advance(by: .seconds(1))
+            switch defence {
+            case .passwordReset:
+                try client.sendOob(.passwordReset, email: Self.owner)
+                _ = try client.resetPassword(try Self.newestCode(client, .passwordReset), "another horse")
+            case .passwordChange:
+                let _: AccountsUpdateResponse = try client.client.call(
+                    "postern.v1.Accounts/Update",
+                    AccountsUpdateRequest(
+                        idToken: tokens.idToken, updateMask: ProtobufFieldMask(paths: ["password"]),
+                        password: Secret(Text("another horse").bytes)))
+            case .revocation:
+                let _: UsersRevokeTokensResponse = try client.client.call(
+                    "postern.v1.Users/RevokeTokens", UsersRevokeTokensRequest(uid: uid))
+            case .disabling: try client.update(uid, ["disabled"]) { $0.disabled = true }
+            case .signingOutOthers:
+                let idToken = try client.signIn(Self.owner).tokens!.idToken
+                let ended: SessionsRevokeResponse = try client.client.call(
+                    "postern.v1.Sessions/Revoke", SessionsRevokeRequest(idToken: idToken, target: .allOthers(true)))
+                #expect(ended.revokedCount == 1)
+            case .refreshTokenReuse:
+                _ = try client.refresh(tokens.refreshToken)
+                server.clock.advance(by: .seconds(120))
+                expectRefusal("TOKEN_EXPIRED") { _ = try client.refresh(tokens.refreshToken) }
+            }
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(code) }
+            #expect(try client.get(uid).email == Self.owner)
+        }
+    }
+
+    @Test func anAdminsChangeOfTheEmailIsNotTakenBackByAnOldLink() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let uid = try client.lookup(try Self.verifiedAccount(client).idToken).uid
+            let code = try Self.change(client, from: Self.owner, to: "second@example.com")
+            try client.update(uid, ["email"]) { $0.email = "third@example.com" }
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(code) }
+            #expect(try client.get(uid).email == "third@example.com")
+        }
+    }
+
+    @Test func anImportThatReplacesTheEmailIsNotTakenBackByAnOldLink() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let uid = try client.lookup(try Self.verifiedAccount(client).idToken).uid
+            let code = try Self.change(client, from: Self.owner, to: "second@example.com")
+            let answer = try ImportTests.importing(
+                client.client, [ImportUser(uid: uid, email: "third@example.com")], onConflict: .replace)
+            #expect(answer.replacedCount == 1)
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(code) }
+            #expect(try client.get(uid).email == "third@example.com")
+        }
+    }
+
+    @Test func aDeletedAccountsCodesDoNotReachANewOneOfTheSameUid() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let uid = try client.lookup(try Self.verifiedAccount(client).idToken).uid
+            let code = try Self.change(client, from: Self.owner, to: "second@example.com")
+            let _: UsersDeleteResponse = try client.client.call("postern.v1.Users/Delete", UsersDeleteRequest(uid: uid))
+            let _: UsersCreateResponse = try client.client.call(
+                "postern.v1.Users/Create", UsersCreateRequest(uid: uid, email: "other@example.com"))
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(code) }
+            #expect(try client.get(uid).email == "other@example.com")
+        }
+    }
+
+    @Test func nobodysMailboxIsFloodedByChangingAnEmailToAndFro() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_email_privacy"]) { $0.enableEmailPrivacy = false }
+            var idToken = try client.signUp("one@example.com").tokens!.idToken
+            var refused = Failure(.ok, "", "nothing was refused")
+            for turn in 0..<20 where refused.reason.isEmpty {
+                server.clock.advance(by: .seconds(1))
+                refused = failure {
+                    let changed: AccountsUpdateResponse = try client.client.call(
+                        "postern.v1.Accounts/Update",
+                        AccountsUpdateRequest(
+                            idToken: idToken, updateMask: ProtobufFieldMask(paths: ["email"]),
+                            email: turn % 2 == 0 ? "victim@example.com" : "one@example.com"))
+                    idToken = changed.tokens?.idToken ?? .empty
+                }
+            }
+            #expect(refused.reason == "TOO_MANY_ATTEMPTS_TRY_LATER")
+            let received = try client.mails().map(\.message.to).filter { $0 == "victim@example.com" }
+            #expect(received.count == 5)
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import Base
+import Glibc
+import Identity
+import Messages
+import Reactor
+import Store
+import TestSupport
+import Testing
+
+/// What waits in the outbox: whose turn it is, and what becomes of it when somebody else has a hand in it.
+@Suite struct MailQueueTests {
+    /// The messages in `state`, all pages.
+    private static func list(_ client: IdentityClient, _ state: OutboxState = .unspecified) throws -> [OutboxMessage] {
+        var request = OutboxListRequest(state: state)
+        var messages: [OutboxMessage] = []
+        repeat {
+            let page: OutboxListResponse = try client.client.call("postern.v1.Outbox/List", request)
+            messages += page.messages
+            request.pageToken = page.nextPageToken
+        } while !request.pageToken.isEmpty
+        return messages
+    }
+
+    private static func waitUntil(_ what: Comment, _ isTrue: () throws -> Bool) rethrows {
+        for _ in 0..<750 {
+            if try isTrue() { return }
+            usleep(20_000)
+        }
+        Issue.record(what)
+    }
+
+    @Test func aTenantWhoseServerHangsDoesNotHoldUpTheOthers() async throws {
+        let receiver = FakeHTTPServer { _ in .response(HTTPResponse(status: 200, body: [])) }
+        defer { receiver.close() }
+        let silent = try SilentServer()
+        try await withServer { server in
+            // At the end the waiting deliveries break off at once.
+            defer { silent.close() }
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
+            try client.configureMail(["delivery", "smtp", "sender_address", "allow_private_addresses"]) {
+                $0.delivery = .smtp
+                $0.smtp = SmtpConfig(host: "127.0.0.1", port: Int32(silent.port), security: .none)
+                $0.senderAddress = "no-reply@example.com"
+                $0.allowPrivateAddresses = true
+            }
+            for number in 0..<16 { try client.sendOob(.emailSignin, email: Text("user\(number)@example.com")) }
+            let _: TenantsCreateResponse = try client.client.call(
+                "postern.v1.Tenants/Create",
+                TenantsCreateRequest(
+                    tenantID: "acme", tenant: Messages.Tenant(enableEmailLinkSignin: true),
+                    updateMask: ProtobufFieldMask(paths: ["enable_email_link_signin"])))
+            try client.deliverByWebhook(tenantID: "acme", url: "\(receiver.url)/mail")
+            let _: AccountsSendOobCodeResponse = try client.client.call(
+                "postern.v1.Accounts/SendOobCode",
+                AccountsSendOobCodeRequest(tenantID: "acme", requestType: .emailSignin, email: "ada@example.com"))
+            Self.waitUntil("the other tenant's mail waits behind a server that hangs") {
+                receiver.requestCount("/mail") == 1
+            }
+        }
+    }
+
+    @Test func aMailThatWasSentIsNotSentAgainByARowThatWasLeftBehind() async throws {
+        let receiver = FakeHTTPServer { _ in .response(HTTPResponse(status: 200, body: [])) }
+        defer { receiver.close() }
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.deliverByWebhook(url: "\(receiver.url)/mail")
+            _ = try client.signUp("ada@example.com")
+            try client.sendOob(.passwordReset, email: "ada@example.com")
+            try Self.waitUntil("the mail was not sent") { try Self.list(client, .sent).count == 1 }
+            let sent = try Self.list(client, .sent)[0]
+            let stale = OutboxDueKey(server.clock.clock.now(), .empty, sent.messageID)
+            try await server.project.store.write { try $0.put(Tables.outboxDue, stale, []) }
+            await server.project.mailer.deliverDue()
+            #expect(receiver.requestCount("/mail") == 1)
+            let isLeft = try server.project.store.read { try $0.get(Tables.outboxDue, stale) != nil }
+            #expect(!isLeft)
+        }
+    }
+
+    @Test func whatWaitsWhenATenantStopsDeliveringIsHeldToBeRead() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.deliverByWebhook(url: "http://127.0.0.1:\(try CrashTests.freePort())/mail")
+            _ = try client.signUp("ada@example.com")
+            try client.sendOob(.passwordReset, email: "ada@example.com")
+            try Self.waitUntil("no delivery was tried") { try Self.list(client, .pending).first?.attempts == 1 }
+            try client.configureMail(["delivery"]) { $0.delivery = .outbox }
+            server.clock.advance(by: .hours(1))
+            try Self.waitUntil("the mail is not held") { try Self.list(client, .held).count == 1 }
+            #expect(try Self.list(client).count == 1)
+        }
+    }
+
+    @Test func aListReadsSoMuchAPageAndGoesOnBehindIt() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try await server.project.store.write { transaction in
+                for number in 0..<1_500 {
+                    let id = Text("id\(10_000 + number)")
+                    let message = OutboxMessage(messageID: id, state: number == 0 ? .dead : .sent)
+                    try transaction.put(
+                        Tables.outbox, TenantTextKey(.empty, id), StoredOutboxMessage(message: message))
+                }
+            }
+            let first: OutboxListResponse = try client.client.call(
+                "postern.v1.Outbox/List", OutboxListRequest(state: .dead))
+            #expect(first.messages.isEmpty && !first.nextPageToken.isEmpty)
+            #expect(try Self.list(client, .dead).map(\.messageID) == ["id10000"])
+            #expect(try Self.list(client).count == 1_500)
+        }
+    }
+}

@@ -1,0 +1,116 @@
+import Base
+import Glibc
+import Identity
+import JSON
+import Messages
+import TestSupport
+import Testing
+
+/// aiosmtpd in a process of its own (Tests/Fixtures/smtp_receiver.py).
+struct MailServer {
+    let process: ChildProcess
+    let port: UInt16
+    let file: String
+
+    /// `options` as the script takes them.
+    init(_ directory: String, port: UInt16, _ options: [String] = []) throws {
+        self.port = port
+        self.file = "\(directory)/mails-\(port)"
+        let folder = #filePath.split(separator: "/").dropLast(2).joined(separator: "/")
+        let script = "/\(folder)/Fixtures/smtp_receiver.py"
+        process = try ChildProcess(
+            "/usr/bin/python3", [script, "\(port)", file] + options, output: "\(directory)/smtp")
+        for _ in 0..<500 {
+            if let client = try? RawClient(port: port) {
+                client.close()
+                return
+            }
+            usleep(20_000)
+        }
+        Issue.record("the mail server did not start; python3-aiosmtpd is missing? run tools/bootstrap --tests")
+    }
+
+    func mails() throws -> [JSONValue] {
+        try (readFile(file) ?? []).split(separator: 0x0A).map { try JSONValue(parsing: Array($0)) }
+    }
+}
+
+/// A port that accepts connections and never says a word; `close` resets them.
+struct SilentServer {
+    let port: UInt16
+    private let descriptor: Int32
+
+    init() throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let descriptor = descriptor
+        port = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                bind(descriptor, generic, length)
+                getsockname(descriptor, generic, &length)
+            }
+            return UInt16(bigEndian: pointer.pointee.sin_port)
+        }
+        try #require(listen(descriptor, 64) == 0)
+    }
+
+    func close() { _ = Glibc.close(descriptor) }
+}
+
+extension IdentityClient {
+    func configureMail(tenantID: Text = .empty, _ paths: [Text], _ change: (inout EmailConfig) -> Void) throws {
+        var config = EmailConfig()
+        change(&config)
+        let _: EmailConfigsUpdateResponse = try client.call(
+            "postern.v1.EmailConfigs/Update",
+            EmailConfigsUpdateRequest(tenantID: tenantID, config: config, updateMask: ProtobufFieldMask(paths: paths)))
+    }
+
+    /// `password`: with the user name "postern".
+    func deliverBySMTP(
+        port: UInt16, security: SmtpSecurity = .none, senderName: Text = "Ünïcode, \"Inc\" <x>", password: Text = .empty
+    ) throws {
+        try configureMail(["delivery", "smtp", "sender_name", "sender_address", "allow_private_addresses"]) {
+            $0.delivery = .smtp
+            $0.smtp = SmtpConfig(
+                host: "127.0.0.1", port: Int32(port), security: security,
+                username: password.isEmpty ? .empty : "postern", password: Secret(password.bytes))
+            $0.senderName = senderName
+            $0.senderAddress = "no-reply@example.com"
+            $0.allowPrivateAddresses = true
+        }
+    }
+
+    func deliverByWebhook(
+        tenantID: Text = .empty, url: String, secret: Secret = Secret([UInt8](repeating: 7, count: 32))
+    ) throws {
+        try configureMail(tenantID: tenantID, ["delivery", "webhook", "allow_private_addresses"]) {
+            $0.delivery = .webhook
+            $0.webhook = WebhookConfig(url: Text(url), signingSecret: secret)
+            $0.allowPrivateAddresses = true
+        }
+    }
+
+    /// Waits until `isTrue` of the newest message; the mailer works on its own.
+    @discardableResult
+    func newestMail(_ isTrue: (OutboxMessage) -> Bool) async throws -> OutboxMessage {
+        var message = OutboxMessage()
+        for _ in 0..<1_000 {
+            await server.project.mailer.deliverDue()
+            let listed: OutboxListResponse = try client.call("postern.v1.Outbox/List", OutboxListRequest())
+            message = listed.messages.first ?? OutboxMessage()
+            if isTrue(message) { return message }
+            usleep(20_000)
+        }
+        Issue.record("the message stayed \(message)")
+        return message
+    }
+
+    @discardableResult
+    func newestMail(becomes state: OutboxState) async throws -> OutboxMessage {
+        try await newestMail { $0.state == state }
+    }
+}
