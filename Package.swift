@@ -82,7 +82,7 @@ let package = Package(
                 "Service",
             ]),
         program("postern", ["Base", "JSON", "Messages", "PosternClient"]),
-        program("PosternBench", ["Base", "JSON", "Messages", "Wire", "Crypto", "PosternClient"]),
+        program("PosternBench", ["Base", "JSON", "Messages", "Wire", "Crypto", "PosternClient", "PosternVerifier"]),
 
         .target(
             name: "TestSupport",

@@ -13,6 +13,9 @@ let help = """
           refresh, sign-in, create, sign-up, health
       postern-bench idle --key-file F [--connections N] [-o table|json]
           what an idle connection costs the server
+      postern-bench revocation --key-file F --state S [--verifiers N] [--verifications PER-SECOND] [--revocations N]
+                        [-o table|json]
+          how soon verifiers know of a revocation, and what a verifier's stream costs the server
       postern-bench allocations [--check FILE]
           allocations of the codec's paths, in this process; run it by tools/allocations/run
 
@@ -30,6 +33,7 @@ func runCommand() throws {
     switch command {
     case "run": try RunCommand(&arguments).run()
     case "seed": try SeedCommand(&arguments).run()
+    case "revocation": try RevocationCommand(&arguments).run()
     case "idle": try IdleCommand(&arguments).run()
     case "allocations": try AllocationsCommand(&arguments).run()
     default: throw UsageError("\(command): no such command; see postern-bench --help")

@@ -1,0 +1,59 @@
+import Base
+import Glibc
+import Messages
+import Synchronization
+import Wire
+
+/// Token verifications at a steady rate on one connection: what else a server does while it is measured.
+final class Verifications: @unchecked Sendable {
+    // Unchecked: the connection belongs to the thread that calls `run`; the counters are atomic.
+    private let connection: Connection
+    private let templates: [FrameTemplate]
+    private let perSecond: Int
+    private let inFlightMax: Int
+    private let answered = Atomic<Int>(0)
+    private let isStopping = Atomic<Bool>(false)
+
+    init(_ target: Target, _ population: Population, perSecond: Int) throws {
+        connection = try Connection(to: target.address, authorization: target.authorization)
+        inFlightMax = max(1, Int(connection.server.streamsMax))
+        templates = population.sessions.prefix(256).map { session in
+            FrameTemplate(
+                .verify,
+                TokensVerifyIdTokenRequest(
+                    tenantID: population.tenantID, idToken: Text(validating: session.idToken) ?? .empty))
+        }
+        self.perSecond = perSecond
+        connection.becomeNonBlocking()
+    }
+
+    var answeredCount: Int { answered.load(ordering: .relaxed) }
+
+    func stop() { isStopping.store(true, ordering: .relaxed) }
+
+    /// Until `stop`. A server that is behind gets no more at once than it takes; what is due meanwhile comes later.
+    func run() {
+        guard perSecond > 0 else { return }
+        let begin = Instant.now
+        var sent = 0
+        while !isStopping.load(ordering: .relaxed) {
+            let due = Int(Double(Instant.now.nanoseconds(since: begin)) / 1e9 * Double(perSecond))
+            while sent < due, sent - answeredCount < inFlightMax, let stream = connection.takeStream() {
+                templates[sent % templates.count].append(stream: stream, to: &connection.output)
+                sent += 1
+            }
+            while !connection.output.isEmpty {
+                guard case .bytes = connection.send() else { break }
+            }
+            guard case .bytes(let count) = connection.receive(), count > 0 else {
+                pause(microseconds: 200)
+                continue
+            }
+            connection.takeFrames { header, _ in
+                if header.type == .response { answered.add(1, ordering: .relaxed) }
+            }
+        }
+    }
+}
+
+func pause(microseconds: UInt32) { usleep(microseconds) }
