@@ -131,7 +131,7 @@ import Testing
             }
             let code = try #require(provider.visit(mine.authURI, as: Self.ada)).code
             _ = try Self.finish(client, mine, code: code)
-            #expect(failure { _ = try Self.finish(client, mine, code: code) }.reason == "INVALID_IDP_RESPONSE")
+            expectRefusal("INVALID_IDP_RESPONSE") { _ = try Self.finish(client, mine, code: code) }
         }
     }
 
@@ -212,12 +212,13 @@ import Testing
                     .reason
             }
             func text(_ count: Int) -> Text { Text(String(repeating: "x", count: count)) }
+            func scopes(_ count: Int) -> [Text] { (0..<count).map { Text("s\($0)") } }
             func parameters(_ count: Int) -> [AuthUriParameter] {
                 (0..<count).map { AuthUriParameter(name: Text("p\($0)"), value: text(1_024)) }
             }
             #expect(reason(uri: 2_048) == "" && reason(uri: 2_049) == "INVALID_CONTINUE_URI")
-            #expect(reason(scopes: (0..<20).map { Text("s\($0)") }) == "")
-            #expect(reason(scopes: (0..<21).map { Text("s\($0)") }) == "INVALID_SCOPE")
+            #expect(reason(scopes: scopes(20)) == "")
+            #expect(reason(scopes: scopes(21)) == "INVALID_SCOPE")
             #expect(reason(scopes: [text(256)]) == "" && reason(scopes: [text(257)]) == "INVALID_SCOPE")
             for wrong in ["", "a b", "a\"", "a\\", "é"] as [Text] {
                 #expect(reason(scopes: [wrong]) == "INVALID_SCOPE")
@@ -250,12 +251,12 @@ import Testing
     @Test func `A provider that is off, down or without an authorization endpoint is said to be`() async throws {
         try await withProvider { provider, client in
             provider.misbehave(.down)
-            #expect(failure { _ = try Self.ask(client) }.reason == "IDP_UNAVAILABLE")
+            expectRefusal("IDP_UNAVAILABLE") { _ = try Self.ask(client) }
             let _: ProvidersUpdateResponse = try client.client.call(
                 "postern.v1.Providers/Update",
                 ProvidersUpdateRequest(
                     provider: Provider(providerID: "oidc.corp"), updateMask: ProtobufFieldMask(paths: ["enabled"])))
-            #expect(failure { _ = try Self.ask(client) }.reason == "OPERATION_NOT_ALLOWED")
+            expectRefusal("OPERATION_NOT_ALLOWED") { _ = try Self.ask(client) }
         }
         try await withProvider { provider, client in
             provider.setHasAuthorizationEndpoint(false)
