@@ -9,7 +9,7 @@ import Testing
 @Suite struct PreHijackingTests {
     enum Foothold: CaseIterable {
         case password, untrustedProvider, session, pendingEmailChange, linkedProvider, recoverEmailCode, phone
-        case pendingToken
+        case pendingToken, sessionCookie
     }
 
     /// What the attacker holds when the owner comes, beside a session.
@@ -17,6 +17,7 @@ import Testing
         case nothing
         case code(Secret)
         case pendingToken(Secret)
+        case sessionCookie(Text)
     }
 
     enum Arrival: CaseIterable { case trustedProvider, emailLink, passwordReset }
@@ -64,6 +65,12 @@ import Testing
         case .pendingToken(let token):
             let refused = failure { _ = try signIn(client, pendingToken: token) }
             #expect(refused.reason == "ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL")
+        case .sessionCookie(let cookie):
+            let refused = failure {
+                let _: TokensVerifySessionCookieResponse = try client.client.call(
+                    "postern.v1.Tokens/VerifySessionCookie", TokensVerifySessionCookieRequest(sessionCookie: cookie))
+            }
+            #expect(refused.reason == "TOKEN_EXPIRED")
         }
     }
 
@@ -98,6 +105,10 @@ import Testing
         case .phone:
             try client.update(uid, ["phone_number"]) { $0.phoneNumber = "+14155550123" }
             return .nothing
+        case .sessionCookie:
+            let made: TokensCreateSessionCookieResponse = try client.client.call(
+                "postern.v1.Tokens/CreateSessionCookie", TokensCreateSessionCookieRequest(idToken: attacker.idToken))
+            return .sessionCookie(made.sessionCookie)
         case .pendingToken:
             let refused = failure { _ = try client.signIn(.github("pending", email: victim)) }
             return .pendingToken(Secret(try #require(refused.metadata("pending_token"))))

@@ -8,15 +8,17 @@ import Testing
 @Suite struct TokenKindsTests {
     /// What is signed or sealed; behind the genuine ones those by somebody who would like to be more than he is.
     enum Kind: CaseIterable {
-        case idToken, customToken, callerJWT, providerIDToken, refreshToken, pendingToken, apiKey
+        case idToken, sessionCookie, customToken, callerJWT, providerIDToken, refreshToken, pendingToken, apiKey
         case idTokenOfServiceAccount, idTokenOfServiceAccountUnderTheProjectsKey, callerJWTSayingCustomToken
         case customTokenSayingIDToken
         case idTokenOfProvider, customTokenOfProvider, callerJWTOfProvider, providerIDTokenOfServiceAccount
+        case sessionCookieOfServiceAccount, sessionCookieOfProvider
 
         /// Who accepts it.
         var verifier: Verifier? {
             switch self {
             case .idToken: .idTokens
+            case .sessionCookie: .sessionCookies
             case .customToken: .customTokens
             case .callerJWT, .apiKey: .callers
             case .providerIDToken: .providers
@@ -31,6 +33,7 @@ import Testing
             func text(_ secret: Secret) -> Text { Text(unchecked: secret.withBytes { [UInt8]($0) }) }
             switch self {
             case .idToken: return genuine.idToken
+            case .sessionCookie: return try Self.cookie(backEnd, genuine)
             case .customToken: return backEnd.token()
             case .callerJWT: return backEnd.callerToken()
             case .providerIDToken: return text(provider.idToken(.init("ada")))
@@ -51,12 +54,21 @@ import Testing
             case .callerJWTOfProvider:
                 return text(provider.sign(backEnd.callerClaims, header: [("typ", "postern-caller+jwt")]))
             case .providerIDTokenOfServiceAccount: return backEnd.token(provider.claims(.init("ada")))
+            case .sessionCookieOfServiceAccount: return backEnd.token(claims(of: try Self.cookie(backEnd, genuine)))
+            case .sessionCookieOfProvider:
+                return text(provider.sign(claims(of: try Self.cookie(backEnd, genuine))))
             }
+        }
+
+        private static func cookie(_ backEnd: BackEnd, _ genuine: TokenPair) throws -> Text {
+            let made: TokensCreateSessionCookieResponse = try backEnd.client.call(
+                "postern.v1.Tokens/CreateSessionCookie", TokensCreateSessionCookieRequest(idToken: genuine.idToken))
+            return made.sessionCookie
         }
     }
 
     enum Verifier: CaseIterable {
-        case idTokens, customTokens, callers, providers, refreshTokens, pendingTokens
+        case idTokens, sessionCookies, customTokens, callers, providers, refreshTokens, pendingTokens
 
         func accepts(_ token: Text, _ backEnd: BackEnd) throws -> Bool {
             let refused: Failure
@@ -67,6 +79,12 @@ import Testing
                         "postern.v1.Tokens/VerifyIdToken", TokensVerifyIdTokenRequest(idToken: token))
                 }
                 #expect(["", "INVALID_ID_TOKEN"].contains(refused.reason))
+            case .sessionCookies:
+                refused = failure {
+                    let _: TokensVerifySessionCookieResponse = try backEnd.client.call(
+                        "postern.v1.Tokens/VerifySessionCookie", TokensVerifySessionCookieRequest(sessionCookie: token))
+                }
+                #expect(["", "INVALID_SESSION_COOKIE"].contains(refused.reason))
             case .customTokens:
                 refused = backEnd.refusal(token)
                 #expect(["", "INVALID_CUSTOM_TOKEN", "CREDENTIAL_MISMATCH"].contains(refused.reason))
