@@ -82,7 +82,9 @@ let package = Package(
                 "Service",
             ]),
         program("postern", ["Base", "JSON", "Messages", "PosternClient"]),
-        program("PosternBench", ["Base", "JSON", "Messages", "Wire", "Crypto", "PosternClient", "PosternVerifier"]),
+        program(
+            "PosternBench",
+            ["Base", "JSON", "Messages", "Reactor", "Wire", "Crypto", "PosternClient", "PosternVerifier"]),
 
         .target(
             name: "TestSupport",
@@ -112,7 +114,7 @@ let package = Package(
         tests("SigningTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens", "Signing"]),
         tests(
             "FederationTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Outbound", "Tokens", "Federation"]),
-        tests("PosternBenchTests", ["Base", "JSON", "Messages", "Wire", "PosternBench"]),
+        tests("PosternBenchTests", ["Base", "JSON", "Messages", "Wire", "Crypto", "PosternBench"]),
         tests(
             "IdentityTests",
             ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Outbound", "Tokens", "Signing", "Identity"]),

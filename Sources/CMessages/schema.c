@@ -414,9 +414,10 @@ static const PosternField postern__v1__provider_endpoints__fields[] = {
     [3] = {"token", 0, 0, 9, 2, 0, 2},
     [4] = {"user_info", 0, 0, 9, 2, 0, 3},
     [5] = {"token_check", 0, 0, 9, 2, 0, 4},
+    [6] = {"authorization", 0, 0, 9, 2, 0, 5},
 };
 const PosternSchema postern__v1__provider_endpoints__table = {
-    &postern__v1__provider_endpoints__descriptor, postern__v1__provider_endpoints__fields, 6, 0,
+    &postern__v1__provider_endpoints__descriptor, postern__v1__provider_endpoints__fields, 7, 0,
 };
 
 static const PosternField postern__v1__required_claim__fields[] = {
@@ -1655,20 +1656,36 @@ const PosternSchema postern__v1__accounts_reset_password_response__table = {
     &postern__v1__accounts_reset_password_response__descriptor, postern__v1__accounts_reset_password_response__fields, 2, 0,
 };
 
+static const PosternField postern__v1__auth_uri_parameter__fields[] = {
+    [1] = {"name", 0, 0, 9, 2, 0, 0},
+    [2] = {"value", 0, 0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__auth_uri_parameter__table = {
+    &postern__v1__auth_uri_parameter__descriptor, postern__v1__auth_uri_parameter__fields, 3, 0,
+};
+
 static const PosternField postern__v1__accounts_create_auth_uri_request__fields[] = {
     [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
     [2] = {"identifier", 0, 0, 9, 2, 0, 1},
+    [3] = {"provider_id", 0, 0, 9, 2, 0, 2},
+    [4] = {"continue_uri", 0, 0, 9, 2, 0, 3},
+    [5] = {"scopes", 0, 0, 9, 2, 1, 0},
+    [6] = {"custom_parameters", &postern__v1__auth_uri_parameter__table, 0, 10, 2, 1, 0},
 };
 const PosternSchema postern__v1__accounts_create_auth_uri_request__table = {
-    &postern__v1__accounts_create_auth_uri_request__descriptor, postern__v1__accounts_create_auth_uri_request__fields, 3, 0,
+    &postern__v1__accounts_create_auth_uri_request__descriptor, postern__v1__accounts_create_auth_uri_request__fields, 7, 0,
 };
 
 static const PosternField postern__v1__accounts_create_auth_uri_response__fields[] = {
     [1] = {"registered", 0, 0, 4, 0, 0, 0},
     [2] = {"sign_in_methods", 0, 0, 9, 2, 1, 0},
+    [3] = {"auth_uri", 0, 0, 9, 2, 0, 1},
+    [4] = {"session_id", 0, 0, 9, 2, 0, 2},
+    [5] = {"nonce", 0, 0, 9, 2, 0, 3},
+    [6] = {"code_verifier", 0, 0, 9, 2, 0, 4},
 };
 const PosternSchema postern__v1__accounts_create_auth_uri_response__table = {
-    &postern__v1__accounts_create_auth_uri_response__descriptor, postern__v1__accounts_create_auth_uri_response__fields, 3, 0,
+    &postern__v1__accounts_create_auth_uri_response__descriptor, postern__v1__accounts_create_auth_uri_response__fields, 7, 1,
 };
 
 static const PosternField postern__v1__accounts_unlink_request__fields[] = {

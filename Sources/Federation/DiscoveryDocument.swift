@@ -5,6 +5,7 @@ import JSON
 struct DiscoveryDocument: Sendable, Equatable {
     let issuer: Text
     let jwks: Text
+    let authorization: Text
     let token: Text
     let userInfo: Text
     let introspection: Text
@@ -16,6 +17,7 @@ struct DiscoveryDocument: Sendable, Equatable {
         guard let document = try? JSONValue(parsing: body), let issuer = document["issuer"]?.text else { return nil }
         self.issuer = issuer
         self.jwks = document["jwks_uri"]?.text ?? .empty
+        self.authorization = document["authorization_endpoint"]?.text ?? .empty
         self.token = document["token_endpoint"]?.text ?? .empty
         self.userInfo = document["userinfo_endpoint"]?.text ?? .empty
         self.introspection = document["introspection_endpoint"]?.text ?? .empty

@@ -35,6 +35,7 @@ public enum FederationError: Error, Sendable, Equatable {
         case noIssuer = "NO_ISSUER"
         case badEndpoint = "BAD_ENDPOINT"
         case noKeys = "NO_JWKS_ENDPOINT"
+        case noAuthorizationEndpoint = "NO_AUTHORIZATION_ENDPOINT"
         case noTokenEndpoint = "NO_TOKEN_ENDPOINT"
         case noUserInfoEndpoint = "NO_USER_INFO_ENDPOINT"
         case noClientSecret = "NO_CLIENT_SECRET"

@@ -14,6 +14,16 @@ public struct KnownProvider: Sendable {
     /// How a client proves itself at the token endpoint (RFC 6749 §2.3.1).
     enum ClientAuthentication: Sendable { case discovered, basic, post }
 
+    /// What its authorization endpoint is asked with.
+    struct Authorization: Sendable {
+        var scopes: [Text] = ["openid", "email", "profile"]
+        var parameters: [(name: Text, value: Text)] = []
+        /// Whether its ID tokens carry the nonce that was asked for.
+        var hasNonce = true
+        /// RFC 7636.
+        var hasPKCE = true
+    }
+
     let issuer: Text
     /// Also taken in `iss`.
     var issuerAlias: Text = .empty
@@ -23,6 +33,7 @@ public struct KnownProvider: Sendable {
     var userInfoShape = UserInfoShape.oidc
     var tokenCheck = TokenCheck.none
     var clientAuthentication = ClientAuthentication.post
+    var authorization = Authorization()
     var trust: TrustPolicy = .never
 
     /// Nil for an id that is neither known nor `oidc.<name>`.
@@ -64,7 +75,8 @@ public struct KnownProvider: Sendable {
         endpoints: ProviderEndpoints(
             jwks: "https://www.googleapis.com/oauth2/v3/certs", token: "https://oauth2.googleapis.com/token",
             userInfo: "https://openidconnect.googleapis.com/v1/userinfo",
-            tokenCheck: "https://oauth2.googleapis.com/tokeninfo")
+            tokenCheck: "https://oauth2.googleapis.com/tokeninfo",
+            authorization: "https://accounts.google.com/o/oauth2/v2/auth")
     ) {
         $0.issuerAlias = "accounts.google.com"
         $0.tokenCheck = .googleTokenInfo
@@ -75,8 +87,14 @@ public struct KnownProvider: Sendable {
     private static let apple = KnownProvider(
         issuer: "https://appleid.apple.com",
         endpoints: ProviderEndpoints(
-            jwks: "https://appleid.apple.com/auth/keys", token: "https://appleid.apple.com/auth/token")
-    ) { $0.trust = .always }
+            jwks: "https://appleid.apple.com/auth/keys", token: "https://appleid.apple.com/auth/token",
+            authorization: "https://appleid.apple.com/auth/authorize")
+    ) {
+        // Who asks for scopes gets the code in a form.
+        $0.authorization = Authorization(
+            scopes: ["openid", "email", "name"], parameters: [("response_mode", "form_post")])
+        $0.trust = .always
+    }
 
     /// learn.microsoft.com/entra/identity-platform: any account, of work or personal.
     private static let microsoft = KnownProvider(
@@ -84,7 +102,8 @@ public struct KnownProvider: Sendable {
         endpoints: ProviderEndpoints(
             jwks: "https://login.microsoftonline.com/common/discovery/v2.0/keys",
             token: "https://login.microsoftonline.com/common/oauth2/v2.0/token",
-            userInfo: "https://graph.microsoft.com/oidc/userinfo")
+            userInfo: "https://graph.microsoft.com/oidc/userinfo",
+            authorization: "https://login.microsoftonline.com/common/oauth2/v2.0/authorize")
     ) {
         $0.hasIssuerTemplate = true
         $0.trust = .domains(
@@ -99,7 +118,8 @@ public struct KnownProvider: Sendable {
         endpoints: ProviderEndpoints(
             jwks: "https://api.login.yahoo.com/openid/v1/certs",
             token: "https://api.login.yahoo.com/oauth2/get_token",
-            userInfo: "https://api.login.yahoo.com/openid/v1/userinfo")
+            userInfo: "https://api.login.yahoo.com/openid/v1/userinfo",
+            authorization: "https://api.login.yahoo.com/oauth2/request_auth")
     ) {
         $0.clientAuthentication = .basic
         $0.trust = .domains(["yahoo.com"], requiring: .init(name: "email_verified", value: "true"))
@@ -111,8 +131,10 @@ public struct KnownProvider: Sendable {
         endpoints: ProviderEndpoints(
             jwks: "https://www.facebook.com/.well-known/oauth/openid/jwks/",
             token: "https://graph.facebook.com/oauth/access_token", userInfo: "https://graph.facebook.com/me",
-            tokenCheck: "https://graph.facebook.com/debug_token")
+            tokenCheck: "https://graph.facebook.com/debug_token",
+            authorization: "https://www.facebook.com/dialog/oauth")
     ) {
+        $0.authorization.scopes = ["email", "public_profile"]
         $0.userInfoShape = .facebook
         $0.tokenCheck = .facebookDebug
     }
@@ -121,8 +143,10 @@ public struct KnownProvider: Sendable {
     private static let twitter = KnownProvider(
         issuer: .empty,
         endpoints: ProviderEndpoints(
-            token: "https://api.twitter.com/2/oauth2/token", userInfo: "https://api.twitter.com/2/users/me")
+            token: "https://api.twitter.com/2/oauth2/token", userInfo: "https://api.twitter.com/2/users/me",
+            authorization: "https://twitter.com/i/oauth2/authorize")
     ) {
+        $0.authorization.scopes = ["users.read", "tweet.read"]
         $0.userInfoShape = .twitter
         $0.clientAuthentication = .basic
     }
@@ -132,8 +156,10 @@ public struct KnownProvider: Sendable {
         issuer: .empty,
         endpoints: ProviderEndpoints(
             token: "https://github.com/login/oauth/access_token", userInfo: "https://api.github.com/user",
-            tokenCheck: "https://api.github.com/applications/{client_id}/token")
+            tokenCheck: "https://api.github.com/applications/{client_id}/token",
+            authorization: "https://github.com/login/oauth/authorize")
     ) {
+        $0.authorization.scopes = ["read:user", "user:email"]
         $0.userInfoShape = .gitHub
         $0.tokenCheck = .gitHubApplication
     }
@@ -144,6 +170,12 @@ public struct KnownProvider: Sendable {
         endpoints: ProviderEndpoints(
             jwks: "https://www.linkedin.com/oauth/openid/jwks",
             token: "https://www.linkedin.com/oauth/v2/accessToken", userInfo: "https://api.linkedin.com/v2/userinfo",
-            tokenCheck: "https://www.linkedin.com/oauth/v2/introspectToken")
-    ) { $0.tokenCheck = .introspection }
+            tokenCheck: "https://www.linkedin.com/oauth/v2/introspectToken",
+            authorization: "https://www.linkedin.com/oauth/v2/authorization")
+    ) {
+        // Its ID tokens carry no nonce, and it refuses a code_verifier of applications that are not native ones.
+        $0.authorization.hasNonce = false
+        $0.authorization.hasPKCE = false
+        $0.tokenCheck = .introspection
+    }
 }

@@ -58,6 +58,6 @@ public struct ProviderConfiguration: Sendable {
         }
         return ProviderEndpoints(
             discovery: one(\.discovery), jwks: one(\.jwks), token: one(\.token), userInfo: one(\.userInfo),
-            tokenCheck: one(\.tokenCheck))
+            tokenCheck: one(\.tokenCheck), authorization: one(\.authorization))
     }
 }

@@ -122,6 +122,7 @@ extension FederationError.Fault {
         case .noIssuer: "the provider has no issuer"
         case .badEndpoint: "an endpoint is no https URL that may be asked"
         case .noKeys: "the discovery document names no jwks_uri"
+        case .noAuthorizationEndpoint: "there is no authorization endpoint"
         case .noTokenEndpoint: "there is no token endpoint"
         case .noUserInfoEndpoint: "there is no user-info endpoint"
         case .noClientSecret: "the provider can only be asked with a client secret, and there is none"

@@ -11,6 +11,7 @@ enum Operation: Int, CaseIterable, Sendable {
     case signIn
     case create
     case signUp
+    case idp
     case health
 
     init?(name: some StringProtocol) {
@@ -29,6 +30,7 @@ enum Operation: Int, CaseIterable, Sendable {
         case .signIn: "sign-in"
         case .create: "create"
         case .signUp: "sign-up"
+        case .idp: "idp"
         case .health: "health"
         }
     }
@@ -36,7 +38,7 @@ enum Operation: Int, CaseIterable, Sendable {
     var service: Text {
         switch self {
         case .get, .getByEmail, .create: "postern.v1.Users"
-        case .lookup, .signIn, .signUp: "postern.v1.Accounts"
+        case .lookup, .signIn, .signUp, .idp: "postern.v1.Accounts"
         case .verify, .refresh: "postern.v1.Tokens"
         case .health: "grpc.health.v1.Health"
         }
@@ -52,6 +54,7 @@ enum Operation: Int, CaseIterable, Sendable {
         case .signIn: "SignInWithPassword"
         case .create: "Create"
         case .signUp: "SignUp"
+        case .idp: "SignInWithIdp"
         case .health: "Check"
         }
     }

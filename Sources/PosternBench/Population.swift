@@ -16,6 +16,8 @@ enum UserName {
     static func sessionEmail(_ number: Int) -> Text { Text("s" + digits(number) + emailSuffix) }
     /// Of a user with a password for sign-in; its sessions come and go.
     static func passwordEmail(_ number: Int) -> Text { Text("p" + digits(number) + emailSuffix) }
+    /// Of a user who signs in with the tool's own identity provider.
+    static func federatedEmail(_ number: Int) -> Text { Text("i" + digits(number) + emailSuffix) }
     /// Of a user that a run creates. `run` tells runs apart: 16 hexadecimal digits.
     static func freshEmail(_ number: Int, run: UInt64) -> Text {
         let run = Hex.encode((0..<8).reversed().map { UInt8(truncatingIfNeeded: run >> ($0 * 8)) })

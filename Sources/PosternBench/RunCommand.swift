@@ -19,6 +19,7 @@ struct RunCommand {
     private let warmup: Int
     private let seed: Int
     private let tokensMax: Int
+    private let federatedUserCount: Int
     private let format: OutputFormat
 
     init(_ arguments: inout Arguments) throws {
@@ -33,8 +34,10 @@ struct RunCommand {
         warmup = try arguments.number("--warmup", default: 1, in: 0...3_600)
         seed = try arguments.number("--seed", default: 1, in: 0...Int.max)
         tokensMax = try arguments.number("--repeat-tokens", default: Int.max, in: 1...Int.max)
+        federatedUserCount = try arguments.number("--idp-users", default: 4_000, in: 1...100_000)
         format = try arguments.choice("-o", default: OutputFormat.table)
         try arguments.finish()
+        guard threads <= federatedUserCount else { throw UsageError("--threads: at most as many as --idp-users") }
         guard threads <= connections else { throw UsageError("--threads: at most as many as --connections") }
     }
 
@@ -43,10 +46,11 @@ struct RunCommand {
         try check(population)
         raiseFileLimit()
         let server = target.process
-        let shares = (0..<threads).map {
-            population.sessions.count * $0 / threads..<population.sessions.count * ($0 + 1) / threads
-        }
-        let drivers = try makeDrivers(population, shares)
+        let shares = self.shares(of: population.sessions.count)
+        // Its provider answers until the run is over.
+        let federatedUsers = try federatedUsers(population)
+        defer { withExtendedLifetime(federatedUsers) {} }
+        let drivers = try makeDrivers(population, shares, federatedUsers?.idTokens ?? [])
         let start = Instant.now
         let schedule = Schedule(
             from: start, warmup: .seconds(warmup), counted: .seconds(seconds), drain: .seconds(10))
@@ -100,12 +104,27 @@ struct RunCommand {
         try require([.refresh], population.sessions.count >= refreshes, "--sessions \(refreshes) or more")
     }
 
-    private func makeDrivers(_ population: Population, _ shares: [Range<Int>]) throws -> [Driver] {
+    private func federatedUsers(_ population: Population) throws -> FederatedUsers? {
+        guard mix.operations.contains(.idp) else { return nil }
+        let connection = try Connection(to: target.address, authorization: target.authorization)
+        return try FederatedUsers.make(count: federatedUserCount, tenantID: population.tenantID, over: connection)
+    }
+
+    /// Each thread's part of so many things.
+    private func shares(of count: Int) -> [Range<Int>] {
+        (0..<threads).map { count * $0 / threads..<count * ($0 + 1) / threads }
+    }
+
+    private func makeDrivers(
+        _ population: Population, _ shares: [Range<Int>], _ providerTokens: [Secret]
+    ) throws -> [Driver] {
+        let tokenShares = self.shares(of: providerTokens.count)
         let run = UInt64(bitPattern: Clock.system.now().microseconds)
         return try (0..<threads).map { index in
             let workload = Workload(
                 mix: mix, population: population, sessions: Array(population.sessions[shares[index]]),
-                tokensMax: max(1, tokensMax / threads), driver: index, run: run, seed: UInt64(seed))
+                providerTokens: Array(providerTokens[tokenShares[index]]), tokensMax: max(1, tokensMax / threads),
+                driver: index, run: run, seed: UInt64(seed))
             let own = connections * (index + 1) / threads - connections * index / threads
             return try Driver(
                 workload, address: target.address, authorization: target.authorization, connections: own,
@@ -143,6 +162,7 @@ struct RunCommand {
             ("warmup_seconds", .integer(Int64(warmup))), ("seconds", .integer(Int64(seconds))),
             ("seed", .integer(Int64(seed))), ("loop", "closed"), ("users", .integer(Int64(population.userCount))),
             ("sessions", .integer(Int64(population.sessions.count))),
+            ("idp_users", mix.operations.contains(.idp) ? .integer(Int64(federatedUserCount)) : .null),
             ("repeat_tokens", tokensMax == .max ? .null : .integer(Int64(tokensMax))),
         ]
     }

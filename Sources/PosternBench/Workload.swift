@@ -25,6 +25,7 @@ struct Workload {
     private let health: FrameTemplate
     private var verify: TokenCycle
     private var lookup: TokenCycle
+    private var idp: TokenCycle
 
     private var nextFreshNumber: Int
     /// Sessions that no request is refreshing, a ring.
@@ -32,10 +33,13 @@ struct Workload {
     private var restingHead = 0
     private var restingCount: Int
 
-    /// `sessions` are this driver's own. `tokensMax`: how many different ID tokens to use at most. `driver` is below
-    /// 100; `run` tells this run's new users from those of others.
-    init(mix: Mix, population: Population, sessions: [Session], tokensMax: Int, driver: Int, run: UInt64, seed: UInt64)
-    {
+    /// `sessions` are this driver's own. `providerTokens` too, for `idp`. `tokensMax`: how many different ID
+    /// tokens to use at most. `driver` is below 100; `run` tells this run's new users from those of others.
+    init(
+        mix: Mix, population: Population, sessions: [Session], providerTokens: [Secret] = [], tokensMax: Int,
+        driver: Int,
+        run: UInt64, seed: UInt64
+    ) {
         self.mix = mix
         self.population = population
         self.sessions = sessions
@@ -68,6 +72,10 @@ struct Workload {
         lookup = TokenCycle(
             operations.contains(.lookup)
                 ? tokens.map { FrameTemplate(.lookup, AccountsLookupRequest(tenantID: tenantID, idToken: $0)) } : [])
+        idp = TokenCycle(
+            providerTokens.map {
+                FrameTemplate(.idp, FederatedUsers.request($0, FederatedUsers.providerID, tenantID))
+            })
     }
 
     /// Appends the next request of the mix.
@@ -83,6 +91,7 @@ struct Workload {
         case .signIn: signIn.append(stream: stream, number: random.below(population.passwordUserCount), to: &buffer)
         case .create: create.append(stream: stream, number: takeFreshNumber(), to: &buffer)
         case .signUp: signUp.append(stream: stream, number: takeFreshNumber(), to: &buffer)
+        case .idp: idp.next().append(stream: stream, to: &buffer)
         case .health: health.append(stream: stream, to: &buffer)
         }
         return (operation, context)

@@ -8,14 +8,17 @@ let help = """
                          [--hashes synthetic|production]
           makes a tenant with users, passwords and sessions; S remembers them for `run`
       postern-bench run --key-file F --state S --mix get=70,verify=20,refresh=10 [--connections N] [--in-flight N]
-                        [--seconds N] [--warmup N] [--threads N] [--seed N] [--repeat-tokens N] [-o table|json]
+                        [--seconds N] [--warmup N] [--threads N] [--seed N] [--repeat-tokens N] [--idp-users N]
+                        [-o table|json]
           closed loop: an answer is followed by the next request. Operations: get, get-by-email, lookup, verify,
-          refresh, sign-in, create, sign-up, health
+          refresh, sign-in, create, sign-up, idp, health; idp brings its own identity provider on 127.0.0.1
       postern-bench idle --key-file F [--connections N] [-o table|json]
           what an idle connection costs the server
       postern-bench revocation --key-file F --state S [--verifiers N] [--verifications PER-SECOND] [--revocations N]
                         [-o table|json]
           how soon verifiers know of a revocation, and what a verifier's stream costs the server
+      postern-bench providers --key-file F [--tenants N] [--per-tenant N] [-o table|json]
+          what identity providers of many tenants cost the server's memory
       postern-bench allocations [--check FILE]
           allocations of the codec's paths, in this process; run it by tools/allocations/run
 
@@ -34,6 +37,7 @@ func runCommand() throws {
     case "run": try RunCommand(&arguments).run()
     case "seed": try SeedCommand(&arguments).run()
     case "revocation": try RevocationCommand(&arguments).run()
+    case "providers": try ProvidersCommand(&arguments).run()
     case "idle": try IdleCommand(&arguments).run()
     case "allocations": try AllocationsCommand(&arguments).run()
     default: throw UsageError("\(command): no such command; see postern-bench --help")

@@ -4,7 +4,7 @@ public import Wire
 
 extension Connection {
     /// Memory a connection keeps between bursts.
-    private static let outputByteCountKept = 16 * 1024
+    private static let outputByteCountKept = 4 * 1024
 
     var pendingOutputByteCount: Int { output.readableByteCount + backlog.readableByteCount }
 

@@ -19,8 +19,9 @@ import Wire
     private func workload(_ mix: String, sessions: Int = 4, tokensMax: Int = .max, driver: Int = 0) throws -> Workload {
         let population = population(sessions: sessions)
         return Workload(
-            mix: try Mix(parsing: mix), population: population, sessions: population.sessions, tokensMax: tokensMax,
-            driver: driver, run: 7, seed: 1)
+            mix: try Mix(parsing: mix), population: population, sessions: population.sessions,
+            providerTokens: (0..<sessions).map { Secret("provider-\($0)") }, tokensMax: tokensMax, driver: driver,
+            run: 7, seed: 1)
     }
 
     private func next(_ workload: inout Workload, stream: UInt32 = 1) throws -> (SentRequest, Workload.Context) {
@@ -63,6 +64,10 @@ import Wire
         case .create: #expect(try UsersCreateRequest(decoding: sent.payload).password.isEmpty)
         case .signUp:
             #expect(try AccountsSignUpRequest(decoding: sent.payload).password == Secret(UserName.password.bytes))
+        case .idp:
+            let credential = try AccountsSignInWithIdpRequest(decoding: sent.payload).credential
+            #expect(credential?.providerID == "oidc.bench")
+            #expect(credential?.credential == .providerIDToken(Secret("provider-1")))
         case .health: #expect(try GRPCHealthCheckRequest(decoding: sent.payload).service.isEmpty)
         }
     }

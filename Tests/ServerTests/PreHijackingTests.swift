@@ -9,6 +9,15 @@ import Testing
 @Suite struct PreHijackingTests {
     enum Foothold: CaseIterable {
         case password, untrustedProvider, session, pendingEmailChange, linkedProvider, recoverEmailCode, phone
+        case pendingToken, sessionCookie
+    }
+
+    /// What the attacker holds when the owner comes, beside a session.
+    enum Kept {
+        case nothing
+        case code(Secret)
+        case pendingToken(Secret)
+        case sessionCookie(Text)
     }
 
     enum Arrival: CaseIterable { case trustedProvider, emailLink, passwordReset }
@@ -22,22 +31,46 @@ import Testing
             try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
             let attacker = try Self.register(client, foothold)
             let uid = try client.lookup(attacker.idToken).uid
-            let change = try Self.keepFoot(client, foothold, attacker)
+            let kept = try Self.keepFoot(client, foothold, attacker)
             server.clock.advance(by: .seconds(60))
             try Self.arrive(client, arrival)
             // The owner has the account.
             let account = try client.get(uid)
             #expect(account.email == Self.victim && account.emailVerified)
-            // The attacker has nothing of it.
-            expectRefusal("TOKEN_EXPIRED") { _ = try client.lookup(attacker.idToken) }
-            expectRefusal("TOKEN_EXPIRED") { _ = try client.refresh(attacker.refreshToken) }
-            #expect(Self.reasonOfSigningIn(client, "attacker's password") != "")
-            #expect(Self.uidOfSigningIn(client, .facebook("attacker", email: Self.victim)) != uid)
-            #expect(Self.uidOfSigningIn(client, .github("attacker", email: "evil@example.com")) != uid)
-            if let change { expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(change) } }
+            try Self.expectOutside(client, of: uid, attacker, kept)
             let after = try client.get(uid)
             #expect(after.email == Self.victim && after.phoneNumber.isEmpty)
             #expect(after.providers.allSatisfy { ["google.com", "password"].contains($0.providerID) })
+        }
+    }
+
+    /// The attacker has nothing of the account.
+    private static func expectOutside(
+        _ client: IdentityClient, of uid: Text, _ attacker: TokenPair, _ kept: Kept
+    ) throws {
+        expectRefusal("TOKEN_EXPIRED") { _ = try client.lookup(attacker.idToken) }
+        expectRefusal("TOKEN_EXPIRED") { _ = try client.refresh(attacker.refreshToken) }
+        let sneaked = failure {
+            _ = try client.signIn(.github("later", email: "evil@example.com"), linkingTo: attacker.idToken)
+        }
+        #expect(sneaked.reason == "TOKEN_EXPIRED")
+        #expect(reasonOfSigningIn(client, "attacker's password") == "INVALID_LOGIN_CREDENTIALS")
+        expectRefusal("ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL") {
+            _ = try client.signIn(.facebook("attacker", email: victim))
+        }
+        #expect(uidOfSigningIn(client, .github("attacker", email: "evil@example.com")) != uid)
+        switch kept {
+        case .nothing: break
+        case .code(let code): expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(code) }
+        case .pendingToken(let token):
+            let refused = failure { _ = try signIn(client, pendingToken: token) }
+            #expect(refused.reason == "ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL")
+        case .sessionCookie(let cookie):
+            let refused = failure {
+                let _: TokensVerifySessionCookieResponse = try client.client.call(
+                    "postern.v1.Tokens/VerifySessionCookie", TokensVerifySessionCookieRequest(sessionCookie: cookie))
+            }
+            #expect(refused.reason == "TOKEN_EXPIRED")
         }
     }
 
@@ -49,29 +82,36 @@ import Testing
         }
     }
 
-    /// What the attacker does before the owner comes; returns a code the attacker holds.
+    /// What the attacker does before the owner comes.
     private static func keepFoot(
         _ client: IdentityClient, _ foothold: Foothold, _ attacker: TokenPair
-    ) throws -> Secret? {
+    ) throws -> Kept {
         let uid = try client.lookup(attacker.idToken).uid
         switch foothold {
-        case .password, .untrustedProvider, .session: return nil
+        case .password, .untrustedProvider, .session: return .nothing
         case .pendingEmailChange:
             try client.sendOob(.verifyAndChangeEmail, newEmail: "evil@example.com", idToken: attacker.idToken)
-            return try client.mails().first?.code
+            return .code(try #require(try client.mails().first).code)
         case .linkedProvider:
             _ = try client.signIn(.github("attacker", email: "evil@example.com"), linkingTo: attacker.idToken)
-            return nil
+            return .nothing
         case .recoverEmailCode:
             // The attacker's own address first, then the victim's, unproved: the way back goes to the attacker.
             try client.sendOob(.verifyAndChangeEmail, newEmail: victim, idToken: attacker.idToken)
             _ = try client.applyOob(try client.mails()[0].code)
-            let recovery = try client.mails().first { $0.message.requestType == .recoverEmail }?.code
+            let recovery = try #require(try client.mails().first { $0.message.requestType == .recoverEmail }).code
             try client.update(uid, ["email_verified"]) { $0.emailVerified = false }
-            return recovery
+            return .code(recovery)
         case .phone:
             try client.update(uid, ["phone_number"]) { $0.phoneNumber = "+14155550123" }
-            return nil
+            return .nothing
+        case .sessionCookie:
+            let made: TokensCreateSessionCookieResponse = try client.client.call(
+                "postern.v1.Tokens/CreateSessionCookie", TokensCreateSessionCookieRequest(idToken: attacker.idToken))
+            return .sessionCookie(made.sessionCookie)
+        case .pendingToken:
+            let refused = failure { _ = try client.signIn(.github("pending", email: victim)) }
+            return .pendingToken(Secret(try #require(refused.metadata("pending_token"))))
         }
     }
 
@@ -89,6 +129,14 @@ import Testing
 
     private static func reasonOfSigningIn(_ client: IdentityClient, _ password: Text) -> String {
         failure { _ = try client.signIn(victim, password: password) }.reason
+    }
+
+    private static func signIn(
+        _ client: IdentityClient, pendingToken: Secret
+    ) throws -> AccountsSignInWithIdpResponse {
+        try client.client.call(
+            "postern.v1.Accounts/SignInWithIdp",
+            AccountsSignInWithIdpRequest(credential: IdpCredential(credential: .pendingToken(pendingToken))))
     }
 
     private static func uidOfSigningIn(_ client: IdentityClient, _ identity: FederatedIdentity) -> Text? {

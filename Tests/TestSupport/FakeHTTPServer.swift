@@ -153,7 +153,7 @@ public final class FakeHTTPServer: Sendable {
         return Request(method: words[0], path: target[0], query: query, fields: fields, body: [])
     }
 
-    private static func members(_ text: String) -> [String: String] {
+    static func members(_ text: String) -> [String: String] {
         var members: [String: String] = [:]
         for pair in text.split(separator: "&") {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

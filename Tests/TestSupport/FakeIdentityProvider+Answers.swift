@@ -51,13 +51,18 @@ extension FakeIdentityProvider {
 
     private func discovery() -> FakeHTTPServer.Reply {
         func at(_ path: String) -> JSONValue { .string(Text(server.url + path)) }
-        let (issuer, cacheControl) = state.withLock { ($0.discoveryIssuer ?? self.issuer, $0.cacheControl) }
-        return json(
+        let state = state.withLock { $0 }
+        let document: JSONValue =
             [
-                "issuer": .string(issuer), "jwks_uri": at("/jwks"), "token_endpoint": at("/token"),
+                "issuer": .string(state.discoveryIssuer ?? issuer), "jwks_uri": at("/jwks"),
+                "token_endpoint": at("/token"),
                 "userinfo_endpoint": at("/userinfo"), "introspection_endpoint": at("/introspect"),
+                "authorization_endpoint": at("/authorize"),
                 "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
-            ], cacheControl: cacheControl)
+            ]
+        return json(
+            state.hasAuthorizationEndpoint ? document : document.replacing("authorization_endpoint", nil),
+            cacheControl: state.cacheControl)
     }
 
     private func jwks() -> FakeHTTPServer.Reply {

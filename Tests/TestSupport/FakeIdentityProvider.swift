@@ -71,6 +71,7 @@ public final class FakeIdentityProvider: Sendable {
         var accessTokens: [String: Grant] = [:]
         var count = 0
         var hasIDTokens = true
+        var hasAuthorizationEndpoint = true
         var discoveryIssuer: Text?
         var keyIssuers: [Text: Text] = [:]
         /// RS256 keys take their time: made once for all.
@@ -112,6 +113,9 @@ public final class FakeIdentityProvider: Sendable {
 
     /// Whether the token endpoint answers with an ID token, too.
     public func setHasIDTokens(_ value: Bool) { state.withLock { $0.hasIDTokens = value } }
+
+    /// Whether the discovery document names one.
+    public func setHasAuthorizationEndpoint(_ value: Bool) { state.withLock { $0.hasAuthorizationEndpoint = value } }
 
     /// From now on only these keys are published and sign.
     public func setKeys(_ keys: [SigningKey]) { state.withLock { $0.keys = keys } }
@@ -173,7 +177,11 @@ public final class FakeIdentityProvider: Sendable {
         let challenge = verifier.isEmpty ? "" : Self.challenge(verifier.withBytes { [UInt8]($0) })
         let grant = Grant(
             user: user, clientID: clientID, redirectURI: redirectURI.string, challenge: challenge, nonce: nonce)
-        return state.withLock { state in
+        return code(for: grant)
+    }
+
+    func code(for grant: Grant) -> Secret {
+        state.withLock { state in
             state.count += 1
             state.codes["code-\(state.count)"] = grant
             return Secret("code-\(state.count)")

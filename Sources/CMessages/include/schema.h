@@ -388,6 +388,8 @@ extern const PosternSchema postern__v1__accounts_reset_password_request__table;
 static inline const PosternSchema *postern__v1__accounts_reset_password_request__schema(void) { return &postern__v1__accounts_reset_password_request__table; }
 extern const PosternSchema postern__v1__accounts_reset_password_response__table;
 static inline const PosternSchema *postern__v1__accounts_reset_password_response__schema(void) { return &postern__v1__accounts_reset_password_response__table; }
+extern const PosternSchema postern__v1__auth_uri_parameter__table;
+static inline const PosternSchema *postern__v1__auth_uri_parameter__schema(void) { return &postern__v1__auth_uri_parameter__table; }
 extern const PosternSchema postern__v1__accounts_create_auth_uri_request__table;
 static inline const PosternSchema *postern__v1__accounts_create_auth_uri_request__schema(void) { return &postern__v1__accounts_create_auth_uri_request__table; }
 extern const PosternSchema postern__v1__accounts_create_auth_uri_response__table;

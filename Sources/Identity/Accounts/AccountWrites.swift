@@ -23,7 +23,7 @@ extension WriteTransaction {
         let key = UserKey(account.user.tenantID, account.user.uid)
         try checkInsertable(account)
         try put(Tables.users, key, account.record)
-        try putIndexes(of: account, key: key)
+        try putIndexes(UniqueNames(account), key: key)
         try countPasswordHash(account.passwordHash, tenantID: key.tenant, by: 1)
         try appendEvent(kind, tenantID: key.tenant, uid: key.uid, origin: origin, now: now)
     }
@@ -33,10 +33,13 @@ extension WriteTransaction {
         _ old: Account, by new: Account, origin: Origin, kind: EventKind, detail: Text = .empty, now: Timestamp
     ) throws {
         let key = UserKey(old.user.tenantID, old.user.uid)
-        try checkUnique(new, key: key)
-        try deleteIndexes(of: old, key: key)
+        let (oldNames, newNames) = (UniqueNames(old), UniqueNames(new))
+        // Most changes leave them as they are: each that is written is a page of its own to be copied and synced.
+        let (gone, added) = (oldNames.subtracting(newNames), newNames.subtracting(oldNames))
+        try checkUnique(added, key: key)
+        try deleteIndexes(gone, key: key)
         try put(Tables.users, key, new.record)
-        try putIndexes(of: new, key: key)
+        try putIndexes(added, key: key)
         if old.passwordHash != new.passwordHash {
             try countPasswordHash(old.passwordHash, tenantID: key.tenant, by: -1)
             try countPasswordHash(new.passwordHash, tenantID: key.tenant, by: 1)
@@ -51,7 +54,7 @@ extension WriteTransaction {
     /// Removes an account with its sessions and codes: those must not reach a new account of its uid.
     func remove(_ account: Account, origin: Origin, now: Timestamp) throws {
         let key = UserKey(account.user.tenantID, account.user.uid)
-        try deleteIndexes(of: account, key: key)
+        try deleteIndexes(UniqueNames(account), key: key)
         try delete(Tables.users, key)
         try countPasswordHash(account.passwordHash, tenantID: key.tenant, by: -1)
         for sessionID in try reading.sessionIDs(of: key) { try removeSession(sessionID, of: key) }
@@ -69,49 +72,36 @@ extension WriteTransaction {
         try checkUnique(account, key: key)
     }
 
-    func checkUnique(_ account: Account, key: UserKey) throws {
+    func checkUnique(_ account: Account, key: UserKey) throws { try checkUnique(UniqueNames(account), key: key) }
+
+    private func checkUnique(_ names: UniqueNames, key: UserKey) throws {
         let uid = key.uid.bytes
-        if let email = Email(stored: account.user.email),
-            let owner = try get(Tables.userByEmail, TenantTextKey(key.tenant, email.canonical)), owner != uid
+        if let email = names.email, let owner = try get(Tables.userByEmail, TenantTextKey(key.tenant, email)),
+            owner != uid
         {
             throw Failure.emailExists
         }
-        let phoneNumber = account.user.phoneNumber
-        if !phoneNumber.isEmpty,
-            let owner = try get(Tables.userByPhone, TenantTextKey(key.tenant, phoneNumber)), owner != uid
+        if let phone = names.phoneNumber, let owner = try get(Tables.userByPhone, TenantTextKey(key.tenant, phone)),
+            owner != uid
         {
             throw Failure.phoneNumberExists
         }
-        for provider in account.user.providers where provider.isFederated {
-            if let owner = try get(Tables.userByProvider, provider.indexKey(key.tenant)), owner != uid {
-                throw Failure.federatedIDExists
-            }
+        for identity in names.identities {
+            if let owner = try get(Tables.userByProvider, identity), owner != uid { throw Failure.federatedIDExists }
         }
     }
 
-    private func putIndexes(of account: Account, key: UserKey) throws {
+    private func putIndexes(_ names: UniqueNames, key: UserKey) throws {
         let uid = key.uid.bytes
-        if let email = Email(stored: account.user.email) {
-            try put(Tables.userByEmail, TenantTextKey(key.tenant, email.canonical), uid)
-        }
-        if !account.user.phoneNumber.isEmpty {
-            try put(Tables.userByPhone, TenantTextKey(key.tenant, account.user.phoneNumber), uid)
-        }
-        for provider in account.user.providers where provider.isFederated {
-            try put(Tables.userByProvider, provider.indexKey(key.tenant), uid)
-        }
+        if let email = names.email { try put(Tables.userByEmail, TenantTextKey(key.tenant, email), uid) }
+        if let phone = names.phoneNumber { try put(Tables.userByPhone, TenantTextKey(key.tenant, phone), uid) }
+        for identity in names.identities { try put(Tables.userByProvider, identity, uid) }
     }
 
-    private func deleteIndexes(of account: Account, key: UserKey) throws {
-        if let email = Email(stored: account.user.email) {
-            try delete(Tables.userByEmail, TenantTextKey(key.tenant, email.canonical))
-        }
-        if !account.user.phoneNumber.isEmpty {
-            try delete(Tables.userByPhone, TenantTextKey(key.tenant, account.user.phoneNumber))
-        }
-        for provider in account.user.providers where provider.isFederated {
-            try delete(Tables.userByProvider, provider.indexKey(key.tenant))
-        }
+    private func deleteIndexes(_ names: UniqueNames, key: UserKey) throws {
+        if let email = names.email { try delete(Tables.userByEmail, TenantTextKey(key.tenant, email)) }
+        if let phone = names.phoneNumber { try delete(Tables.userByPhone, TenantTextKey(key.tenant, phone)) }
+        for identity in names.identities { try delete(Tables.userByProvider, identity) }
     }
 
     /// Unknown users are made to take as long as known ones: for that the tenant's mix of costs is kept.
@@ -124,6 +114,29 @@ extension WriteTransaction {
         } else {
             try delete(Tables.passwordHashKinds, key)
         }
+    }
+}
+
+/// By what an account is found that no other of its tenant may have: the keys of the unique indexes.
+private struct UniqueNames {
+    /// Canonical.
+    var email: Text?
+    var phoneNumber: Text?
+    var identities: [TenantHashKey]
+
+    init(_ account: Account) {
+        let user = account.user
+        email = Email(stored: user.email)?.canonical
+        phoneNumber = user.phoneNumber.isEmpty ? nil : user.phoneNumber
+        identities = user.providers.filter(\.isFederated).map { $0.indexKey(user.tenantID) }
+    }
+
+    func subtracting(_ other: UniqueNames) -> UniqueNames {
+        var left = self
+        if email == other.email { left.email = nil }
+        if phoneNumber == other.phoneNumber { left.phoneNumber = nil }
+        left.identities.removeAll { identity in other.identities.contains { $0.hash == identity.hash } }
+        return left
     }
 }
 

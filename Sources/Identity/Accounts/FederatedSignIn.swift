@@ -20,7 +20,7 @@ extension Project {
             return try await users.session(tenantID: settings.tenantID, uid: uid).signIn(
                 SessionStart(identity.providerID), settings: settings, origin: origin, deadline: deadline
             ) { [now = clock.now()] transaction, current in
-                guard try transaction.reading.decision(on: identity, settings: settings) == seen else {
+                guard try transaction.reading.decision(on: identity, settings: settings, known: current) == seen else {
                     throw AccountMoved()
                 }
                 guard let current else {
@@ -44,7 +44,8 @@ extension Project {
                 inSession: verified.token.sessionID, provingAs: start, settings: settings, origin: origin,
                 deadline: deadline
             ) { transaction, current in
-                let (owner, emailOwner) = try transaction.reading.accounts(of: identity, tenantID: settings.tenantID)
+                let (owner, emailOwner) = try transaction.reading.accounts(
+                    of: identity, tenantID: settings.tenantID, known: current)
                 _ = try LinkDecision.link(identity, to: current, owner: owner, emailOwner: emailOwner)
                 var linked = current
                 linked.adopt(identity)
@@ -117,22 +118,29 @@ extension LinkDecision {
 }
 
 extension ReadTransaction {
-    /// The account that has this identity, and the one whose primary email it names.
+    /// The account that has this identity, and the one whose primary email it names. Mostly they are one, and in a
+    /// transaction that has read it already `known`: it is read no more than once.
     public func accounts(
-        of identity: FederatedIdentity, tenantID: Text
+        of identity: FederatedIdentity, tenantID: Text, known: Account? = nil
     ) throws -> (owner: Account?, emailOwner: Account?) {
+        func find(_ uid: Text, among read: Account?) throws -> Account? {
+            if let read, read.user.uid == uid { return read }
+            return try account(UserKey(tenantID, uid))
+        }
         let owner = try get(Tables.userByProvider, identity.entry.indexKey(tenantID)).flatMap {
-            try account(UserKey(tenantID, Text(unchecked: $0)))
+            try find(Text(unchecked: $0), among: known)
         }
         let emailOwner = try Email(stored: identity.email).flatMap { try uid(ofEmail: $0, tenantID: tenantID) }.flatMap
         {
-            try account(UserKey(tenantID, $0))
+            try find($0, among: owner ?? known)
         }
         return (owner, emailOwner)
     }
 
-    fileprivate func decision(on identity: FederatedIdentity, settings: TenantSettings) throws -> LinkDecision {
-        let (owner, emailOwner) = try accounts(of: identity, tenantID: settings.tenantID)
+    fileprivate func decision(
+        on identity: FederatedIdentity, settings: TenantSettings, known: Account? = nil
+    ) throws -> LinkDecision {
+        let (owner, emailOwner) = try accounts(of: identity, tenantID: settings.tenantID, known: known)
         return try LinkDecision.signIn(identity, owner: owner, emailOwner: emailOwner)
     }
 }

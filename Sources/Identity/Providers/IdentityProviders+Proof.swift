@@ -18,13 +18,7 @@ extension IdentityProviders {
                 .invalidArgument, "INVALID_CREDENTIAL_OR_PROVIDER_ID",
                 "credential needs the id of a provider and an ID token, an access token or an authorization code.")
         }
-        guard let configuration = try configuration(credential.providerID, tenantID: settings.tenantID),
-            configuration.provider.enabled
-        else {
-            throw Failure(
-                .permissionDenied, "OPERATION_NOT_ALLOWED",
-                "The provider \(credential.providerID) is not enabled for this tenant; an admin can do that.")
-        }
+        let configuration = try enabledConfiguration(credential.providerID, tenantID: settings.tenantID)
         do {
             let (profile, isEmailTrusted) = try await client.prove(
                 proof, nonce: credential.nonce, configuration, now: now, deadline: deadline)
@@ -34,6 +28,17 @@ extension IdentityProviders {
         } catch let error as FederationError {
             throw Failure(error, providerID: credential.providerID)
         }
+    }
+
+    /// OPERATION_NOT_ALLOWED for a provider that is not configured or not enabled.
+    func enabledConfiguration(_ providerID: Text, tenantID: Text) throws -> ProviderConfiguration {
+        guard let configuration = try configuration(providerID, tenantID: tenantID), configuration.provider.enabled
+        else {
+            throw Failure(
+                .permissionDenied, "OPERATION_NOT_ALLOWED",
+                "The provider \(providerID) is not enabled for this tenant; an admin can do that.")
+        }
+        return configuration
     }
 
     /// The identity these claims would make, if the provider said them. PROVIDER_NOT_FOUND, INVALID_CLAIMS.

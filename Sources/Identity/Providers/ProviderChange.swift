@@ -42,6 +42,7 @@ public struct ProviderChange: Sendable {
         case "endpoints.jwks": set(\.jwks, in: &provider)
         case "endpoints.token": set(\.token, in: &provider)
         case "endpoints.user_info": set(\.userInfo, in: &provider)
+        case "endpoints.authorization": set(\.authorization, in: &provider)
         case "endpoints.token_check": set(\.tokenCheck, in: &provider)
         case "allow_http_loopback": provider.allowHTTPLoopback = wanted.allowHTTPLoopback
         case "allow_private_addresses": provider.allowPrivateAddresses = wanted.allowPrivateAddresses

@@ -102,6 +102,7 @@ public enum ProviderRules {
         let all = [
             ("discovery", endpoints.discovery), ("jwks", endpoints.jwks), ("token", endpoints.token),
             ("user_info", endpoints.userInfo),
+            ("authorization", endpoints.authorization),
             ("token_check", URLTemplate.fill("{client_id}", in: endpoints.tokenCheck, with: "x")),
         ]
         for (name, url) in all where !url.isEmpty && !isURL(url, provider) {

@@ -53,15 +53,26 @@ public enum Values {
     }
 
     /// Empty, or an https URL in printable ASCII; http only to this machine, for who tries things out.
-    public static func checkContinueURL(_ url: Text, limits: Limits) throws(Failure) {
+    public static func checkContinueURL(
+        _ url: Text, field: String = "continue_url", limits: Limits
+    ) throws(Failure) {
         guard !url.isEmpty else { return }
         let text = url.bytes
-        let hasScheme = ["https://", "http://localhost", "http://127.0.0.1"].contains { text.starts(with: $0.utf8) }
+        let hasScheme = text.starts(with: "https://".utf8) || isPlaintextToThisMachine(text)
         guard hasScheme, text.count <= limits.continueURLMax, text.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw .invalid(
-                "INVALID_CONTINUE_URI", field: "continue_url",
+                "INVALID_CONTINUE_URI", field: field,
                 "must be an https URL of at most \(limits.continueURLMax) bytes")
         }
+    }
+
+    /// The whole host counts: `localhost.example` is another machine, and so is the one behind an "@".
+    private static func isPlaintextToThisMachine(_ url: [UInt8]) -> Bool {
+        guard url.starts(with: "http://".utf8) else { return false }
+        let authority = url.dropFirst(7).prefix { !"/?#\\".utf8.contains($0) }
+        let host = authority.prefix { $0 != UInt8(ascii: ":") }
+        return ["localhost", "127.0.0.1"].contains { host.elementsEqual($0.utf8) }
+            && authority.dropFirst(host.count + 1).allSatisfy { (0x30...0x39).contains($0) }
     }
 
     /// Empty, or E.164: "+", a digit of 1 to 9, up to 15 digits in all (ITU-T E.164).

@@ -693,12 +693,32 @@ public struct AccountsCreateAuthUriRequest: Message {
     public var tenantID: Text = .empty
     /// An email.
     public var identifier: Text = .empty
+    /// "google.com", "oidc.<name>", …
+    public var providerID: Text = .empty
+    /// With provider_id: where the provider sends the browser back, as it is registered there. https, http to this machine,
+    /// or an application's own scheme (com.example.app:/…), without a fragment, at most 2,048 bytes.
+    public var continueURI: Text = .empty
+    /// Beyond the provider's usual ones (for OpenID Connect openid, email and profile). At most 20 of 256 bytes.
+    public var scopes: [Text] = []
+    /// Further parameters of the authorization request: `prompt`, `login_hint`, `hd`, … At most 20.
+    public var customParameters: [AuthUriParameter] = []
 
     public init() {}
 
-    public init(tenantID: Text = .empty, identifier: Text = .empty) {
+    public init(
+        tenantID: Text = .empty,
+        identifier: Text = .empty,
+        providerID: Text = .empty,
+        continueURI: Text = .empty,
+        scopes: [Text] = [],
+        customParameters: [AuthUriParameter] = []
+    ) {
         self.tenantID = tenantID
         self.identifier = identifier
+        self.providerID = providerID
+        self.continueURI = continueURI
+        self.scopes = scopes
+        self.customParameters = customParameters
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -716,11 +736,56 @@ extension AccountsCreateAuthUriRequest: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__V1__AccountsCreateAuthUriRequest>) {
         self.tenantID = Text(copying: source.pointee.tenant_id)
         self.identifier = Text(copying: source.pointee.identifier)
+        self.providerID = Text(copying: source.pointee.provider_id)
+        self.continueURI = Text(copying: source.pointee.continue_uri)
+        self.scopes = elements(source.pointee.n_scopes, source.pointee.scopes) { Text(copying: $0) }
+        self.customParameters = copiedMessages(source.pointee.n_custom_parameters, source.pointee.custom_parameters)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsCreateAuthUriRequest>, arena: Arena) {
         target.pointee.tenant_id = arena.copy(self.tenantID)
         target.pointee.identifier = arena.copy(self.identifier)
+        target.pointee.provider_id = arena.copy(self.providerID)
+        target.pointee.continue_uri = arena.copy(self.continueURI)
+        target.pointee.n_scopes = self.scopes.count
+        target.pointee.scopes = arena.copyEach(self.scopes) { arena.copy($0) }
+        target.pointee.n_custom_parameters = self.customParameters.count
+        target.pointee.custom_parameters = arena.copyEach(self.customParameters) { arena.make($0) }
+    }
+}
+
+public struct AuthUriParameter: Message {
+    /// 1..64 characters of [A-Za-z0-9_.-]; none that the server sets itself.
+    public var name: Text = .empty
+    /// At most 1,024 bytes.
+    public var value: Text = .empty
+
+    public init() {}
+
+    public init(name: Text = .empty, value: Text = .empty) {
+        self.name = name
+        self.value = value
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension AuthUriParameter: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__auth_uri_parameter__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AuthUriParameter>) {
+        self.name = Text(copying: source.pointee.name)
+        self.value = Text(copying: source.pointee.value)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AuthUriParameter>, arena: Arena) {
+        target.pointee.name = arena.copy(self.name)
+        target.pointee.value = arena.copy(self.value)
     }
 }
 
@@ -728,12 +793,31 @@ public struct AccountsCreateAuthUriResponse: Message {
     public var registered: Bool = false
     /// "password", "emailLink", "google.com", …
     public var signInMethods: [Text] = []
+    /// Where the end user's browser goes.
+    public var authURI: Text = .empty
+    /// The `state` in auth_uri: the browser must bring it back unchanged.
+    public var sessionID: Text = .empty
+    /// Empty for a provider that puts none into ID tokens.
+    public var nonce: Text = .empty
+    /// RFC 7636. Empty for a provider that takes none.
+    public var codeVerifier: Secret = .empty
 
     public init() {}
 
-    public init(registered: Bool = false, signInMethods: [Text] = []) {
+    public init(
+        registered: Bool = false,
+        signInMethods: [Text] = [],
+        authURI: Text = .empty,
+        sessionID: Text = .empty,
+        nonce: Text = .empty,
+        codeVerifier: Secret = .empty
+    ) {
         self.registered = registered
         self.signInMethods = signInMethods
+        self.authURI = authURI
+        self.sessionID = sessionID
+        self.nonce = nonce
+        self.codeVerifier = codeVerifier
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -750,12 +834,20 @@ extension AccountsCreateAuthUriResponse: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__V1__AccountsCreateAuthUriResponse>) {
         self.registered = source.pointee.registered != 0
         self.signInMethods = elements(source.pointee.n_sign_in_methods, source.pointee.sign_in_methods) { Text(copying: $0) }
+        self.authURI = Text(copying: source.pointee.auth_uri)
+        self.sessionID = Text(copying: source.pointee.session_id)
+        self.nonce = Text(copying: source.pointee.nonce)
+        self.codeVerifier = Secret(copying: source.pointee.code_verifier)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsCreateAuthUriResponse>, arena: Arena) {
         target.pointee.registered = self.registered ? 1 : 0
         target.pointee.n_sign_in_methods = self.signInMethods.count
         target.pointee.sign_in_methods = arena.copyEach(self.signInMethods) { arena.copy($0) }
+        target.pointee.auth_uri = arena.copy(self.authURI)
+        target.pointee.session_id = arena.copy(self.sessionID)
+        target.pointee.nonce = arena.copy(self.nonce)
+        target.pointee.code_verifier = arena.copy(self.codeVerifier)
     }
 }
 

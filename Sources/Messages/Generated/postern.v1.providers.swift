@@ -156,6 +156,8 @@ public struct ProviderEndpoints: Message {
     public var userInfo: Text = .empty
     /// Tells whether an access token was issued to this client: RFC 7662, or what the known provider has instead.
     public var tokenCheck: Text = .empty
+    /// Where Accounts.CreateAuthUri sends the end user's browser.
+    public var authorization: Text = .empty
 
     public init() {}
 
@@ -164,13 +166,15 @@ public struct ProviderEndpoints: Message {
         jwks: Text = .empty,
         token: Text = .empty,
         userInfo: Text = .empty,
-        tokenCheck: Text = .empty
+        tokenCheck: Text = .empty,
+        authorization: Text = .empty
     ) {
         self.discovery = discovery
         self.jwks = jwks
         self.token = token
         self.userInfo = userInfo
         self.tokenCheck = tokenCheck
+        self.authorization = authorization
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -190,6 +194,7 @@ extension ProviderEndpoints: ConvertibleToC {
         self.token = Text(copying: source.pointee.token)
         self.userInfo = Text(copying: source.pointee.user_info)
         self.tokenCheck = Text(copying: source.pointee.token_check)
+        self.authorization = Text(copying: source.pointee.authorization)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProviderEndpoints>, arena: Arena) {
@@ -198,6 +203,7 @@ extension ProviderEndpoints: ConvertibleToC {
         target.pointee.token = arena.copy(self.token)
         target.pointee.user_info = arena.copy(self.userInfo)
         target.pointee.token_check = arena.copy(self.tokenCheck)
+        target.pointee.authorization = arena.copy(self.authorization)
     }
 }
 

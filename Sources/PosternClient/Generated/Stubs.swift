@@ -564,8 +564,16 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "ResetPassword", request, idempotent: false, options: options)
     }
 
-    /// Tells whether an email has an account and how it signs in; nothing of it where email-enumeration protection is on.
-    /// Refusals: MISSING_IDENTIFIER, INVALID_IDENTIFIER.
+    /// Begins a sign-in: with provider_id says where to send the end user's browser, with identifier whether an email has
+    /// an account and how it signs in (nothing of it where email-enumeration protection is on). One of them is needed.
+    ///
+    /// The browser comes back to continue_uri with `code` and `state`. Keep session_id, nonce and code_verifier with the
+    /// browser's own session until then; if `state` is that session_id, SignInWithIdp finishes with authorization_code,
+    /// redirect_uri = continue_uri, nonce and code_verifier. Nothing is stored here.
+    ///
+    /// Checks in order: MISSING_IDENTIFIER, INVALID_IDENTIFIER, and with provider_id INVALID_CREDENTIAL_OR_PROVIDER_ID,
+    /// MISSING_CONTINUE_URI, INVALID_CONTINUE_URI, INVALID_SCOPE, INVALID_CUSTOM_PARAMETER, OPERATION_NOT_ALLOWED (not
+    /// configured or not enabled), INVALID_IDP_CONFIGURATION, IDP_UNAVAILABLE, SERVER_OVERLOADED.
     public func createAuthUri(_ request: AccountsCreateAuthUriRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsCreateAuthUriResponse
     {

@@ -1,10 +1,11 @@
 import Base
+import JSON
 import Messages
 import PosternClient
 
 /// postern account …: acts as an end user, bound by the tenant's self-service toggles.
 enum AccountCommands {
-    static let all = [signUp, signIn, signInWithIdp, lookup, update, delete]
+    static let all = [signUp, signIn, authURI, signInWithIdp, lookup, update, delete]
 
     private static let deviceNameFlag = Flag("device-name", "TEXT", "what the list of sessions calls this device")
     private static let endUserIPFlag = Flag(
@@ -51,16 +52,51 @@ enum AccountCommands {
         session.output.print(SignedIn(user: response.user, tokens: response.tokens))
     }
 
-    static let signInWithIdp = Command(
-        path: ["account", "sign-in-idp"], summary: "Signs in with an ID token of an identity provider, or links it.",
-        example: "-t acme account sign-in-idp google.com - < provider-id-token",
-        operands: [.required("provider-id"), .required("provider-id-token|-")],
-        flags: [Flag("link-to-file", "FILE", "holds an ID token of ours: links to its user"), endUserIPFlag]
+    static let authURI = Command(
+        path: ["account", "auth-uri"], summary: "Says where a browser goes to sign in with an identity provider.",
+        example: "-t acme account auth-uri google.com --continue-uri https://app.example.com/back",
+        operands: [.required("provider-id")],
+        flags: [
+            Flag("continue-uri", "URI", "where the provider sends the browser back"),
+            Flag("scopes", "SCOPE,…", "beyond the provider's usual ones"),
+            Flag("parameters", "NAME=VALUE,…", "further ones of the request, such as prompt=login"),
+        ]
     ) { session in
         let arguments = session.arguments
-        let token = try session.token(operand: 1)
-        let credential = IdpCredential(
-            providerID: Text(arguments.operands[0]), credential: .providerIDToken(Secret(token.bytes)))
+        var request = AccountsCreateAuthUriRequest(
+            tenantID: try session.tenantID(), providerID: Text(arguments.operands[0]),
+            continueURI: arguments.text("continue-uri") ?? .empty)
+        request.scopes = (arguments.value("scopes") ?? "").split(separator: ",").map { Text(String($0)) }
+        request.customParameters = try (arguments.value("parameters") ?? "").split(separator: ",").map { pair in
+            let parts = pair.split(separator: "=", maxSplits: 1).map { Text(String($0)) }
+            guard parts.count == 2 else { throw CommandError.usage("--parameters is NAME=VALUE,…, not \"\(pair)\"") }
+            return AuthUriParameter(name: parts[0], value: parts[1])
+        }
+        session.output.print(try await client(session).createAuthUri(request, options: session.callOptions()))
+    }
+
+    static let signInWithIdp = Command(
+        path: ["account", "sign-in-idp"],
+        summary: "Signs in with an ID token or a code of an identity provider, or links it.",
+        example: "-t acme account sign-in-idp google.com - < provider-id-token",
+        operands: [.required("provider-id"), .required("provider-id-token|code|-")],
+        flags: [
+            Flag("continue-uri", "URI", "what is given is a code that came back there (see account auth-uri)"),
+            Flag("code-verifier", "TEXT", "with --continue-uri: from account auth-uri"),
+            Flag("nonce", "TEXT", "that the provider was asked with"),
+            Flag("link-to-file", "FILE", "holds an ID token of ours: links to its user"), endUserIPFlag,
+        ]
+    ) { session in
+        let arguments = session.arguments
+        let proof = Secret(try session.token(operand: 1).bytes)
+        var credential = IdpCredential(
+            providerID: Text(arguments.operands[0]), credential: .providerIDToken(proof),
+            nonce: arguments.text("nonce") ?? .empty)
+        if let uri = arguments.text("continue-uri") {
+            credential.credential = .authorizationCode(proof)
+            credential.redirectURI = uri
+            credential.codeVerifier = Secret((arguments.text("code-verifier") ?? .empty).bytes)
+        }
         var request = AccountsSignInWithIdpRequest(
             tenantID: try session.tenantID(), credential: credential,
             endUserIP: arguments.text("end-user-ip") ?? .empty)
@@ -127,5 +163,18 @@ enum AccountCommands {
 
     private static func client(_ session: Session) throws -> AccountsClient {
         AccountsClient(channel: try session.channel())
+    }
+}
+
+extension AccountsCreateAuthUriResponse: Record {
+    static let columns = ["auth_uri"]
+
+    var id: String { authURI.string }
+
+    var json: JSONValue {
+        [
+            "auth_uri": .string(authURI), "session_id": .string(sessionID), "nonce": .string(nonce),
+            "code_verifier": .string(codeVerifier.withBytes { Text(unchecked: [UInt8]($0)) }),
+        ]
     }
 }

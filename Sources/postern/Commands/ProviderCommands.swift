@@ -107,6 +107,7 @@ struct ProviderSettings {
         Flag("jwks-url", "URL", "instead of the known or discovered one; so the following"),
         Flag("token-url", "URL", "where codes are exchanged"),
         Flag("user-info-url", "URL", "where access tokens are asked about"),
+        Flag("authorization-url", "URL", "where account auth-uri sends the browser"),
         Flag("token-check-url", "URL", "where it is asked for whom an access token was made"),
         Flag("trust", "default|never|domains|always", "when the provider's word on an email is believed"),
         Flag("trust-domains", "NAME,…", "with --trust domains: of these emails"),
@@ -139,6 +140,7 @@ struct ProviderSettings {
         noteEndpoint("endpoints.jwks", arguments.text("jwks-url"), \.jwks)
         noteEndpoint("endpoints.token", arguments.text("token-url"), \.token)
         noteEndpoint("endpoints.user_info", arguments.text("user-info-url"), \.userInfo)
+        noteEndpoint("endpoints.authorization", arguments.text("authorization-url"), \.authorization)
         noteEndpoint("endpoints.token_check", arguments.text("token-check-url"), \.tokenCheck)
         note("trust", try Self.trust(arguments)) { $0.trust = $1 }
         note("accept_unbound_access_tokens", try arguments.bool("accept-unbound-access-tokens")) {
@@ -207,7 +209,7 @@ extension Provider: Record {
             "endpoints": [
                 "discovery": .string(endpoints.discovery), "jwks": .string(endpoints.jwks),
                 "token": .string(endpoints.token), "user_info": .string(endpoints.userInfo),
-                "token_check": .string(endpoints.tokenCheck),
+                "token_check": .string(endpoints.tokenCheck), "authorization": .string(endpoints.authorization),
             ],
             "allow_http_loopback": .bool(allowHTTPLoopback), "allow_private_addresses": .bool(allowPrivateAddresses),
             "accept_unbound_access_tokens": .bool(acceptUnboundAccessTokens), "trust": trust?.json ?? .null,

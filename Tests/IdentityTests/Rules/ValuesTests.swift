@@ -49,6 +49,25 @@ import Testing
         }
     }
 
+    @Test func aContinueURLIsHTTPSOrOfThisMachine() {
+        func reason(_ url: String) -> String? {
+            failure { try Values.checkContinueURL(Text(url), limits: limits) }?.reason
+        }
+        for right in [
+            "", "https://a", "https://a/#/b", "http://localhost", "http://localhost:80/a", "http://127.0.0.1?a",
+            "http://127.0.0.1:8080#a", "https://" + String(repeating: "a", count: 2_040),
+        ] {
+            #expect(reason(right) == nil, "\(right.prefix(30))")
+        }
+        for wrong in [
+            "http://a", "http://localhost.example", "http://localhost@a", "http://127.0.0.1:80@a", "http://127.0.0.11",
+            "http://localhost:80a", "http://", "javascript:alert(1)", "https://a b", "https://é", "//a", "a",
+            "https://" + String(repeating: "a", count: 2_041),
+        ] {
+            #expect(reason(wrong) == "INVALID_CONTINUE_URI", "\(wrong.prefix(30))")
+        }
+    }
+
     @Test func aPhotoURLIsHTTPInPlainASCII() {
         for right in ["", "https://a", "http://a/b?c=%20#d", "https://" + String(repeating: "a", count: 2_040)] {
             #expect(reason { try Values.checkPhotoURL(Text(right), limits: limits) } == nil, "\(right.prefix(20))")

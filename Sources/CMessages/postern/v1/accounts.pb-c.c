@@ -109,6 +109,12 @@ void   postern__v1__accounts_create_auth_uri_request__init
   static const Postern__V1__AccountsCreateAuthUriRequest init_value = POSTERN__V1__ACCOUNTS_CREATE_AUTH_URI_REQUEST__INIT;
   *message = init_value;
 }
+void   postern__v1__auth_uri_parameter__init
+                     (Postern__V1__AuthUriParameter         *message)
+{
+  static const Postern__V1__AuthUriParameter init_value = POSTERN__V1__AUTH_URI_PARAMETER__INIT;
+  *message = init_value;
+}
 void   postern__v1__accounts_create_auth_uri_response__init
                      (Postern__V1__AccountsCreateAuthUriResponse         *message)
 {
@@ -1315,7 +1321,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_reset_password_response__
   (ProtobufCMessageInit) postern__v1__accounts_reset_password_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_create_auth_uri_request__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_create_auth_uri_request__field_descriptors[6] =
 {
   {
     "tenant_id",
@@ -1341,15 +1347,67 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_create_auth_uri_requ
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "provider_id",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCreateAuthUriRequest, provider_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "continue_uri",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCreateAuthUriRequest, continue_uri),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "scopes",
+    5,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__AccountsCreateAuthUriRequest, n_scopes),
+    offsetof(Postern__V1__AccountsCreateAuthUriRequest, scopes),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "custom_parameters",
+    6,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__AccountsCreateAuthUriRequest, n_custom_parameters),
+    offsetof(Postern__V1__AccountsCreateAuthUriRequest, custom_parameters),
+    &postern__v1__auth_uri_parameter__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_create_auth_uri_request__field_indices_by_name[] = {
+  3,   /* field[3] = continue_uri */
+  5,   /* field[5] = custom_parameters */
   1,   /* field[1] = identifier */
+  2,   /* field[2] = provider_id */
+  4,   /* field[4] = scopes */
   0,   /* field[0] = tenant_id */
 };
 static const ProtobufCIntRange postern__v1__accounts_create_auth_uri_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_create_auth_uri_request__descriptor =
 {
@@ -1359,14 +1417,65 @@ const ProtobufCMessageDescriptor postern__v1__accounts_create_auth_uri_request__
   "Postern__V1__AccountsCreateAuthUriRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsCreateAuthUriRequest),
-  2,
+  6,
   postern__v1__accounts_create_auth_uri_request__field_descriptors,
   postern__v1__accounts_create_auth_uri_request__field_indices_by_name,
   1,  postern__v1__accounts_create_auth_uri_request__number_ranges,
   (ProtobufCMessageInit) postern__v1__accounts_create_auth_uri_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_create_auth_uri_response__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__v1__auth_uri_parameter__field_descriptors[2] =
+{
+  {
+    "name",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AuthUriParameter, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "value",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AuthUriParameter, value),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__auth_uri_parameter__field_indices_by_name[] = {
+  0,   /* field[0] = name */
+  1,   /* field[1] = value */
+};
+static const ProtobufCIntRange postern__v1__auth_uri_parameter__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__auth_uri_parameter__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AuthUriParameter",
+  "AuthUriParameter",
+  "Postern__V1__AuthUriParameter",
+  "postern.v1",
+  sizeof(Postern__V1__AuthUriParameter),
+  2,
+  postern__v1__auth_uri_parameter__field_descriptors,
+  postern__v1__auth_uri_parameter__field_indices_by_name,
+  1,  postern__v1__auth_uri_parameter__number_ranges,
+  (ProtobufCMessageInit) postern__v1__auth_uri_parameter__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_create_auth_uri_response__field_descriptors[6] =
 {
   {
     "registered",
@@ -1392,15 +1501,67 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_create_auth_uri_resp
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "auth_uri",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCreateAuthUriResponse, auth_uri),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "session_id",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCreateAuthUriResponse, session_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "nonce",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCreateAuthUriResponse, nonce),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "code_verifier",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCreateAuthUriResponse, code_verifier),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_create_auth_uri_response__field_indices_by_name[] = {
+  2,   /* field[2] = auth_uri */
+  5,   /* field[5] = code_verifier */
+  4,   /* field[4] = nonce */
   0,   /* field[0] = registered */
+  3,   /* field[3] = session_id */
   1,   /* field[1] = sign_in_methods */
 };
 static const ProtobufCIntRange postern__v1__accounts_create_auth_uri_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_create_auth_uri_response__descriptor =
 {
@@ -1410,7 +1571,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_create_auth_uri_response_
   "Postern__V1__AccountsCreateAuthUriResponse",
   "postern.v1",
   sizeof(Postern__V1__AccountsCreateAuthUriResponse),
-  2,
+  6,
   postern__v1__accounts_create_auth_uri_response__field_descriptors,
   postern__v1__accounts_create_auth_uri_response__field_indices_by_name,
   1,  postern__v1__accounts_create_auth_uri_response__number_ranges,

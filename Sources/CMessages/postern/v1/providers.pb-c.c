@@ -361,7 +361,7 @@ const ProtobufCMessageDescriptor postern__v1__provider__descriptor =
   (ProtobufCMessageInit) postern__v1__provider__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__provider_endpoints__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__provider_endpoints__field_descriptors[6] =
 {
   {
     "discovery",
@@ -423,8 +423,21 @@ static const ProtobufCFieldDescriptor postern__v1__provider_endpoints__field_des
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "authorization",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProviderEndpoints, authorization),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__provider_endpoints__field_indices_by_name[] = {
+  5,   /* field[5] = authorization */
   0,   /* field[0] = discovery */
   1,   /* field[1] = jwks */
   2,   /* field[2] = token */
@@ -434,7 +447,7 @@ static const unsigned postern__v1__provider_endpoints__field_indices_by_name[] =
 static const ProtobufCIntRange postern__v1__provider_endpoints__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__provider_endpoints__descriptor =
 {
@@ -444,7 +457,7 @@ const ProtobufCMessageDescriptor postern__v1__provider_endpoints__descriptor =
   "Postern__V1__ProviderEndpoints",
   "postern.v1",
   sizeof(Postern__V1__ProviderEndpoints),
-  5,
+  6,
   postern__v1__provider_endpoints__field_descriptors,
   postern__v1__provider_endpoints__field_indices_by_name,
   1,  postern__v1__provider_endpoints__number_ranges,

@@ -1,23 +1,32 @@
 import Base
 import Identity
 import Messages
-import Store
 
 /// postern.v1.Accounts/CreateAuthUri
-enum AccountsCreateAuthUri: FastMethod {
+enum AccountsCreateAuthUri: SlowMethod {
     static func handle(
-        _ request: AccountsCreateAuthUriRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
-    ) throws -> Reply<AccountsCreateAuthUriResponse> {
-        guard !request.identifier.isEmpty else {
-            throw Failure.invalid("MISSING_IDENTIFIER", field: "identifier", "is required")
+        _ request: AccountsCreateAuthUriRequest, _ call: Call
+    ) async throws -> AccountsCreateAuthUriResponse {
+        let isAboutEmail = !request.identifier.isEmpty || request.providerID.isEmpty
+        let methods = isAboutEmail ? try signInMethods(of: request.identifier, call) : nil
+        var response = AccountsCreateAuthUriResponse()
+        if !request.providerID.isEmpty {
+            response = try await call.project.providers.authUri(request, tenantID: call.tenantID, now: call.now)
         }
-        guard let email = Email(request.identifier, form: .toFind, limits: call.limits) else {
+        response.registered = methods != nil
+        response.signInMethods = methods ?? []
+        return response
+    }
+
+    /// Nil for an email without an account, and where nobody may ask.
+    private static func signInMethods(of identifier: Text, _ call: Call) throws -> [Text]? {
+        guard !identifier.isEmpty else {
+            throw Failure.invalid("MISSING_IDENTIFIER", field: "identifier", "is required, or provider_id")
+        }
+        guard let email = Email(identifier, form: .toFind, limits: call.limits) else {
             throw Failure.invalid("INVALID_IDENTIFIER", field: "identifier", "is no email address")
         }
-        guard !call.settings.hasEmailPrivacy,
-            let account = try call.project.account(email: email, tenantID: call.tenantID)
-        else { return .message(AccountsCreateAuthUriResponse()) }
-        return .message(
-            AccountsCreateAuthUriResponse(registered: true, signInMethods: account.signInMethods))
+        guard !call.settings.hasEmailPrivacy else { return nil }
+        return try call.project.account(email: email, tenantID: call.tenantID)?.signInMethods
     }
 }

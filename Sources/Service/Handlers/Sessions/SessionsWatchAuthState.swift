@@ -24,24 +24,38 @@ enum SessionsWatchAuthState: ServerStreamMethod {
         var last = AuthState(user: verified.account.user, session: nil)
         var isFirst = true
         while true {
-            let settings = try call.stillAdmitted()
-            let state = try call.project.store.read { transaction in
-                AuthState(
-                    user: try transaction.user(key),
-                    session: try transaction.get(Tables.sessions, SessionKey(sessionID)))
-            }
-            let step = AuthStateStep.between(last, state, settings: settings, now: call.now)
-            let shown = state.session?.shown(id: sessionID, settings: settings, isCurrent: true)
-            if isFirst, !step.isLast {
-                try await replies.send(
-                    SessionsWatchAuthStateResponse(change: .initial, user: state.user, session: shown))
-            } else if let message = step.message(of: state, session: shown) {
-                try await replies.send(message)
-            }
-            if step.isLast { return }
+            let look = try look(key, sessionID, after: last, isFirst: isFirst, call)
+            if let message = look.message { try await replies.send(message) }
+            if look.isLast { return }
             isFirst = false
-            last = state
+            last = look.state
             try await watch.next(timeout: lookEvery)
         }
+    }
+
+    /// What there is to see now, and to tell of it.
+    private struct Look {
+        let state: AuthState
+        let message: SessionsWatchAuthStateResponse?
+        let isLast: Bool
+    }
+
+    // Not inlined: what it needs for a moment would else be part of what each waiting stream holds on to.
+    @inline(never)
+    private static func look(
+        _ key: UserKey, _ sessionID: [UInt8], after last: AuthState, isFirst: Bool, _ call: Call
+    ) throws -> Look {
+        let settings = try call.stillAdmitted()
+        let state = try call.project.store.read { transaction in
+            AuthState(
+                user: try transaction.user(key), session: try transaction.get(Tables.sessions, SessionKey(sessionID)))
+        }
+        let step = AuthStateStep.between(last, state, settings: settings, now: call.now)
+        let shown = state.session?.shown(id: sessionID, settings: settings, isCurrent: true)
+        let message =
+            isFirst && !step.isLast
+            ? SessionsWatchAuthStateResponse(change: .initial, user: state.user, session: shown)
+            : step.message(of: state, session: shown)
+        return Look(state: state, message: message, isLast: step.isLast)
     }
 }

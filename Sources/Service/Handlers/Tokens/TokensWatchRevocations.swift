@@ -22,19 +22,30 @@ enum TokensWatchRevocations: ServerStreamMethod {
         defer { watch.end() }
         var sequence = try await start(request.cursor, feed, call, replies)
         while true {
-            // Before the read: what is acknowledged after this moment comes with the next message.
-            let time = call.now
-            let batch = try call.project.store.read { transaction in
-                try call.checkCaller(in: transaction)
-                return try feed.revocations(in: transaction, after: sequence, limit: batchMax)
-            }
-            sequence = batch.last?.sequence ?? sequence
-            try await replies.send(
-                TokensWatchRevocationsResponse(
-                    revocations: batch.map(\.revocation), cursor: feed.cursor(sequence), timeMicros: time.microseconds)
-            )
-            if batch.count < batchMax { try await watch.next(timeout: heartbeat) }
+            let (message, last) = try message(feed, after: sequence, call)
+            let isFull = message.revocations.count == batchMax
+            sequence = last
+            try await replies.send(message)
+            if !isFull { try await watch.next(timeout: heartbeat) }
         }
+    }
+
+    // Reading is not inlined, here and below: what it needs for a moment would else be part of the task that each
+    // stream is, 12 KB that the allocator does not get back in one piece.
+    @inline(never)
+    private static func message(
+        _ feed: RevocationFeed, after sequence: Int64, _ call: Call
+    ) throws -> (TokensWatchRevocationsResponse, last: Int64) {
+        // Before the read: what is acknowledged after this moment comes with the next message.
+        let time = call.now
+        let batch = try call.project.store.read { transaction in
+            try call.checkCaller(in: transaction)
+            return try feed.revocations(in: transaction, after: sequence, limit: batchMax)
+        }
+        let last = batch.last?.sequence ?? sequence
+        let message = TokensWatchRevocationsResponse(
+            revocations: batch.map(\.revocation), cursor: feed.cursor(last), timeMicros: time.microseconds)
+        return (message, last)
     }
 
     /// Nil: all tenants.
@@ -48,26 +59,46 @@ enum TokensWatchRevocations: ServerStreamMethod {
     private static func start(
         _ cursor: Text, _ feed: RevocationFeed, _ call: Call, _ replies: ReplyStream<TokensWatchRevocationsResponse>
     ) async throws -> Int64 {
-        let store = call.project.store
-        let reason: SnapshotReason
-        switch try store.read({ try feed.resume(cursor, in: $0) }) {
-        case .behind(let sequence): return sequence
-        case .snapshot(let why): reason = why
+        switch try resume(cursor, feed, call) {
+        case .goOn(let sequence): return sequence
+        case .snapshot(var pages, let last, let reason, let time):
+            var isFirst = true
+            repeat {
+                var message = try nextPage(&pages, call)
+                message.timeMicros = time.microseconds
+                if isFirst { message.snapshotReason = reason }
+                if pages.isDone { message.cursor = feed.cursor(last) }
+                message.snapshotContinues = !pages.isDone
+                isFirst = false
+                try await replies.send(message)
+            } while !pages.isDone
+            return last
         }
-        let now = call.now
-        let last = try store.read { try $0.lastRevocationSequence() }
-        var pages = feed.snapshot(through: last, now: now)
-        var isFirst = true
-        while true {
-            let revocations = try store.read { try pages.next(in: $0, limit: batchMax) }
-            let isLast = pages.isDone
-            try await replies.send(
-                TokensWatchRevocationsResponse(
-                    revocations: revocations, cursor: isLast ? feed.cursor(last) : .empty,
-                    timeMicros: now.microseconds, snapshotReason: isFirst ? reason : .unspecified,
-                    snapshotContinues: !isLast))
-            if isLast { return last }
-            isFirst = false
+    }
+
+    private enum Start {
+        case goOn(Int64)
+        case snapshot(RevocationSnapshot, last: Int64, SnapshotReason, Timestamp)
+    }
+
+    @inline(never)
+    private static func resume(_ cursor: Text, _ feed: RevocationFeed, _ call: Call) throws -> Start {
+        try call.project.store.read { transaction in
+            switch try feed.resume(cursor, in: transaction) {
+            case .behind(let sequence): return .goOn(sequence)
+            case .snapshot(let reason):
+                let last = try transaction.lastRevocationSequence()
+                let now = call.now
+                return .snapshot(feed.snapshot(through: last, now: now), last: last, reason, now)
+            }
         }
+    }
+
+    @inline(never)
+    private static func nextPage(
+        _ pages: inout RevocationSnapshot, _ call: Call
+    ) throws -> TokensWatchRevocationsResponse {
+        let revocations = try call.project.store.read { try pages.next(in: $0, limit: batchMax) }
+        return TokensWatchRevocationsResponse(revocations: revocations)
     }
 }

@@ -36,6 +36,7 @@ typedef struct Postern__V1__AccountsApplyOobCodeResponse Postern__V1__AccountsAp
 typedef struct Postern__V1__AccountsResetPasswordRequest Postern__V1__AccountsResetPasswordRequest;
 typedef struct Postern__V1__AccountsResetPasswordResponse Postern__V1__AccountsResetPasswordResponse;
 typedef struct Postern__V1__AccountsCreateAuthUriRequest Postern__V1__AccountsCreateAuthUriRequest;
+typedef struct Postern__V1__AuthUriParameter Postern__V1__AuthUriParameter;
 typedef struct Postern__V1__AccountsCreateAuthUriResponse Postern__V1__AccountsCreateAuthUriResponse;
 typedef struct Postern__V1__AccountsUnlinkRequest Postern__V1__AccountsUnlinkRequest;
 typedef struct Postern__V1__AccountsUnlinkResponse Postern__V1__AccountsUnlinkResponse;
@@ -261,9 +262,26 @@ struct  Postern__V1__AccountsCreateAuthUriRequest
   ProtobufCMessage base;
   ProtobufCBinaryData tenant_id;
   ProtobufCBinaryData identifier;
+  ProtobufCBinaryData provider_id;
+  ProtobufCBinaryData continue_uri;
+  size_t n_scopes;
+  ProtobufCBinaryData *scopes;
+  size_t n_custom_parameters;
+  Postern__V1__AuthUriParameter **custom_parameters;
 };
 #define POSTERN__V1__ACCOUNTS_CREATE_AUTH_URI_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_create_auth_uri_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0,NULL, 0,NULL }
+
+
+struct  Postern__V1__AuthUriParameter
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData name;
+  ProtobufCBinaryData value;
+};
+#define POSTERN__V1__AUTH_URI_PARAMETER__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__auth_uri_parameter__descriptor) \
     , {0,NULL}, {0,NULL} }
 
 
@@ -273,10 +291,14 @@ struct  Postern__V1__AccountsCreateAuthUriResponse
   protobuf_c_boolean registered;
   size_t n_sign_in_methods;
   ProtobufCBinaryData *sign_in_methods;
+  ProtobufCBinaryData auth_uri;
+  ProtobufCBinaryData session_id;
+  ProtobufCBinaryData nonce;
+  ProtobufCBinaryData code_verifier;
 };
 #define POSTERN__V1__ACCOUNTS_CREATE_AUTH_URI_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_create_auth_uri_response__descriptor) \
-    , 0, 0,NULL }
+    , 0, 0,NULL, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__AccountsUnlinkRequest
@@ -488,6 +510,9 @@ void   postern__v1__accounts_reset_password_response__init
 /* Postern__V1__AccountsCreateAuthUriRequest methods */
 void   postern__v1__accounts_create_auth_uri_request__init
                      (Postern__V1__AccountsCreateAuthUriRequest         *message);
+/* Postern__V1__AuthUriParameter methods */
+void   postern__v1__auth_uri_parameter__init
+                     (Postern__V1__AuthUriParameter         *message);
 /* Postern__V1__AccountsCreateAuthUriResponse methods */
 void   postern__v1__accounts_create_auth_uri_response__init
                      (Postern__V1__AccountsCreateAuthUriResponse         *message);
@@ -580,6 +605,9 @@ typedef void (*Postern__V1__AccountsResetPasswordResponse_Closure)
 typedef void (*Postern__V1__AccountsCreateAuthUriRequest_Closure)
                  (const Postern__V1__AccountsCreateAuthUriRequest *message,
                   void *closure_data);
+typedef void (*Postern__V1__AuthUriParameter_Closure)
+                 (const Postern__V1__AuthUriParameter *message,
+                  void *closure_data);
 typedef void (*Postern__V1__AccountsCreateAuthUriResponse_Closure)
                  (const Postern__V1__AccountsCreateAuthUriResponse *message,
                   void *closure_data);
@@ -642,6 +670,7 @@ extern const ProtobufCMessageDescriptor postern__v1__accounts_apply_oob_code_res
 extern const ProtobufCMessageDescriptor postern__v1__accounts_reset_password_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_reset_password_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_create_auth_uri_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__auth_uri_parameter__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_create_auth_uri_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_unlink_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_unlink_response__descriptor;

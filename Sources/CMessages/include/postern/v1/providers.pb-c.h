@@ -90,10 +90,11 @@ struct  Postern__V1__ProviderEndpoints
   ProtobufCBinaryData token;
   ProtobufCBinaryData user_info;
   ProtobufCBinaryData token_check;
+  ProtobufCBinaryData authorization;
 };
 #define POSTERN__V1__PROVIDER_ENDPOINTS__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__provider_endpoints__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__ProviderTrust

@@ -1,0 +1,75 @@
+public import Base
+import Crypto
+import Messages
+import Outbound
+
+/// Where an end user's browser goes to sign in at a provider (RFC 6749 §4.1.1, OpenID Connect Core 1.0 §3.1.2.1), and
+/// what whoever sends it there keeps until it comes back.
+public struct AuthorizationRequest: Sendable {
+    public let uri: Text
+    /// Comes back beside the code; shows that the browser which comes is the one that was sent (RFC 6749 §10.12).
+    public let state: Text
+    /// Ties the ID token to this request. Empty for a provider that puts none into ID tokens.
+    public let nonce: Text
+    /// Ties the code to this request (RFC 7636). Empty for a provider that takes none.
+    public let verifier: Secret
+
+    /// Of a state, a nonce and a verifier, each as 43 characters of base64url.
+    private static let secretByteCount = 32
+
+    /// `scopes` beyond the provider's usual ones; `parameters` must not hold those that are set here.
+    init(
+        at endpoint: HTTPURL, _ configuration: ProviderConfiguration, redirectURI: Text, scopes: [Text],
+        parameters: [(name: Text, value: Text)], random: RandomSource
+    ) {
+        let style = configuration.known.authorization
+        let allScopes = style.scopes + scopes.filter { !style.scopes.contains($0) }
+        func secret() -> Text { Text(unchecked: Base64.url.encode(random.bytes(Self.secretByteCount))) }
+        state = secret()
+        nonce = style.hasNonce && allScopes.contains("openid") ? secret() : .empty
+        let verifier = style.hasPKCE ? secret() : .empty
+        self.verifier = Secret(verifier.bytes)
+
+        var query: [(name: Text, value: Text)] = [
+            ("response_type", "code"), ("client_id", configuration.provider.clientID), ("redirect_uri", redirectURI),
+            ("scope", Text(unchecked: Array(allScopes.map(\.bytes).joined(separator: [0x20])))), ("state", state),
+        ]
+        if !nonce.isEmpty { query.append(("nonce", nonce)) }
+        if !verifier.isEmpty {
+            query.append(("code_challenge", Text(unchecked: Base64.url.encode(Digest.sha256(verifier.bytes)))))
+            query.append(("code_challenge_method", "S256"))
+        }
+        query += style.parameters + parameters
+        var uri = endpoint.text.bytes
+        var separator = uri.contains(UInt8(ascii: "?")) ? UInt8(ascii: "&") : UInt8(ascii: "?")
+        for (name, value) in query {
+            uri.append(separator)
+            uri += PercentEncoding.encode(name) + [UInt8(ascii: "=")] + PercentEncoding.encode(value)
+            separator = UInt8(ascii: "&")
+        }
+        self.uri = Text(unchecked: uri)
+    }
+
+    /// The parameters that nobody else may set: the request's own, those that would replace it (RFC 9101) and the way
+    /// the answer comes.
+    public static let ownParameters: Set<Text> = [
+        "response_type", "response_mode", "client_id", "client_secret", "redirect_uri", "scope", "state", "nonce",
+        "code_challenge", "code_challenge_method", "request", "request_uri", "registration",
+    ]
+}
+
+extension ProviderClient {
+    /// A new request for a code. Throws `FederationError`, `CancellationError`, and the `Failure` of a full or closing
+    /// pool when the discovery document has to be fetched.
+    public func authorizationRequest(
+        _ configuration: ProviderConfiguration, redirectURI: Text, scopes: [Text],
+        parameters: [(name: Text, value: Text)], now: Timestamp, random: RandomSource
+    ) async throws -> AuthorizationRequest {
+        var location = configuration.endpoints.authorization
+        if location.isEmpty { location = try await metadata.document(of: configuration, now: now).authorization }
+        guard !location.isEmpty else { throw FederationError.misconfigured(.noAuthorizationEndpoint) }
+        return AuthorizationRequest(
+            at: try configuration.url(location), configuration, redirectURI: redirectURI, scopes: scopes,
+            parameters: parameters, random: random)
+    }
+}

@@ -1,0 +1,29 @@
+public import Base
+import Federation
+public import Messages
+
+extension IdentityProviders {
+    /// Where an end user's browser goes to sign in with a provider. Nothing is stored.
+    ///
+    /// Refusals, in order: INVALID_CREDENTIAL_OR_PROVIDER_ID, those of `AuthorizationRules`, OPERATION_NOT_ALLOWED (not
+    /// configured or not enabled), and those of `prove` where the provider has to be asked for its discovery document.
+    public func authUri(
+        _ request: AccountsCreateAuthUriRequest, tenantID: Text, now: Timestamp
+    ) async throws -> AccountsCreateAuthUriResponse {
+        guard KnownProvider(request.providerID) != nil else {
+            throw Failure(
+                .invalidArgument, "INVALID_CREDENTIAL_OR_PROVIDER_ID", "provider_id is not the id of a provider.")
+        }
+        try AuthorizationRules.check(request, limits: resources.limits)
+        let configuration = try enabledConfiguration(request.providerID, tenantID: tenantID)
+        do {
+            let made = try await client.authorizationRequest(
+                configuration, redirectURI: request.continueURI, scopes: request.scopes,
+                parameters: request.customParameters.map { ($0.name, $0.value) }, now: now, random: resources.random)
+            return AccountsCreateAuthUriResponse(
+                authURI: made.uri, sessionID: made.state, nonce: made.nonce, codeVerifier: made.verifier)
+        } catch let error as FederationError {
+            throw Failure(error, providerID: request.providerID)
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import Base
+import Crypto
+import JSON
+import Messages
+import Reactor
+import Synchronization
+
+/// An OpenID Connect provider of the tool's own on 127.0.0.1: discovery documents, one key set, and the ID tokens of
+/// whomever it is asked for.
+///
+/// It has several issuers, `http://127.0.0.1:<port>/<number>`, so that a server cannot keep one thing for all of them.
+/// It answers until it goes. Made and dropped by one thread; RS256.
+final class LoopbackProvider {
+    static let clientID: Text = "postern-bench"
+    private static let lifetime = Duration.days(2)
+
+    private let loop: EventLoop
+    private let server: HTTPServer
+    private let key: SigningKey
+    private let header: [UInt8]
+
+    init(issuerCount: Int) throws(BenchError) {
+        let key = SigningKey.generate(.rs256)
+        let loop = EventLoop(name: "provider")
+        // The system chooses the port when the routes are given already.
+        let address = BoundAddress()
+        let keys = Self.keySet(of: key)
+        var routes: [String: HTTPServer.Route] = [:]
+        for number in 0..<issuerCount {
+            routes["/\(number)/.well-known/openid-configuration"] = {
+                let issuer = address.issuer(number)
+                let document: JSONValue = [
+                    "issuer": .string(issuer), "jwks_uri": .string(Text("\(issuer)/keys")),
+                    "token_endpoint": .string(Text("\(issuer)/token")),
+                ]
+                return Self.answer(document)
+            }
+            routes["/\(number)/keys"] = { Self.answer(keys) }
+        }
+        do {
+            server = try HTTPServer(on: loop, address: "127.0.0.1", port: 0, routes: routes)
+        } catch {
+            throw BenchError(.notReady, "\(error)")
+        }
+        address.port.store(server.port, ordering: .releasing)
+        self.key = key
+        self.loop = loop
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.member("alg", text: "RS256")
+        writer.member("kid", text: key.publicKey.keyID)
+        writer.member("typ", text: "JWT")
+        writer.endObject()
+        header = Base64.url.encode(writer.bytes)
+        loop.start()
+    }
+
+    deinit {
+        loop.stop()
+        loop.join()
+        server.close()
+    }
+
+    func issuer(_ number: Int) -> Text { Text("http://127.0.0.1:\(server.port)/\(number)") }
+
+    /// How a tenant is told of one of the issuers. Only this machine can reach it: a project-admin must say so.
+    func configuration(_ number: Int, providerID: Text) -> Provider {
+        var provider = Provider()
+        provider.providerID = providerID
+        provider.clientID = Self.clientID
+        provider.issuer = issuer(number)
+        provider.allowHTTPLoopback = true
+        return provider
+    }
+
+    /// About as much as Google says of somebody.
+    func idToken(of subject: Text, email: Text, issuer number: Int, now: Timestamp) -> Secret {
+        var claims = JSONWriter()
+        claims.beginObject()
+        claims.member("iss", text: issuer(number))
+        claims.member("aud", text: Self.clientID)
+        claims.member("azp", text: Self.clientID)
+        claims.member("sub", text: subject)
+        claims.member("email", text: email)
+        claims.member("email_verified", bool: true)
+        claims.member("name", text: "Bench User")
+        claims.member("picture", text: "https://photos.bench.example/users/portrait.jpg")
+        claims.member("iat", integer: now.seconds)
+        claims.member("exp", integer: (now + Self.lifetime).seconds)
+        claims.endObject()
+        let signed = header + [UInt8(ascii: ".")] + Base64.url.encode(claims.bytes)
+        return Secret(signed + [UInt8(ascii: ".")] + Base64.url.encode(key.sign(signed)))
+    }
+
+    private static func keySet(of key: SigningKey) -> JSONValue {
+        var members = key.publicKey.jwk.members.map { JSONValue.Member(Text("\($0.name)"), .string($0.value)) }
+        members.append(.init("kid", .string(key.publicKey.keyID)))
+        members.append(.init("use", "sig"))
+        return ["keys": [.object(members)]]
+    }
+
+    private static func answer(_ json: JSONValue) -> HTTPResponse {
+        HTTPResponse(
+            contentType: "application/json", fields: [("Cache-Control", "max-age=3600")], body: json.serialized())
+    }
+}
+
+/// Known when the server is, which is made after its routes.
+private final class BoundAddress: Sendable {
+    let port = Atomic<UInt16>(0)
+
+    func issuer(_ number: Int) -> Text { Text("http://127.0.0.1:\(port.load(ordering: .acquiring))/\(number)") }
+}

@@ -1,0 +1,75 @@
+import Base
+import Messages
+import TestSupport
+import Testing
+
+/// How long codes in mails are good, and that only what they are for uses them up.
+@Suite struct OobCodeLifetimeTests {
+    @Test(arguments: [
+        (OobRequestType.verifyEmail, 3_600), (.passwordReset, 3_600), (.verifyAndChangeEmail, 3_600),
+        (.emailSignin, 900), (.recoverEmail, 7 * 86_400),
+    ])
+    func `A code is good until its time and not a moment longer`(_ type: OobRequestType, _ seconds: Int) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
+            let idToken = try #require(try client.signUp("ada@example.com").tokens).idToken
+            switch type {
+            case .verifyEmail: try client.sendOob(type, idToken: idToken)
+            case .passwordReset, .emailSignin: try client.sendOob(type, email: "ada@example.com")
+            default:
+                try client.sendOob(.verifyAndChangeEmail, newEmail: "new@example.com", idToken: idToken)
+                if type == .recoverEmail { _ = try client.applyOob(try #require(try client.mails().first).code) }
+            }
+            let mail = try #require(try client.mails().first)
+            #expect(mail.message.requestType == type)
+            func use() -> String {
+                failure {
+                    switch type {
+                    case .passwordReset: _ = try client.resetPassword(mail.code, "another horse")
+                    case .emailSignin: _ = try client.signIn("ada@example.com", link: mail.code)
+                    default: _ = try client.applyOob(mail.code)
+                    }
+                }.reason
+            }
+            // Applying moves the clock by a millisecond.
+            server.clock.advance(by: .seconds(seconds) - .milliseconds(2))
+            _ = try client.checkOob(mail.code)
+            server.clock.advance(by: .milliseconds(2))
+            #expect(use() == "EXPIRED_OOB_CODE")
+            server.clock.advance(by: .milliseconds(-10))
+            #expect(use() == "")
+            #expect(use() == "INVALID_OOB_CODE")
+        }
+    }
+
+    @Test func `A code for an email that was taken meanwhile waits until it is free`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let user = try client.signUp("ada@example.com")
+            try client.sendOob(
+                .verifyAndChangeEmail, newEmail: "new@example.com", idToken: user.tokens?.idToken ?? .empty)
+            let code = try #require(try client.mails().first).code
+            let other = try #require(try client.signUp("NEW@example.com").user).uid
+            for _ in 0..<2 { expectRefusal("EMAIL_EXISTS") { _ = try client.applyOob(code) } }
+            let _: UsersDeleteResponse = try client.client.call(
+                "postern.v1.Users/Delete", UsersDeleteRequest(uid: other))
+            #expect(try client.applyOob(code).email == "new@example.com")
+        }
+    }
+
+    @Test func `A sign-in link for a disabled account is refused and stays good`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
+            let uid = try #require(try client.signUp("ada@example.com").user).uid
+            try client.sendOob(.emailSignin, email: "ada@example.com")
+            let code = try #require(try client.mails().first).code
+            try client.update(uid, ["disabled"]) { $0.disabled = true }
+            expectRefusal("USER_DISABLED") { _ = try client.signIn("ada@example.com", link: code) }
+            #expect(try client.get(uid).providers.map(\.providerID) == ["password"])
+            try client.update(uid, ["disabled"]) { $0.disabled = false }
+            #expect(try client.signIn("ada@example.com", link: code).user?.uid == uid)
+        }
+    }
+}
