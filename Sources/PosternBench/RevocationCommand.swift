@@ -6,8 +6,8 @@ import PosternClient
 import PosternVerifier
 import Synchronization
 
-/// `postern-bench revocation`: how long a revoked token goes on being taken by those who verify for themselves, and what
-/// it costs the server to tell them.
+/// `postern-bench revocation`: how long a revoked token goes on being taken by those who verify for themselves, and
+/// what it costs the server to tell them.
 struct RevocationCommand {
     private let target: Target
     private let statePath: String
