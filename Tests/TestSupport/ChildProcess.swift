@@ -21,6 +21,14 @@ public final class ChildProcess {
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
         posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
+        // The runtime's own threads block signals, and a child begins with what the thread that starts it blocks.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var blocked = sigset_t()
+        sigemptyset(&blocked)
+        posix_spawnattr_setsigmask(&attributes, &blocked)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
         var program = program
         var line = [program] + arguments
         if let openFilesMax {
@@ -30,7 +38,7 @@ public final class ChildProcess {
         let words = line.map { strdup($0) }
         defer { for word in words { free(word) } }
         var child = pid_t()
-        let code = posix_spawnp(&child, program, &actions, nil, words + [nil], environ)
+        let code = posix_spawnp(&child, program, &actions, &attributes, words + [nil], environ)
         guard code == 0 else { throw SpawnError(program: program, code: code) }
         self.id = child
     }
