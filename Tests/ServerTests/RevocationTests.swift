@@ -301,6 +301,23 @@ import Testing
         }
     }
 
+    @Test func manyWatchersAreEachToldOnce() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let uids = try (0..<5).map { try client.signUp(Text("user\($0)@example.com")).user!.uid }
+            let streams = try (0..<200).map { _ in try Self.watch(server) }
+            for stream in streams { _ = try Self.nextBatch(stream) }
+            // Half of them leave: nobody waits for them.
+            for stream in streams[100...] { stream.client.close() }
+            for uid in uids { _ = try Self.revoke(client, uid) }
+            for stream in streams[..<100] {
+                var seen: [Text] = []
+                while seen.count < uids.count { seen += try Self.nextBatch(stream).revocations.map(\.uid) }
+                #expect(seen == uids)
+            }
+        }
+    }
+
     @Test func aRevokedKeyIsToldNothingMore() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
