@@ -54,13 +54,14 @@ public final class Channel: Sendable {
 
     /// One request, one answer.
     ///
-    /// `idempotent` calls are sent again when the server was UNAVAILABLE or the connection was lost. Throws the
-    /// server's refusal or, with a reason of `ClientReason`, what went wrong on the way; a cancelled task gets
-    /// CANCELLED, and the server is told.
+    /// `idempotent` calls, and those with an idempotency key, are sent again when the server was UNAVAILABLE or the
+    /// connection was lost. Throws the server's refusal or, with a reason of `ClientReason`, what went wrong on the
+    /// way; a cancelled task gets CANCELLED, and the server is told.
     public func unary<Request: Message, Response: Message>(
         _ service: String, _ method: String, _ request: Request, idempotent: Bool, options: CallOptions = .init()
     ) async throws(Failure) -> Response {
         let deadline = Instant.now.advanced(by: options.timeout ?? self.options.timeout)
+        let isRepeatable = idempotent || !options.idempotencyKey.isEmpty
         var attempt = 1
         while true {
             do throws(Failure) {
@@ -69,7 +70,7 @@ public final class Channel: Sendable {
                 return try decodeResponse(payload, limits: self.options.limits)
             } catch {
                 let isBudgeted = error.code != .unavailable || retryBudget.withLock { $0.failed() }
-                guard idempotent, isBudgeted, attempt < self.options.retry.attemptsMax,
+                guard isRepeatable, isBudgeted, attempt < self.options.retry.attemptsMax,
                     self.options.retry.isWorthRetrying(error)
                 else { throw error }
                 try await pause(afterAttempt: attempt, error, deadline: deadline)

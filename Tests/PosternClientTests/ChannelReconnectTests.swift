@@ -52,6 +52,22 @@ import Wire
         server.stop()
     }
 
+    @Test func `A call with an idempotency key is repeated with the same key`() async throws {
+        let keys = Recording<Text>()
+        let server = ScriptedServer { peer, connection in
+            peer.greet()
+            guard let frame = peer.receiveRequest() else { return }
+            for entry in frame.request.metadata where entry.key == "idempotency-key" { keys.append(entry.value) }
+            // The first connection breaks before the answer.
+            if connection >= 1 { peer.echo(frame) }
+        }
+        let channel = try Channel(address: server.address, credentials: .none)
+        #expect(try await callNumbered(1, on: channel, options: CallOptions(idempotencyKey: "once")) == "call-1")
+        await channel.shutdown()
+        server.stop()
+        #expect(keys.elements == ["once", "once"])
+    }
+
     @Test func `UNAVAILABLE is tried four times in all, other refusals once`() async throws {
         let attempts = Recording<Text>()
         let server = ScriptedServer { peer, _ in
