@@ -63,16 +63,19 @@ public final class Channel: Sendable {
         let deadline = Instant.now.advanced(by: options.timeout ?? self.options.timeout)
         let isRepeatable = idempotent || !options.idempotencyKey.isEmpty
         var attempt = 1
+        // Whatever keeps later attempts from the server: this one may have been done.
+        var lost: Failure?
         while true {
             do throws(Failure) {
                 let payload = try await answer(to: request, service, method, options: options, deadline: deadline)
                 retryBudget.withLock { $0.succeeded() }
                 return try decodeResponse(payload, limits: self.options.limits)
             } catch {
+                if error.reason == ClientReason.connectionLost { lost = error }
                 let isBudgeted = error.code != .unavailable || retryBudget.withLock { $0.failed() }
                 guard isRepeatable, isBudgeted, attempt < self.options.retry.attemptsMax,
                     self.options.retry.isWorthRetrying(error)
-                else { throw error }
+                else { throw error.code == .unavailable ? lost ?? error : error }
                 try await pause(afterAttempt: attempt, error, deadline: deadline)
                 attempt += 1
             }
