@@ -32,6 +32,7 @@ let package = Package(
         .executable(name: "postern", targets: ["postern"]),
         .executable(name: "postern-bench", targets: ["PosternBench"]),
         .library(name: "PosternClient", targets: ["PosternClient"]),
+        .library(name: "PosternAuth", targets: ["PosternAuth"]),
         .library(name: "PosternVerifier", targets: ["PosternVerifier"]),
     ],
     targets: [
@@ -72,6 +73,8 @@ let package = Package(
                 "Signing", "Identity",
             ]),
         library("PosternClient", ["Base", "Messages", "Wire"]),  // channel, typed stubs
+        // Auth, User and their listeners: what an application uses instead of FirebaseAuth.
+        library("PosternAuth", ["Base", "JSON", "Messages", "PosternClient"]),
         // Verifies tokens without asking: the project's keys, and its revocations as they happen.
         library("PosternVerifier", ["Base", "JSON", "Messages", "Crypto", "Tokens", "PosternClient"]),
 
@@ -109,6 +112,9 @@ let package = Package(
                 "Base", "JSON", "Messages", "Crypto", "Tokens", "PosternClient", "PosternVerifier", "Transport",
                 "Service",
             ]),
+        tests(
+            "PosternAuthTests",
+            ["Base", "JSON", "Messages", "Store", "Tokens", "Identity", "Service", "PosternClient", "PosternAuth"]),
         tests("posternTests", ["Base", "JSON", "Messages", "PosternClient", "postern"]),
         tests("TokensTests", ["Base", "JSON", "Crypto", "Tokens"]),
         tests("SigningTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens", "Signing"]),

@@ -10,7 +10,7 @@ public final class OSThread: Sendable {
         let run: @Sendable () -> Void
 
         init(name: String, run: @escaping @Sendable () -> Void) {
-            self.name = name
+            self.name = String(name.prefix(15))
             self.run = run
         }
     }
@@ -19,11 +19,23 @@ public final class OSThread: Sendable {
 
     /// Starts at once. `name` is cut to 15 bytes (proc(5), comm).
     public init(name: String, stackByteCount: Int = 2 * 1024 * 1024, _ run: @escaping @Sendable () -> Void) {
+        self.handle = Mutex(Self.start(Body(name: name, run: run), stackByteCount: stackByteCount, isDetached: false))
+    }
+
+    /// Starts a thread that nobody joins: for work that ends by itself and may outlive whoever asked for it.
+    public static func startDetached(
+        name: String, stackByteCount: Int = 2 * 1024 * 1024, _ run: @escaping @Sendable () -> Void
+    ) {
+        _ = start(Body(name: name, run: run), stackByteCount: stackByteCount, isDetached: true)
+    }
+
+    private static func start(_ body: Body, stackByteCount: Int, isDetached: Bool) -> pthread_t {
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         pthread_attr_setstacksize(&attributes, stackByteCount)
+        if isDetached { pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED)) }
         var thread = pthread_t()
-        let box = Unmanaged.passRetained(Body(name: String(name.prefix(15)), run: run)).toOpaque()
+        let box = Unmanaged.passRetained(body).toOpaque()
         let code = pthread_create(
             &thread, &attributes,
             { argument in
@@ -34,7 +46,7 @@ public final class OSThread: Sendable {
             }, box)
         pthread_attr_destroy(&attributes)
         precondition(code == 0, "pthread_create failed with \(code)")
-        self.handle = Mutex(thread)
+        return thread
     }
 
     /// Waits until the thread's body returned. Later calls do nothing.

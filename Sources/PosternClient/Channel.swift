@@ -54,24 +54,28 @@ public final class Channel: Sendable {
 
     /// One request, one answer.
     ///
-    /// `idempotent` calls are sent again when the server was UNAVAILABLE or the connection was lost. Throws the
-    /// server's refusal or, with a reason of `ClientReason`, what went wrong on the way; a cancelled task gets
-    /// CANCELLED, and the server is told.
+    /// `idempotent` calls, and those with an idempotency key, are sent again when the server was UNAVAILABLE or the
+    /// connection was lost. Throws the server's refusal or, with a reason of `ClientReason`, what went wrong on the
+    /// way; a cancelled task gets CANCELLED, and the server is told.
     public func unary<Request: Message, Response: Message>(
         _ service: String, _ method: String, _ request: Request, idempotent: Bool, options: CallOptions = .init()
     ) async throws(Failure) -> Response {
         let deadline = Instant.now.advanced(by: options.timeout ?? self.options.timeout)
+        let isRepeatable = idempotent || !options.idempotencyKey.isEmpty
         var attempt = 1
+        // Whatever keeps later attempts from the server: this one may have been done.
+        var lost: Failure?
         while true {
             do throws(Failure) {
                 let payload = try await answer(to: request, service, method, options: options, deadline: deadline)
                 retryBudget.withLock { $0.succeeded() }
                 return try decodeResponse(payload, limits: self.options.limits)
             } catch {
+                if error.reason == ClientReason.connectionLost { lost = error }
                 let isBudgeted = error.code != .unavailable || retryBudget.withLock { $0.failed() }
-                guard idempotent, isBudgeted, attempt < self.options.retry.attemptsMax,
+                guard isRepeatable, isBudgeted, attempt < self.options.retry.attemptsMax,
                     self.options.retry.isWorthRetrying(error)
-                else { throw error }
+                else { throw error.code == .unavailable ? lost ?? error : error }
                 try await pause(afterAttempt: attempt, error, deadline: deadline)
                 attempt += 1
             }

@@ -26,6 +26,12 @@ import Testing
         thread.join()
     }
 
+    @Test func aDetachedThreadRunsWithoutAnybodyJoiningIt() async throws {
+        let done = Promise<pthread_t>()
+        OSThread.startDetached(name: "detached") { done.succeed(pthread_self()) }
+        #expect(pthread_equal(try await done.value(), pthread_self()) == 0)
+    }
+
     @Test func theBodyRunsOnAThreadOfItsOwn() {
         let here = pthread_self()
         #expect(runOnThread { pthread_equal(pthread_self(), here) } == 0)

@@ -52,6 +52,49 @@ import Wire
         server.stop()
     }
 
+    @Test func `A call with an idempotency key is repeated with the same key`() async throws {
+        let keys = Recording<Text>()
+        let server = ScriptedServer { peer, connection in
+            peer.greet()
+            guard let frame = peer.receiveRequest() else { return }
+            for entry in frame.request.metadata where entry.key == "idempotency-key" { keys.append(entry.value) }
+            // The first connection breaks before the answer.
+            if connection >= 1 { peer.echo(frame) }
+        }
+        let channel = try Channel(address: server.address, credentials: .none)
+        #expect(try await callNumbered(1, on: channel, options: CallOptions(idempotencyKey: "once")) == "call-1")
+        await channel.shutdown()
+        server.stop()
+        #expect(keys.elements == ["once", "once"])
+    }
+
+    @Test func `After a lost answer, not getting a connection again does not say that nothing was sent`() async throws {
+        let (received, isDown) = (Promise<Void>(), Semaphore())
+        let server = ScriptedServer { peer, _ in
+            peer.greet()
+            _ = peer.receiveRequest()
+            received.succeed(())
+            isDown.wait()
+        }
+        let channel = try Channel(address: server.address, credentials: .none)
+        let task = Task { () async -> Failure? in
+            do throws(Failure) {
+                _ = try await callNumbered(1, on: channel, idempotent: true)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        try await received.value()
+        server.stopListening()
+        isDown.signal()
+        #expect(await task.value?.reason == "CONNECTION_LOST")
+        let later = await #expect(throws: Failure.self) { try await callNumbered(2, on: channel, idempotent: true) }
+        #expect(later?.reason == "CONNECTION_FAILED")
+        await channel.shutdown()
+        server.stop()
+    }
+
     @Test func `UNAVAILABLE is tried four times in all, other refusals once`() async throws {
         let attempts = Recording<Text>()
         let server = ScriptedServer { peer, _ in

@@ -58,6 +58,9 @@ final class ScriptedServer: Sendable {
         }
     }
 
+    /// Further connections are refused; those that are there go on.
+    func stopListening() { shutdown(listener, Int32(SHUT_RDWR)) }
+
     /// Waits until every script has returned.
     func stop() {
         shutdown(listener, Int32(SHUT_RDWR))

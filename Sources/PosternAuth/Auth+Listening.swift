@@ -1,0 +1,56 @@
+import Base
+import Synchronization
+
+extension Auth {
+    /// The user, now and each time it is another one: `for await user in auth.authStateChanges`.
+    public var authStateChanges: AuthStateChangesSequence { AuthStateChangesSequence(auth: self) }
+
+    /// The user, now and each time it or its ID token is another one.
+    public var idTokenChanges: IDTokenChangesSequence { IDTokenChangesSequence(auth: self) }
+
+    /// What happens to the user and its tokens, with the causes.
+    public var idTokenEvents: IDTokenEventsSequence { IDTokenEventsSequence(auth: self) }
+
+    /// Calls `listener` soon with the current user, and each time it is another one.
+    ///
+    /// On a thread of its own, one call after the other; a listener that blocks delays nobody else, and is then called
+    /// with the newest state. It stays until the handle's `remove`.
+    @discardableResult
+    public func addStateDidChangeListener(_ listener: @escaping @Sendable (Auth, User?) -> Void) -> ListenerHandle {
+        add(AuthListener(isForStateOnly: true, listener))
+    }
+
+    /// The same, and also each time the current user has another ID token, which is refreshed before it runs out.
+    @discardableResult
+    public func addIDTokenDidChangeListener(_ listener: @escaping @Sendable (Auth, User?) -> Void) -> ListenerHandle {
+        add(AuthListener(isForStateOnly: false, listener))
+    }
+
+    private func add(_ listener: AuthListener) -> ListenerHandle {
+        let id: Int = add(listener)
+        return ListenerHandle { [weak self] in
+            listener.remove()
+            self?.removeObserver(id)
+        }
+    }
+
+    /// From now on it is told everything, beginning with the present state.
+    func add(_ observer: any AuthObserver) -> Int {
+        let (id, wakeUp) = state.withLock { state in
+            state.lastObserverID += 1
+            state.observers[state.lastObserverID] = observer
+            rearmRefreshing(&state)
+            let event = IDTokenEvent(user: state.currentUser, change: .initialized)
+            return (state.lastObserverID, observer.offer(event, of: self))
+        }
+        wakeUp?()
+        return id
+    }
+
+    func removeObserver(_ id: Int) {
+        state.withLock { state in
+            state.observers[id] = nil
+            rearmRefreshing(&state)
+        }
+    }
+}

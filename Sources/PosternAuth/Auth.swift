@@ -1,0 +1,179 @@
+import Base
+import Messages
+import PosternClient
+import Synchronization
+
+/// Who uses this application: signs users in and out of one tenant, keeps the signed-in one, and tells whoever listens.
+///
+/// Takes the place of FirebaseAuth's `Auth`; docs/client.md of the repository says what is different. Any task on any
+/// thread may use it, and there may be any number of them: several `Auth` are several signed-in users.
+public final class Auth: Sendable {
+    struct State {
+        var currentUser: User?
+        var observers: [Int: any AuthObserver] = [:]
+        var lastObserverID = 0
+        /// Refreshes ahead of time, while there is a user and somebody listens to ID tokens.
+        var refreshing: Task<Void, Never>?
+    }
+
+    /// As configured; nil: the default pool, or the tenant that the key is bound to.
+    public let tenantID: String?
+    let backend: Backend
+    let writer: StorageWriter
+    let state: Mutex<State>
+
+    /// Blocks while the storage is read; a user who was signed in is the current one again at once, without a call to
+    /// the server. Throws for an address or a key that is none. A storage that cannot be read is no reason not to
+    /// start: `storageError`.
+    public init(configuration: Configuration) throws(AuthError) {
+        let channel: Channel
+        switch configuration.server {
+        case .channel(let made): channel = made
+        case .address(let address, let credentials):
+            do throws(Failure) {
+                channel = try Channel(address: address, credentials: credentials)
+            } catch {
+                throw AuthError(error)
+            }
+        }
+        guard let tenantID = Text(validating: [UInt8](configuration.tenantID.utf8)),
+            let deviceName = Text(validating: [UInt8](configuration.deviceName.utf8)),
+            let endUserIP = Text(validating: [UInt8](configuration.endUserIP.utf8)),
+            let languageCode = Text(validating: [UInt8](configuration.languageCode.utf8))
+        else { throw AuthError(.internalError, reason: "INVALID_TEXT", "A setting holds a NUL character.") }
+        let backend = Backend(
+            accounts: AccountsClient(channel: channel), tokens: TokensClient(channel: channel),
+            sessions: SessionsClient(channel: channel), tenantID: tenantID, clock: configuration.clock,
+            random: configuration.random, deviceName: deviceName, endUserIP: endUserIP,
+            languageCode: languageCode)
+        self.tenantID = tenantID.stringOrNil
+        self.backend = backend
+        self.writer = StorageWriter(configuration.storage, report: configuration.storageErrorHandler)
+        let saved = writer.load { record throws(AuthStorageError) in try SavedState(record, tenantID: tenantID) }
+        let user = saved.map { User($0, backend: backend) }
+        self.state = Mutex(State(currentUser: user))
+        user?.kept(by: self)
+    }
+
+    deinit { state.withLock { $0.refreshing?.cancel() } }
+
+    /// Who is signed in, without waiting.
+    public var currentUser: User? { state.withLock { $0.currentUser } }
+
+    /// What went wrong with the storage last, until a write succeeds.
+    public var storageError: AuthStorageError? { writer.error }
+
+    /// Makes a user the current one, also one that another `Auth` of the same tenant signed in, or that was signed out
+    /// here. Throws tenantIDMismatch.
+    public func updateCurrentUser(_ user: User) async throws(AuthError) {
+        guard user.backend.tenantID == backend.tenantID else {
+            throw AuthError(
+                .tenantIDMismatch, reason: "TENANT_ID_MISMATCH", "The user belongs to another tenant than this Auth.")
+        }
+        await become(user)
+    }
+
+    /// Forgets the current user: at once here, and in the storage when this returns. The user object goes on working
+    /// for whoever holds it; when nobody does any more, the server is told to end its session, as best as can be done.
+    /// Without a current user nothing happens.
+    ///
+    /// Throws keychainError when the storage cannot be written: the next run of the application would find the user
+    /// signed in. Calling it again tries again.
+    public func signOut() async throws(AuthError) {
+        let written = Promise<StorageWriter.Outcome>()
+        if let user = currentUser {
+            forget(user, nil, written: written)
+        } else {
+            removeWhatIsOwed(written)
+        }
+        // Only ever succeeds.
+        if case .failure(let error) = try? await written.value() { throw AuthError(error) }
+    }
+}
+
+extension Auth {
+    /// Returns when the storage has the user, or has failed to take it.
+    func become(_ user: User) async {
+        let written = Promise<StorageWriter.Outcome>()
+        change { state in
+            guard state.currentUser !== user else {
+                written.succeed(.success(()))
+                return nil
+            }
+            state.currentUser?.left()
+            user.kept(by: self)
+            state.currentUser = user
+            writer.enqueue(.record(user.saved.encoded()), outcome: written)
+            return IDTokenEvent(user: user, change: .signedIn)
+        }
+        // Only ever succeeds.
+        _ = try? await written.value()
+    }
+
+    /// The end of a user's being signed in here, whoever asked for it.
+    private func forget(_ user: User, _ error: AuthError?, written: Promise<StorageWriter.Outcome>? = nil) {
+        change { state in
+            guard state.currentUser === user else {
+                written?.succeed(.success(()))
+                return nil
+            }
+            state.currentUser = nil
+            user.left()
+            writer.enqueue(.nothing, outcome: written)
+            return IDTokenEvent(user: nil, change: .signedOut(error))
+        }
+    }
+
+    /// Tries once more what an earlier sign-out could not do.
+    private func removeWhatIsOwed(_ written: Promise<StorageWriter.Outcome>) {
+        state.withLock { state in
+            guard state.currentUser == nil, writer.owesRemoval else { return written.succeed(.success(())) }
+            writer.enqueue(.nothing, outcome: written)
+        }
+        writer.begin()
+    }
+
+    /// The user has new properties and, with `cause`, new tokens.
+    func userChanged(_ user: User, _ cause: TokenRefreshCause?) {
+        change { state in
+            guard state.currentUser === user else { return nil }
+            writer.enqueue(.record(user.saved.encoded()))
+            return cause.map { IDTokenEvent(user: user, change: .tokenRefreshed($0)) }
+        }
+    }
+
+    func userEnded(_ user: User, _ error: AuthError?) { forget(user, error) }
+
+    /// Returns when the storage has what the user is now, or has failed to take it.
+    func save(user: User) async {
+        let written = Promise<StorageWriter.Outcome>()
+        state.withLock { state in
+            guard state.currentUser === user else { return written.succeed(.success(())) }
+            writer.enqueue(.record(user.saved.encoded()), outcome: written)
+        }
+        writer.begin()
+        // Only ever succeeds.
+        _ = try? await written.value()
+    }
+
+    /// The one way the state changes: the change, its place in the storage's queue and what listeners are told are in
+    /// one order. What calls out happens behind the lock.
+    private func change(_ body: (inout State) -> IDTokenEvent?) {
+        let wakeUps = state.withLock { state -> [@Sendable () -> Void] in
+            guard let event = body(&state) else { return [] }
+            rearmRefreshing(&state)
+            return state.observers.values.compactMap { $0.offer(event, of: self) }
+        }
+        writer.begin()
+        for wakeUp in wakeUps { wakeUp() }
+    }
+}
+
+extension User {
+    convenience init(_ saved: SavedState, backend: Backend) {
+        let tokens = TokenSet(
+            idToken: saved.idToken, refreshToken: saved.refreshToken, lifetime: saved.lifetime,
+            askedAt: saved.askedAt, now: backend.clock.moment())
+        self.init(saved.account, tokens, attempt: saved.attempt, backend: backend)
+    }
+}

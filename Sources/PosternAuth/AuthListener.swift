@@ -1,0 +1,61 @@
+import Base
+import Synchronization
+
+/// A function that is called with each new state, on a thread that lives while there is one: it may block, and delays
+/// nobody but itself.
+final class AuthListener: AuthObserver {
+    private struct State {
+        var newest: NewestEvent
+        /// Only while an event waits: a listener does not keep its `Auth` alive.
+        var auth: Auth?
+        var isRunning = false
+        var isRemoved = false
+    }
+
+    let isForStateOnly: Bool
+    private let body: @Sendable (Auth, User?) -> Void
+    private let state: Mutex<State>
+
+    init(isForStateOnly: Bool, _ body: @escaping @Sendable (Auth, User?) -> Void) {
+        self.isForStateOnly = isForStateOnly
+        self.body = body
+        self.state = Mutex(State(newest: NewestEvent(isForStateOnly: isForStateOnly)))
+    }
+
+    func offer(_ event: IDTokenEvent, of auth: Auth) -> (@Sendable () -> Void)? {
+        let mustStart = state.withLock { state in
+            guard !state.isRemoved else { return false }
+            state.newest.put(event)
+            state.auth = auth
+            defer { state.isRunning = true }
+            return !state.isRunning
+        }
+        guard mustStart else { return nil }
+        return { OSThread.startDetached(name: "postern-listen") { self.run() } }
+    }
+
+    func remove() { state.withLock { $0.isRemoved = true } }
+
+    private func run() {
+        while let (auth, event) = next() { body(auth, event.user) }
+    }
+
+    private func next() -> (Auth, IDTokenEvent)? {
+        state.withLock { state in
+            if !state.isRemoved, let event = state.newest.take(), let auth = state.auth.take() { return (auth, event) }
+            state.auth = nil
+            state.isRunning = false
+            return nil
+        }
+    }
+}
+
+/// A listener's registration. The listener stays until `remove`, also when this is dropped.
+public final class ListenerHandle: Sendable {
+    private let removal: @Sendable () -> Void
+
+    init(_ removal: @escaping @Sendable () -> Void) { self.removal = removal }
+
+    /// The listener is not called again; a call that is under way ends by itself. Again: nothing happens.
+    public func remove() { removal() }
+}

@@ -1,0 +1,97 @@
+import Base
+import Synchronization
+
+/// One who listens to an `Auth`. Holds the newest event that was not taken yet, no more, so that who is slow sees the
+/// present state and delays nobody.
+protocol AuthObserver: Sendable {
+    /// Only changes of the uid count: then no token needs to be refreshed for it.
+    var isForStateOnly: Bool { get }
+
+    /// Called under the lock of `Auth`, in order; returns what there is to do outside of it.
+    func offer(_ event: IDTokenEvent, of auth: Auth) -> (@Sendable () -> Void)?
+}
+
+/// The newest event, and whether it is news for one who was told the uid that was told last.
+struct NewestEvent: Sendable {
+    private enum Told {
+        case nothing
+        case uid(String?)
+    }
+
+    private let isForStateOnly: Bool
+    private var event: IDTokenEvent?
+    private var told = Told.nothing
+
+    init(isForStateOnly: Bool) { self.isForStateOnly = isForStateOnly }
+
+    mutating func put(_ event: IDTokenEvent) { self.event = event }
+
+    mutating func take() -> IDTokenEvent? {
+        guard let event = event.take() else { return nil }
+        if isForStateOnly, case .uid(let uid) = told, uid == event.user?.uid { return nil }
+        told = .uid(event.user?.uid)
+        return event
+    }
+}
+
+/// The events of one iterator, which one task reads.
+final class EventMailbox: AuthObserver {
+    private struct State {
+        var newest: NewestEvent
+        var waiter: Promise<Void>?
+        var isEnded = false
+    }
+
+    private enum Next {
+        case event(IDTokenEvent?)
+        case wait(Promise<Void>)
+    }
+
+    let isForStateOnly: Bool
+    private let state: Mutex<State>
+
+    init(isForStateOnly: Bool) {
+        self.isForStateOnly = isForStateOnly
+        self.state = Mutex(State(newest: NewestEvent(isForStateOnly: isForStateOnly)))
+    }
+
+    func offer(_ event: IDTokenEvent, of auth: Auth) -> (@Sendable () -> Void)? {
+        let waiter = state.withLock { state in
+            state.newest.put(event)
+            return state.waiter.take()
+        }
+        guard let waiter else { return nil }
+        return { waiter.succeed(()) }
+    }
+
+    func end() {
+        let waiter = state.withLock { state in
+            state.isEnded = true
+            return state.waiter.take()
+        }
+        waiter?.succeed(())
+    }
+
+    /// Nil once ended, or when the task is cancelled: then it is ended.
+    func next() async -> IDTokenEvent? {
+        await withTaskCancellationHandler {
+            while true {
+                let next = state.withLock { state -> Next in
+                    if state.isEnded { return .event(nil) }
+                    if let event = state.newest.take() { return .event(event) }
+                    precondition(state.waiter == nil, "two tasks read one iterator")
+                    let waiter = Promise<Void>()
+                    state.waiter = waiter
+                    return .wait(waiter)
+                }
+                switch next {
+                case .event(let event): return event
+                // Only ever succeeds.
+                case .wait(let waiter): _ = try? await waiter.value()
+                }
+            }
+        } onCancel: {
+            end()
+        }
+    }
+}

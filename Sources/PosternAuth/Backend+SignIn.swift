@@ -1,0 +1,127 @@
+import Base
+import Messages
+import PosternClient
+
+extension Backend {
+    func signUp(email: String, password: String) async throws(AuthError) -> Answer {
+        let request = AccountsSignUpRequest(
+            tenantID: tenantID, email: try text(email, .invalidEmail), password: try secret(password, .weakPassword),
+            endUserIP: endUserIP, deviceName: deviceName)
+        return try await signUp(request)
+    }
+
+    func signUpAnonymously() async throws(AuthError) -> Answer {
+        try await signUp(AccountsSignUpRequest(tenantID: tenantID, endUserIP: endUserIP, deviceName: deviceName))
+    }
+
+    private func signUp(_ request: AccountsSignUpRequest) async throws(AuthError) -> Answer {
+        let response = try await callOnce { try await accounts.signUp(request, options: $0) }
+        return try Answer(response.user, response.tokens, isNewUser: true)
+    }
+
+    /// Signs in. A custom token may be good for one use: then its answer must not be lost.
+    func signIn(_ credential: AuthCredential) async throws(AuthError) -> Answer {
+        guard case .customToken(let token) = credential.kind else { return try await enter(credential) }
+        let request = AccountsSignInWithCustomTokenRequest(
+            tenantID: tenantID, token: try secret(token, .invalidCustomToken), endUserIP: endUserIP,
+            deviceName: deviceName)
+        let response = try await callOnce { try await accounts.signInWithCustomToken(request, options: $0) }
+        return try Answer(response.user, response.tokens, isNewUser: response.isNewUser)
+    }
+
+    /// Links the credential to the ID token's user.
+    func link(
+        _ credential: AuthCredential, to idToken: Text, _ options: CallOptions
+    ) async throws(AuthError) -> Answer {
+        switch credential.kind {
+        case .password(let email, let password):
+            let request = AccountsSignUpRequest(
+                tenantID: tenantID, email: try text(email, .invalidEmail),
+                password: try secret(password, .weakPassword), endUserIP: endUserIP, idToken: idToken)
+            let response = try await call { try await accounts.signUp(request, options: options) }
+            return try Answer(response.user, response.tokens)
+        case .customToken:
+            throw AuthError(
+                .invalidCredential, reason: "INVALID_CREDENTIAL_OR_PROVIDER_ID",
+                "A custom token signs in and proves again; it cannot be linked.")
+        case .emailLink, .idToken, .accessToken, .authorizationCode, .pending:
+            return try await enter(credential, linkingTo: idToken, options)
+        }
+    }
+
+    /// Signs in, or, with an ID token, links, by the methods that do both.
+    private func enter(
+        _ credential: AuthCredential, linkingTo idToken: Text = .empty, _ options: CallOptions = .init()
+    ) async throws(AuthError) -> Answer {
+        switch credential.kind {
+        case .password(let email, let password):
+            let request = AccountsSignInWithPasswordRequest(
+                tenantID: tenantID, email: try text(email, .invalidEmail),
+                password: try secret(password, .wrongPassword), endUserIP: endUserIP, deviceName: deviceName)
+            let response = try await call { try await accounts.signInWithPassword(request, options: options) }
+            return try Answer(response.user, response.tokens)
+        case .emailLink(let email, let code):
+            let proof = try emailLink(email, code)
+            let request = AccountsSignInWithEmailLinkRequest(
+                tenantID: tenantID, email: proof.email, oobCode: proof.oobCode, idToken: idToken,
+                endUserIP: endUserIP, deviceName: deviceName)
+            let response = try await call { try await accounts.signInWithEmailLink(request, options: options) }
+            return try Answer(response.user, response.tokens, isNewUser: response.isNewUser)
+        case .idToken, .accessToken, .authorizationCode, .pending, .customToken:
+            let request = AccountsSignInWithIdpRequest(
+                tenantID: tenantID, credential: try identity(credential), idToken: idToken, endUserIP: endUserIP,
+                deviceName: deviceName)
+            let response = try await call(attempting: credential) {
+                try await accounts.signInWithIdp(request, options: options)
+            }
+            return try Answer(
+                response.user, response.tokens, isNewUser: response.isNewUser, provider: response.provider)
+        }
+    }
+
+    func reauthenticate(
+        _ credential: AuthCredential, _ idToken: Text, _ options: CallOptions
+    ) async throws(AuthError) -> Answer {
+        let proof: AccountsReauthenticateRequest.Credential
+        switch credential.kind {
+        case .password(let email, let password):
+            proof = .password(
+                EmailPasswordCredential(
+                    email: try text(email, .invalidEmail), password: try secret(password, .wrongPassword)))
+        case .emailLink(let email, let code): proof = .emailLink(try emailLink(email, code))
+        case .customToken(let token): proof = .customToken(try secret(token, .invalidCustomToken))
+        case .idToken, .accessToken, .authorizationCode, .pending: proof = .idp(try identity(credential))
+        }
+        let request = AccountsReauthenticateRequest(
+            tenantID: tenantID, idToken: idToken, credential: proof, endUserIP: endUserIP)
+        let response = try await call(attempting: credential) {
+            try await accounts.reauthenticate(request, options: options)
+        }
+        return try Answer(response.user, response.tokens)
+    }
+
+    private func emailLink(_ email: String, _ code: Secret) throws(AuthError) -> EmailLinkCredential {
+        EmailLinkCredential(
+            email: try text(email, .invalidEmail),
+            oobCode: try secret(code, .invalidActionCode))
+    }
+
+    func identity(_ credential: AuthCredential) throws(AuthError) -> IdpCredential {
+        var identity = IdpCredential(providerID: try text(credential.provider, .invalidProviderID))
+        switch credential.kind {
+        case .idToken(let token, let rawNonce):
+            identity.credential = .providerIDToken(try secret(token, .invalidCredential))
+            identity.nonce = try text(rawNonce, .missingOrInvalidNonce)
+        case .accessToken(let token):
+            identity.credential = .providerAccessToken(try secret(token, .invalidCredential))
+        case .authorizationCode(let code, let redirectURI, let verifier, let rawNonce):
+            identity.credential = .authorizationCode(try secret(code, .invalidCredential))
+            identity.redirectURI = try text(redirectURI, .invalidCredential)
+            identity.codeVerifier = try secret(verifier, .invalidCredential)
+            identity.nonce = try text(rawNonce, .missingOrInvalidNonce)
+        case .pending(let token): identity.credential = .pendingToken(try secret(token, .invalidCredential))
+        case .password, .emailLink, .customToken: break
+        }
+        return identity
+    }
+}

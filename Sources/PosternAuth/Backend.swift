@@ -1,0 +1,97 @@
+import Base
+import Messages
+import PosternClient
+
+/// One tenant of one server, as `Auth` and its users call it: the stubs, the times, and what every request says.
+struct Backend: Sendable {
+    let accounts: AccountsClient
+    let tokens: TokensClient
+    let sessions: SessionsClient
+    let tenantID: Text
+    let clock: AuthClock
+    let random: RandomSource
+    let deviceName: Text
+    let endUserIP: Text
+    let languageCode: Text
+
+    /// Runs calls; every failure comes out as an AuthError. `attempted` is the credential they prove.
+    func call<Result>(
+        attempting attempted: AuthCredential? = nil, _ body: () async throws -> Result
+    ) async throws(AuthError) -> Result {
+        do {
+            return try await body()
+        } catch let failure as Failure {
+            throw AuthError(failure, attempted: attempted)
+        } catch {
+            // Closures without a signature throw `any Error`; those that are given here throw what the stubs do.
+            preconditionFailure("a call failed with \(error)")
+        }
+    }
+
+    /// Runs a call that must be done once, however often its answer is lost: the server knows it by a key.
+    ///
+    /// A server keeps so many keys per application; beyond that the call goes without one, as it would have before.
+    func callOnce<Result>(_ body: (CallOptions) async throws -> Result) async throws(AuthError) -> Result {
+        do throws(AuthError) {
+            return try await call { try await body(onceOptions()) }
+        } catch {
+            guard error.reason == "TOO_MANY_IDEMPOTENCY_KEYS" else { throw error }
+            return try await call { try await body(CallOptions()) }
+        }
+    }
+
+    func onceOptions() -> CallOptions { CallOptions(idempotencyKey: Hex.encode(random.bytes(16))) }
+
+    /// Best effort: a session whose end the server does not hear of ends when it was unused for too long.
+    func endSession(of refreshToken: Text) async {
+        let request = SessionsSignOutRequest(tenantID: tenantID, refreshToken: refreshToken)
+        _ = try? await sessions.signOut(request)
+    }
+
+    /// What people type, as the wire takes it: text has no NUL.
+    func text(_ string: String, _ code: AuthErrorCode = .internalError) throws(AuthError) -> Text {
+        guard let text = Text(validating: [UInt8](string.utf8)) else { throw .holdsNUL(code) }
+        return text
+    }
+
+    func secret(_ string: String, _ code: AuthErrorCode) throws(AuthError) -> Secret {
+        try secret(Secret(string), code)
+    }
+
+    func secret(_ secret: Secret, _ code: AuthErrorCode) throws(AuthError) -> Secret {
+        guard secret.withBytes({ !$0.contains(0) }) else { throw .holdsNUL(code) }
+        return secret
+    }
+}
+
+extension AuthError {
+    fileprivate static func holdsNUL(_ code: AuthErrorCode) -> AuthError {
+        AuthError(code, reason: "INVALID_TEXT", "A text must not hold a NUL character.")
+    }
+}
+
+extension RandomSource {
+    /// getrandom(2), through Swift's own generator.
+    static let operatingSystem = RandomSource { buffer in
+        var generator = SystemRandomNumberGenerator()
+        for index in buffer.indices { buffer[index] = generator.next() }
+    }
+}
+
+/// A sign-in's or a change's answer: who the user is, and the tokens if there are new ones.
+struct Answer: Sendable {
+    let account: Messages.User
+    let tokens: TokenPair?
+    var isNewUser = false
+    var provider: ProviderInfo?
+
+    init(_ account: Messages.User?, _ tokens: TokenPair?, isNewUser: Bool = false, provider: ProviderInfo? = nil)
+        throws(AuthError)
+    {
+        guard let account else { throw .malformedAnswer("user") }
+        self.account = account
+        self.tokens = tokens
+        self.isNewUser = isNewUser
+        self.provider = provider
+    }
+}

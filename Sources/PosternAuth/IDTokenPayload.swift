@@ -1,0 +1,23 @@
+import Base
+import JSON
+
+/// What an ID token says. Not verified: it came from the server over our own connection, and nothing is granted by it.
+struct IDTokenPayload: Sendable {
+    let claims: JSONValue
+    let issuedAt: Timestamp
+    let expiresAt: Timestamp
+
+    var signInProvider: Text { claims["firebase"]?["sign_in_provider"]?.text ?? .empty }
+
+    /// Throws malformedJWT.
+    init(_ token: Text) throws(AuthError) {
+        let parts = token.bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 3, let json = Base64.url.decode(Array(parts[1])),
+            let claims = try? JSONValue(parsing: json),
+            let issuedAt = claims["iat"]?.integer, let expiresAt = claims["exp"]?.integer
+        else { throw AuthError(.malformedJWT, reason: "MALFORMED_JWT", "The ID token cannot be read.") }
+        self.claims = claims
+        self.issuedAt = Timestamp(seconds: issuedAt)
+        self.expiresAt = Timestamp(seconds: expiresAt)
+    }
+}

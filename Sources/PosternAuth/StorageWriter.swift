@@ -1,0 +1,103 @@
+import Base
+import Synchronization
+
+/// Brings the newest record to the storage, on a thread of its own that lives while there is something to write.
+///
+/// What comes while a write is under way replaces what waits: only the newest record matters.
+final class StorageWriter: Sendable {
+    enum Content: Sendable {
+        case record([UInt8])
+        /// Nobody is signed in.
+        case nothing
+    }
+
+    typealias Outcome = Result<Void, AuthStorageError>
+
+    private struct State {
+        var wanted: Content?
+        var waiters: [Promise<Outcome>] = []
+        var isRunning = false
+        /// Of the newest read or write that failed, until one succeeds.
+        var error: AuthStorageError?
+        /// The storage still has a user who was signed out.
+        var owesRemoval = false
+    }
+
+    private let storage: any AuthStorage
+    private let report: @Sendable (AuthStorageError) -> Void
+    private let state = Mutex(State())
+
+    init(_ storage: any AuthStorage, report: @escaping @Sendable (AuthStorageError) -> Void) {
+        self.storage = storage
+        self.report = report
+    }
+
+    var error: AuthStorageError? { state.withLock { $0.error } }
+    var owesRemoval: Bool { state.withLock { $0.owesRemoval } }
+
+    /// Blocks. Nil: nothing is there, or, with `error` set and reported, nothing that can be used.
+    func load<Value>(_ decode: ([UInt8]) throws(AuthStorageError) -> Value) -> Value? {
+        do throws(AuthStorageError) {
+            return try storage.load().map { record throws(AuthStorageError) in try decode(record) }
+        } catch {
+            state.withLock { $0.error = error }
+            report(error)
+            return nil
+        }
+    }
+
+    /// The newest content; `begin` must follow outside of the caller's locks. `outcome` is completed once this or a
+    /// newer one was written or failed.
+    func enqueue(_ content: Content, outcome: Promise<Outcome>? = nil) {
+        state.withLock { state in
+            state.wanted = content
+            if let outcome { state.waiters.append(outcome) }
+        }
+    }
+
+    func begin() {
+        let mustStart = state.withLock { state in
+            guard !state.isRunning, state.wanted != nil else { return false }
+            state.isRunning = true
+            return true
+        }
+        if mustStart { OSThread.startDetached(name: "postern-storage") { [self] in run() } }
+    }
+
+    private func run() {
+        while let (content, waiters) = next() {
+            let outcome = write(content)
+            let error = if case .failure(let error) = outcome { error } else { AuthStorageError?.none }
+            state.withLock { state in
+                state.error = error
+                guard error != nil else { return state.owesRemoval = false }
+                if case .nothing = content { state.owesRemoval = true }
+            }
+            if let error { report(error) }
+            for waiter in waiters { waiter.succeed(outcome) }
+        }
+    }
+
+    private func next() -> (Content, [Promise<Outcome>])? {
+        state.withLock { state in
+            guard let content = state.wanted else {
+                state.isRunning = false
+                return nil
+            }
+            defer { (state.wanted, state.waiters) = (nil, []) }
+            return (content, state.waiters)
+        }
+    }
+
+    private func write(_ content: Content) -> Outcome {
+        do throws(AuthStorageError) {
+            switch content {
+            case .record(let record): try storage.save(record)
+            case .nothing: try storage.remove()
+            }
+            return .success(())
+        } catch {
+            return .failure(error)
+        }
+    }
+}

@@ -1,0 +1,39 @@
+import Base
+import Synchronization
+
+/// Who may talk to the server for a user: one after the other, in the order they asked.
+///
+/// Each call that changes the session replaces its refresh token; a refresh beside it would present the old one, which
+/// the server must take for a stolen copy.
+final class Turns: Sendable {
+    private struct State {
+        var isTaken = false
+        var waiting: [Promise<Void>] = []
+    }
+
+    private let state = Mutex(State())
+
+    /// A cancelled task waits for its turn too: it is short, and then finds itself cancelled.
+    func take() async {
+        let turn = state.withLock { state -> Promise<Void>? in
+            guard state.isTaken else {
+                state.isTaken = true
+                return nil
+            }
+            let turn = Promise<Void>()
+            state.waiting.append(turn)
+            return turn
+        }
+        // Only ever succeeds.
+        _ = try? await turn?.value()
+    }
+
+    func giveBack() {
+        let next = state.withLock { state -> Promise<Void>? in
+            guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
+            state.isTaken = false
+            return nil
+        }
+        next?.succeed(())
+    }
+}

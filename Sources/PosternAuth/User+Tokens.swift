@@ -1,0 +1,111 @@
+import Base
+import Messages
+import PosternClient
+import Synchronization
+
+extension User {
+    /// An ID token that is good for more than five minutes, refreshed first if need be or if `forcingRefresh`.
+    ///
+    /// Callers that come while a refresh is under way share it. Offline it throws a retryable networkError, and the
+    /// next call repeats the same attempt: an answer that got lost never costs the session.
+    public func idToken(forcingRefresh: Bool = false) async throws(AuthError) -> String {
+        try await validTokens(forced: forcingRefresh, cause: forcingRefresh ? .requested : .expired).idToken.string
+    }
+
+    /// The same with what the token says.
+    public func idTokenResult(forcingRefresh: Bool = false) async throws(AuthError) -> AuthTokenResult {
+        let cause: TokenRefreshCause = forcingRefresh ? .requested : .expired
+        return try AuthTokenResult(await validTokens(forced: forcingRefresh, cause: cause).idToken)
+    }
+
+    private enum Need {
+        case nothing(TokenSet)
+        /// `from`: the tokens to be replaced, by whoever comes first.
+        case refresh(Promise<Result<TokenSet, AuthError>>, from: TokenSet, isFirst: Bool)
+    }
+
+    func validTokens(forced: Bool, cause: TokenRefreshCause) async throws(AuthError) -> TokenSet {
+        let now = backend.clock.monotonic()
+        let need = state.withLock { state -> Need in
+            guard forced || !state.tokens.isValid(at: now) else { return .nothing(state.tokens) }
+            let promise = Promise<Result<TokenSet, AuthError>>()
+            state.refreshWaiters.append(promise)
+            return .refresh(promise, from: state.tokens, isFirst: state.refreshWaiters.count == 1)
+        }
+        guard case .refresh(let promise, let old, let isFirst) = need else {
+            guard case .nothing(let tokens) = need else { preconditionFailure("a need of neither kind") }
+            return tokens
+        }
+        if isFirst {
+            // Of its own, so that a caller who gives up does not take the others' answer away.
+            Task { await self.refreshForAll(replacing: old, cause: cause) }
+        }
+        guard let result = try? await promise.cancellableValue() else { throw .cancelled }
+        return try result.get()
+    }
+
+    private func refreshForAll(replacing old: TokenSet, cause: TokenRefreshCause) async {
+        await turns.take()
+        let result: Result<TokenSet, AuthError>
+        do throws(AuthError) {
+            try await settleInTurn()
+            let current = state.withLock { $0.tokens }
+            // Whoever had the turn before may have brought new ones.
+            result = .success(current == old ? try await refreshInTurn(cause) : current)
+        } catch {
+            result = .failure(error)
+        }
+        turns.giveBack()
+        let waiters = state.withLock { state in
+            defer { state.refreshWaiters = [] }
+            return state.refreshWaiters
+        }
+        for waiter in waiters { waiter.succeed(result) }
+    }
+
+    /// One exchange of the refresh token; the caller has the turn.
+    ///
+    /// The attempt is in the storage before it is on the wire, and is repeated until an answer is known. `doubt` is why
+    /// another call made this one necessary: the server cannot tell why it no longer knows a token.
+    func refreshInTurn(
+        _ cause: TokenRefreshCause, doubt: AuthError? = nil
+    ) async throws(AuthError) -> TokenSet {
+        let attempt = state.withLock { state in
+            if let attempt = state.attempt, attempt.refreshToken == state.tokens.refreshToken { return attempt }
+            let attempt = RefreshAttempt(
+                id: backend.random.bytes(RefreshAttempt.idByteCount), refreshToken: state.tokens.refreshToken)
+            state.attempt = attempt
+            return attempt
+        }
+        // A storage that fails is reported there; not to refresh would sign the user out for it.
+        for auth in observers { await auth.save(user: self) }
+        let asked = backend.clock.moment()
+        let request = TokensRefreshRequest(
+            tenantID: backend.tenantID, refreshToken: attempt.refreshToken, attemptID: attempt.id)
+        let response: TokensRefreshResponse
+        do throws(AuthError) {
+            response = try await backend.call { try await backend.tokens.refresh(request) }
+        } catch {
+            guard error.endsSession else { throw error }
+            let reason =
+                if let doubt, doubt.endsSession, error.reason == "INVALID_REFRESH_TOKEN" { doubt } else { error }
+            end(reason)
+            throw reason
+        }
+        guard let pair = response.tokens else { throw .malformedAnswer("tokens") }
+        let tokens = try TokenSet(pair, asked: asked)
+        state.withLock { state in
+            state.tokens = tokens
+            state.attempt = nil
+        }
+        for auth in observers { auth.userChanged(self, cause) }
+        return tokens
+    }
+}
+
+extension TokenSet {
+    /// A custom token began the session.
+    var isOfCustomToken: Bool {
+        (try? IDTokenPayload(idToken))?.signInProvider == "custom"
+    }
+}

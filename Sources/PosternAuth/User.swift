@@ -1,0 +1,121 @@
+import Base
+import Messages
+import Synchronization
+
+/// A user who signed in. Its properties are a snapshot that calls update in place; `reload` asks for a new one.
+///
+/// Independent of the `Auth` it came from: it goes on working after `signOut`, and when another user is current. Safe
+/// to use from any task. Calls to the server go one after the other. A call that the server refuses because the session
+/// is over signs the user out, with the cause (`Auth.idTokenEvents`); being offline never does.
+public final class User: Sendable, Identifiable {
+    struct State {
+        var account: Messages.User
+        var tokens: TokenSet
+        /// A refresh whose answer is not known yet.
+        var attempt: RefreshAttempt?
+        /// Who waits for the refresh under way. None: none is.
+        var refreshWaiters: [Promise<Result<TokenSet, AuthError>>] = []
+        /// A change whose answer is not known yet.
+        var lostChange: LostChange?
+        var observers: [WeakAuth] = []
+        /// How many `Auth` have it as their current user, in their storage too: one that is dropped keeps it there.
+        var keeperCount = 0
+        /// The server accepts nothing of it any more.
+        var isOver = false
+    }
+
+    public let uid: String
+    /// Nil: the default pool.
+    public let tenantID: String?
+    let backend: Backend
+    let turns = Turns()
+    let state: Mutex<State>
+
+    init(_ account: Messages.User, _ tokens: TokenSet, attempt: RefreshAttempt? = nil, backend: Backend) {
+        self.uid = account.uid.string
+        // The server's word: a key that is bound to a tenant needs no name of it.
+        self.tenantID = account.tenantID.stringOrNil
+        self.backend = backend
+        self.state = Mutex(State(account: account, tokens: tokens, attempt: attempt))
+    }
+
+    /// Nobody can use the tokens of a user who was signed out, or made place for another, and is held by nobody.
+    deinit {
+        let end = state.withLock { $0.keeperCount == 0 && !$0.isOver ? $0.tokens.refreshToken : nil }
+        guard let token = end else { return }
+        Task { [backend] in await backend.endSession(of: token) }
+    }
+
+    public var id: String { uid }
+
+    private var account: Messages.User { state.withLock { $0.account } }
+
+    public var email: String? { account.email.stringOrNil }
+    public var isEmailVerified: Bool { account.emailVerified }
+    public var displayName: String? { account.displayName.stringOrNil }
+    public var photoURL: String? { account.photoURL.stringOrNil }
+    public var phoneNumber: String? { account.phoneNumber.stringOrNil }
+    /// Nothing but this session leads to the account: no provider is linked, and it was not made by a custom token.
+    public var isAnonymous: Bool { state.withLock { $0.account.providers.isEmpty && !$0.tokens.isOfCustomToken } }
+    /// "Firebase", as in FirebaseAuth; the linked providers are in `providerData`.
+    public var providerID: String { "Firebase" }
+    public var providerData: [UserInfo] { account.providers.map { UserInfo($0) } }
+    /// The one that the next refresh presents. It grants what the user may do: not for logs.
+    public var refreshToken: String? { state.withLock { $0.tokens.refreshToken.string } }
+
+    public var metadata: UserMetadata {
+        let account = account
+        return UserMetadata(
+            creationDate: Timestamp(microseconds: account.createdAtMicros),
+            lastSignInDate: Timestamp(microseconds: account.lastSignInAtMicros))
+    }
+
+    /// What an `Auth` keeps of this user.
+    var saved: SavedState {
+        state.withLock {
+            SavedState(account: $0.account, tokens: $0.tokens, attempt: $0.attempt, tenantID: backend.tenantID)
+        }
+    }
+}
+
+extension User {
+    /// An `Auth` whose current user this is, or was.
+    struct WeakAuth {
+        weak var auth: Auth?
+    }
+
+    func kept(by auth: Auth) {
+        state.withLock { state in
+            state.keeperCount += 1
+            state.observers.removeAll { $0.auth == nil || $0.auth === auth }
+            state.observers.append(WeakAuth(auth: auth))
+        }
+    }
+
+    func left() { state.withLock { $0.keeperCount -= 1 } }
+
+    var observers: [Auth] { state.withLock { $0.observers.compactMap(\.auth) } }
+
+    /// Takes an answer in, and tells whoever has this user as its current one. `asked` is from before the call.
+    func apply(_ answer: Answer, asked: Moment, cause: TokenRefreshCause) throws(AuthError) {
+        let tokens: TokenSet? =
+            if let pair = answer.tokens { try TokenSet(pair, asked: asked) } else { nil }
+        state.withLock { state in
+            state.account = answer.account
+            guard let tokens else { return }
+            state.tokens = tokens
+            state.attempt = nil
+        }
+        for auth in observers { auth.userChanged(self, tokens == nil ? nil : cause) }
+    }
+
+    /// The server will accept nothing of this user any more.
+    func end(_ error: AuthError?) {
+        state.withLock { $0.isOver = true }
+        for auth in observers { auth.userEnded(self, error) }
+    }
+}
+
+extension User: CustomStringConvertible {
+    public var description: String { "User(\(uid))" }
+}

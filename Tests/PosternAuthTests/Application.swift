@@ -1,0 +1,122 @@
+import Base
+import Identity
+import Messages
+import PosternClient
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import PosternAuth
+
+let password = "correct horse"
+
+/// A server and applications that use it, each with clocks and a storage of its own.
+struct Application {
+    let server: TestServer
+    let admin: Channel
+
+    /// Runs `body` against a fresh server where anonymous users and sign-in by link are on.
+    static func run(_ body: (Application) async throws -> Void) async throws {
+        try await withServer { server in
+            let admin = try Channel(address: "127.0.0.1:\(server.port)", credentials: .apiKey(server.adminKey))
+            let application = Application(server: server, admin: admin)
+            try await application.setTenant(["enable_anonymous_user", "enable_email_link_signin"]) {
+                $0.enableAnonymousUser = true
+                $0.enableEmailLinkSignin = true
+            }
+            try await body(application)
+            await admin.shutdown()
+        }
+    }
+
+    /// Another device. Its clock is the server's unless it is wrong by `clockError`; `through`: another way there.
+    func auth(
+        storage: any AuthStorage = InMemoryStorage(), clock: TestClock? = nil, through address: String? = nil,
+        tenantID: String = "", deviceName: String = "", storageErrors: Recording<AuthStorageError>? = nil
+    ) throws -> Auth {
+        var configuration = Auth.Configuration(
+            address: address ?? "127.0.0.1:\(server.port)", credentials: .apiKey(server.adminKey))
+        configuration.storage = storage
+        configuration.clock = (clock ?? self.clock()).clock
+        configuration.tenantID = tenantID
+        configuration.deviceName = deviceName
+        if let storageErrors { configuration.storageErrorHandler = { storageErrors.append($0) } }
+        return try Auth(configuration: configuration)
+    }
+
+    func clock(wrongBy error: Duration = .zero) -> TestClock {
+        TestClock(wallStartingAt: server.clock.clock.now() + error)
+    }
+
+    func setTenant(_ paths: [Text], _ change: (inout Messages.Tenant) -> Void) async throws {
+        var tenant = Messages.Tenant()
+        change(&tenant)
+        _ = try await TenantsClient(channel: admin).update(
+            TenantsUpdateRequest(tenant: tenant, updateMask: ProtobufFieldMask(paths: paths)))
+    }
+
+    /// The newest mail's link.
+    func mailedLink() async throws -> String {
+        let outbox = OutboxClient(channel: admin)
+        let listed = try await outbox.list(OutboxListRequest())
+        let newest = try #require(listed.messages.first)
+        let read = try await outbox.get(OutboxGetRequest(messageID: newest.messageID))
+        return try #require(read.contents).link.string
+    }
+
+    /// What a provider proved: as good as what it proves now, without a provider that runs.
+    func credential(_ identity: FederatedIdentity) -> AuthCredential {
+        let token = server.project.pendingCredentials.token(
+            for: identity, tenantID: .empty, now: server.clock.clock.now())
+        return AuthCredential(provider: identity.providerID.string, kind: .pending(Secret(token.bytes)))
+    }
+}
+
+extension FederatedIdentity {
+    static func google(_ rawID: Text = "g-1", email: Text = "ada@gmail.com") -> FederatedIdentity {
+        FederatedIdentity(
+            providerID: "google.com", rawID: rawID, email: email, isEmailVerifiedByProvider: true, isEmailTrusted: true,
+            displayName: "Ada at Google", photoURL: "https://g.example/ada")
+    }
+
+    static func facebook(_ rawID: Text = "f-1", email: Text = "ada@gmail.com") -> FederatedIdentity {
+        FederatedIdentity(providerID: "facebook.com", rawID: rawID, email: email, displayName: "Ada on Facebook")
+    }
+}
+
+/// What callbacks saw.
+final class Recording<Element: Sendable>: Sendable {
+    private let storage = Mutex<[Element]>([])
+
+    func append(_ element: Element) { storage.withLock { $0.append(element) } }
+    var elements: [Element] { storage.withLock { $0 } }
+}
+
+/// The error `body` throws; fails the test when it throws none.
+func error(
+    of body: () async throws(AuthError) -> Void, sourceLocation: SourceLocation = #_sourceLocation
+) async throws -> AuthError {
+    do throws(AuthError) {
+        try await body()
+    } catch {
+        return error
+    }
+    Issue.record("nothing was thrown", sourceLocation: sourceLocation)
+    throw NothingThrown()
+}
+
+struct NothingThrown: Error {}
+
+/// Waits until `condition` holds; fails the test after ten seconds.
+func eventually(
+    _ what: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async -> Bool
+) async throws {
+    let deadline = Instant.now.advanced(by: .seconds(10))
+    while await !condition() {
+        guard Instant.now < deadline else {
+            Issue.record(what ?? "the condition never held", sourceLocation: sourceLocation)
+            throw NothingThrown()
+        }
+        try await Task.sleep(for: .milliseconds(1))
+    }
+}

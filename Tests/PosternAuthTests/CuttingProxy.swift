@@ -1,0 +1,157 @@
+import Base
+import Glibc
+import Synchronization
+
+/// A way to the server that loses answers: it forwards bytes in both directions, counts requests by method, and cuts
+/// the connection in place of the answer to a request, once the server has given it.
+final class CuttingProxy: Sendable {
+    private struct State {
+        var requests: [String: Int] = [:]
+        /// The answer to the next request of this method is lost.
+        var cut: String?
+        var isHolding = false
+        /// New connections are closed at once.
+        var isDown = false
+        var goesDownAtCut = false
+        var threads: [OSThread] = []
+        var descriptors: [Int32] = []
+    }
+
+    /// What both directions of a connection know.
+    private final class Link: Sendable {
+        let loseAnswer = Atomic(false)
+    }
+
+    let port: UInt16
+    private let listener: Int32
+    private let target: UInt16
+    private let state = Mutex(State())
+    private static let methods = ["Refresh", "Update", "SignUp"]
+
+    /// Forwards to `target` on loopback.
+    init(target: UInt16) {
+        self.target = target
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = Self.loopback(port: 0)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let listener = listener
+        withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                precondition(bind(listener, $0, length) == 0, "bind failed")
+                precondition(getsockname(listener, $0, &length) == 0, "getsockname failed")
+            }
+        }
+        precondition(listen(listener, 16) == 0, "listen failed")
+        port = UInt16(bigEndian: address.sin_port)
+        start { $0.accept() }
+    }
+
+    var address: String { "127.0.0.1:\(port)" }
+
+    func requestCount(_ method: String) -> Int { state.withLock { $0.requests[method] ?? 0 } }
+
+    /// Loses the answer to the next request of this method; with `goingDown` nothing gets through until `comeUp`.
+    func cutNextAnswer(to method: String, goingDown: Bool = false) {
+        state.withLock { ($0.cut, $0.goesDownAtCut) = (method, goingDown) }
+    }
+
+    func comeUp() { state.withLock { $0.isDown = false } }
+
+    /// Keeps answers back until `release`.
+    func hold() { state.withLock { $0.isHolding = true } }
+    func release() { state.withLock { $0.isHolding = false } }
+
+    /// Cuts everything and waits for its threads.
+    func stop() {
+        release()
+        shutdown(listener, Int32(SHUT_RDWR))
+        while true {
+            let (threads, descriptors) = state.withLock { state in
+                defer { (state.threads, state.descriptors) = ([], []) }
+                return (state.threads, state.descriptors)
+            }
+            if threads.isEmpty { break }
+            for descriptor in descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) }
+            for thread in threads { thread.join() }
+            for descriptor in descriptors { close(descriptor) }
+        }
+        close(listener)
+    }
+
+    private func start(_ body: @escaping @Sendable (CuttingProxy) -> Void) {
+        state.withLock { $0.threads.append(OSThread(name: "proxy") { [self] in body(self) }) }
+    }
+
+    private func accept() {
+        while true {
+            let client = Glibc.accept(listener, nil, nil)
+            guard client >= 0 else { return }
+            let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            var address = Self.loopback(port: target)
+            let isConnected = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+                }
+            }
+            let isDown = state.withLock { state in
+                state.descriptors += [client, server]
+                return state.isDown
+            }
+            guard isConnected, !isDown else {
+                shutdown(client, Int32(SHUT_RDWR))
+                continue
+            }
+            let link = Link()
+            start { $0.forwardRequests(client, server, link) }
+            start { $0.forwardAnswers(server, client, link) }
+        }
+    }
+
+    private func forwardRequests(_ client: Int32, _ server: Int32, _ link: Link) {
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(client, &chunk, chunk.count, 0)
+            guard count > 0 else { break }
+            note(Text(unchecked: Array(chunk[..<count])), link)
+            guard send(server, chunk, count, Int32(MSG_NOSIGNAL)) == count else { break }
+        }
+        shutdown(server, Int32(SHUT_RDWR))
+    }
+
+    /// A small request comes in one piece, with its method's name in clear and a length before it.
+    private func note(_ bytes: Text, _ link: Link) {
+        for method in Self.methods {
+            let field = [UInt8(method.utf8.count)] + [UInt8](method.utf8)
+            let found = bytes.bytes.indices.filter { bytes.bytes[$0...].starts(with: field) }.count
+            guard found > 0 else { continue }
+            state.withLock { state in
+                state.requests[method, default: 0] += found
+                if state.cut == method {
+                    state.cut = nil
+                    state.isDown = state.goesDownAtCut
+                    link.loseAnswer.store(true, ordering: .sequentiallyConsistent)
+                }
+            }
+        }
+    }
+
+    private func forwardAnswers(_ server: Int32, _ client: Int32, _ link: Link) {
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(server, &chunk, chunk.count, 0)
+            guard count > 0, !link.loseAnswer.load(ordering: .sequentiallyConsistent) else { break }
+            while state.withLock({ $0.isHolding }) { usleep(500) }
+            guard send(client, chunk, count, Int32(MSG_NOSIGNAL)) == count else { break }
+        }
+        shutdown(client, Int32(SHUT_RDWR))
+        shutdown(server, Int32(SHUT_RDWR))
+    }
+
+    private static func loopback(port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return address
+    }
+}

@@ -1,0 +1,72 @@
+import Base
+import Messages
+import PosternClient
+import TestSupport
+import Testing
+
+@testable import PosternAuth
+
+/// What becomes of the session at the server.
+@Suite struct SignOutTests {
+    /// The names of the devices that the user is signed in on, by an account of its own.
+    private func devices(of user: PosternAuth.User, _ application: Application) async throws -> [String] {
+        let request = SessionsListRequest(idToken: Text(try await user.idToken()))
+        let listed = try await SessionsClient(channel: application.admin).list(request)
+        return listed.sessions.map(\.deviceName.string).sorted()
+    }
+
+    @Test func `A signed-out user's session lasts as long as somebody holds the user`() async throws {
+        try await Application.run { application in
+            let laptop = try application.auth(deviceName: "laptop")
+            var held: PosternAuth.User? = try await laptop.createUser(
+                withEmail: "ada@example.com", password: password
+            ).user
+            let phone = try application.auth(deviceName: "phone")
+            let onPhone = try await phone.signIn(withEmail: "ada@example.com", password: password).user
+            try await laptop.signOut()
+            try await held?.reload()
+            #expect(try await devices(of: onPhone, application) == ["laptop", "phone"])
+            held = nil
+            try await eventually { (try? await devices(of: onPhone, application)) == ["phone"] }
+        }
+    }
+
+    @Test func `A user who made place for another is signed out at the server when nobody holds it`() async throws {
+        try await Application.run { application in
+            let auth = try application.auth(deviceName: "first")
+            try await auth.createUser(withEmail: "ada@example.com", password: password)
+            let again = try application.auth(deviceName: "second")
+            let user = try await again.signIn(withEmail: "ada@example.com", password: password).user
+            try await auth.createUser(withEmail: "bob@example.com", password: password)
+            try await eventually { (try? await devices(of: user, application)) == ["second"] }
+        }
+    }
+
+    @Test func `An application that ends without signing out finds its session again`() async throws {
+        try await Application.run { application in
+            let storage = InMemoryStorage()
+            var auth: Auth? = try application.auth(storage: storage, deviceName: "laptop")
+            try await auth?.createUser(withEmail: "ada@example.com", password: password)
+            weak let dropped = auth
+            auth = nil
+            try await eventually { dropped == nil }
+            let next = try application.auth(storage: storage)
+            let user = try #require(next.currentUser)
+            try await user.reload()
+            #expect(try await devices(of: user, application) == ["laptop"])
+        }
+    }
+
+    @Test func `Signing out works without the server`() async throws {
+        try await Application.run { application in
+            let proxy = CuttingProxy(target: application.server.port)
+            let storage = InMemoryStorage()
+            let auth = try application.auth(storage: storage, through: proxy.address)
+            try await auth.createUser(withEmail: "ada@example.com", password: password)
+            proxy.stop()
+            try await auth.signOut()
+            #expect(auth.currentUser == nil)
+            #expect(storage.load() == nil)
+        }
+    }
+}
