@@ -20,6 +20,11 @@ func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .executableTarget(name: name, dependencies: dependencies, swiftSettings: strict)
 }
 
+func example(_ name: String, _ folder: String, _ dependencies: [Target.Dependency]) -> Target {
+    .executableTarget(
+        name: name, dependencies: dependencies, path: "Sources/Examples/\(folder)", swiftSettings: strict)
+}
+
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: dependencies + ["TestSupport"], swiftSettings: strict)
 }
@@ -89,6 +94,10 @@ let package = Package(
             "PosternBench",
             ["Base", "JSON", "Messages", "Reactor", "Wire", "Crypto", "PosternClient", "PosternVerifier"]),
 
+        // What using the libraries looks like; run by the tests.
+        example("ExampleTerminal", "Terminal", ["Base", "PosternClient", "PosternAuth"]),
+        example("ExampleService", "ProtectedService", ["Base", "PosternClient", "PosternVerifier"]),
+
         .target(
             name: "TestSupport",
             dependencies: [
@@ -115,6 +124,7 @@ let package = Package(
         tests(
             "PosternAuthTests",
             ["Base", "JSON", "Messages", "Store", "Tokens", "Identity", "Service", "PosternClient", "PosternAuth"]),
+        tests("ExamplesTests", ["Base", "JSON", "Messages", "ExampleTerminal", "ExampleService"]),
         tests("posternTests", ["Base", "JSON", "Messages", "PosternClient", "postern"]),
         tests("TokensTests", ["Base", "JSON", "Crypto", "Tokens"]),
         tests("SigningTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens", "Signing"]),

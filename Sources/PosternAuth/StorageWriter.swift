@@ -16,6 +16,8 @@ final class StorageWriter: Sendable {
     private struct State {
         var wanted: Content?
         var waiters: [Promise<Outcome>] = []
+        /// Those who wait until there is nothing left to write.
+        var settling: [Promise<Void>] = []
         var isRunning = false
         /// Of the newest read or write that failed, until one succeeds.
         var error: AuthStorageError?
@@ -64,6 +66,20 @@ final class StorageWriter: Sendable {
         if mustStart { OSThread.startDetached(name: "postern-storage") { [self] in run() } }
     }
 
+    /// Returns when everything enqueued so far was written, or failed to be.
+    func settled() async {
+        let promise = Promise<Void>()
+        let isSettled = state.withLock { state in
+            guard state.isRunning || state.wanted != nil else { return true }
+            state.settling.append(promise)
+            return false
+        }
+        if isSettled { return }
+        begin()
+        // Only ever succeeds.
+        _ = try? await promise.value()
+    }
+
     private func run() {
         while let (content, waiters) = next() {
             let outcome = write(content)
@@ -76,6 +92,13 @@ final class StorageWriter: Sendable {
             if let error { report(error) }
             for waiter in waiters { waiter.succeed(outcome) }
         }
+        let settling = state.withLock { state in
+            // Somebody may have begun again meanwhile, and settles them at its end.
+            guard !state.isRunning else { return [Promise<Void>]() }
+            defer { state.settling = [] }
+            return state.settling
+        }
+        for waiter in settling { waiter.succeed(()) }
     }
 
     private func next() -> (Content, [Promise<Outcome>])? {

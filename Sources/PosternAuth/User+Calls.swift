@@ -17,11 +17,21 @@ struct LostChange: Sendable {
 extension User {
     /// Calls the server with a good ID token, in turn. When it doubts the token, a refresh decides: a session that is
     /// over ends here, and a token that only looked good, because a clock did not, is replaced and the call repeated.
+    ///
+    /// What the call brought is in the storage when this returns: a process that ends then knows it when it is back.
     func inTurn<Result>(
         _ body: (Text) async throws(AuthError) -> Result
     ) async throws(AuthError) -> Result {
         await turns.take()
         defer { turns.giveBack() }
+        let result = try await calling(body)
+        for auth in observers { await auth.writer.settled() }
+        return result
+    }
+
+    private func calling<Result>(
+        _ body: (Text) async throws(AuthError) -> Result
+    ) async throws(AuthError) -> Result {
         try await settleInTurn()
         let current = state.withLock { $0.tokens }
         let isValid = current.isValid(at: backend.clock.monotonic())

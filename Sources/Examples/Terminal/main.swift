@@ -1,0 +1,37 @@
+// An application in a terminal: signs in, says what happens to the user, and knows the user again after a restart.
+//
+//   ExampleTerminal SERVER KEY-FILE STATE-FILE [TENANT]
+//
+// The key needs the role app.
+
+import Base
+import Glibc
+import PosternAuth
+import PosternClient
+
+let arguments = CommandLine.arguments
+guard arguments.count >= 4, let key = Terminal.readKey(arguments[2]) else {
+    print("usage: ExampleTerminal SERVER KEY-FILE STATE-FILE [TENANT]")
+    exit(1)
+}
+
+do {
+    var configuration = Auth.Configuration(address: arguments[1], credentials: .apiKey(key))
+    configuration.tenantID = arguments.count > 4 ? arguments[4] : ""
+    configuration.storage = FileStorage(path: arguments[3])
+    configuration.deviceName = "example terminal"
+    let auth = try Auth(configuration: configuration)
+    let listening = Terminal.sayWhatHappens(to: auth)
+    defer { listening.cancel() }
+    print("commands: sign-up EMAIL, sign-in EMAIL, whoami, token, name TEXT, password, sign-out, delete, quit")
+    while let line = Terminal.ask("> "), line != "quit" {
+        do throws(AuthError) {
+            try await Commands(auth: auth).run(line)
+        } catch {
+            Terminal.explain(error)
+        }
+    }
+} catch {
+    print("ExampleTerminal: \(error)")
+    exit(1)
+}

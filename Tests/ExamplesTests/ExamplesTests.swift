@@ -1,0 +1,122 @@
+import Base
+import Glibc
+import JSON
+import Messages
+import TestSupport
+import Testing
+
+/// The example programs, run as their users would run them.
+@Suite struct ExamplesTests {
+    /// A file with the server's key, as the programs want it.
+    private static func keyFile(_ server: TestServer) -> String {
+        let path = "\(server.directory)/key"
+        writeFile(path, server.adminKey.withBytes { [UInt8]($0) })
+        return path
+    }
+
+    private static func signUp(_ client: RawClient) throws -> AccountsSignUpResponse {
+        try client.call(
+            "postern.v1.Accounts/SignUp",
+            AccountsSignUpRequest(email: "ada@example.com", password: Secret("correct horse")))
+    }
+
+    // MARK: The service
+
+    /// One request, and the whole answer.
+    private static func get(_ path: String, port: UInt16, token: Text? = nil) throws -> String {
+        let client = try RawClient(port: port)
+        defer { client.close() }
+        let authorization = token.map { "Authorization: Bearer \($0)\r\n" } ?? ""
+        try client.send(Array("GET \(path) HTTP/1.1\r\nHost: x\r\n\(authorization)\r\n".utf8))
+        var answer: [UInt8] = []
+        while let chunk = try? client.receive(4_096), !chunk.isEmpty { answer += chunk }
+        return String(decoding: answer, as: UTF8.self)
+    }
+
+    @Test func aServiceProtectsItsEndpointAndRefusesWhatIsRevoked() async throws {
+        try await withServer { server in
+            let admin = try server.connect()
+            let port = try freePort()
+            let process = try ChildProcess(
+                ChildProcess.built("ExampleService"), ["127.0.0.1:\(server.port)", Self.keyFile(server), "\(port)"],
+                output: "\(server.directory)/service")
+            for _ in 0..<1_000 where (try? Self.get("/", port: port)) == nil { usleep(20_000) }
+            let ada = try Self.signUp(admin)
+            let token = ada.tokens!.idToken
+            #expect(try Self.get("/hello", port: port).hasPrefix("HTTP/1.1 401"))
+            #expect(try Self.get("/nothing", port: port, token: token).hasPrefix("HTTP/1.1 404"))
+            #expect(try Self.get("/hello", port: port, token: "a.b.c").hasSuffix("INVALID_ID_TOKEN\n"))
+            let welcome = try Self.get("/hello", port: port, token: token)
+            #expect(welcome.hasPrefix("HTTP/1.1 200"))
+            #expect(welcome.hasSuffix("hello \(ada.user!.uid), signed in with password\n"))
+            server.clock.advance(by: .milliseconds(1))
+            let _: UsersRevokeTokensResponse = try admin.call(
+                "postern.v1.Users/RevokeTokens", UsersRevokeTokensRequest(uid: ada.user!.uid))
+            var answer = welcome
+            for _ in 0..<1_000 where answer.hasPrefix("HTTP/1.1 200") {
+                usleep(10_000)
+                answer = try Self.get("/hello", port: port, token: token)
+            }
+            #expect(answer.hasPrefix("HTTP/1.1 401"))
+            #expect(answer.hasSuffix("TOKEN_EXPIRED\n"))
+            process.kill()
+        }
+    }
+
+    // MARK: The terminal
+
+    private enum Step {
+        case expect(String)
+        case type(String)
+
+        var json: JSONValue {
+            switch self {
+            case .expect(let text): ["expect": .string(Text(text))]
+            case .type(let line): ["type": .string(Text(line))]
+            }
+        }
+    }
+
+    /// Runs the program in a pseudo-terminal (Tests/Fixtures/drive_terminal.py) to its end; what it showed.
+    private static func drive(_ server: TestServer, _ steps: [Step]) throws -> String {
+        let script = "\(server.directory)/steps"
+        writeFile(script, steps.flatMap { $0.json.serialized() + [UInt8(ascii: "\n")] })
+        let folder = #filePath.split(separator: "/").dropLast(2).joined(separator: "/")
+        let output = "\(server.directory)/terminal"
+        let process = try ChildProcess(
+            "/usr/bin/python3",
+            [
+                "/\(folder)/Fixtures/drive_terminal.py", script, ChildProcess.built("ExampleTerminal"),
+                "127.0.0.1:\(server.port)", keyFile(server), "\(server.directory)/user.json",
+            ], output: output)
+        let status = process.wait(seconds: 120)
+        let shown = String(decoding: readFile(output) ?? [], as: UTF8.self)
+        #expect(status == 0, "\(shown)")
+        return shown
+    }
+
+    @Test func aTerminalSignsInListensAndKnowsItsUserAfterARestart() async throws {
+        try await withServer { server in
+            _ = try Self.signUp(server.connect())
+            let first = try Self.drive(
+                server,
+                [
+                    .expect("* nobody is signed in"), .type("whoami"), .expect("nobody"),
+                    .type("sign-in ada@example.com"), .expect("password: "), .type("wrong password"),
+                    .expect("invalidCredential"), .type("sign-in ada@example.com"),
+                    .expect("password: "), .type("correct horse"), .expect("* signed in as ada@example.com"),
+                    .type("name Ada"), .expect("hello, Ada"), .type("quit"),
+                ])
+            // What is typed at the prompt for it is not shown.
+            #expect(first.contains("whoami") && !first.contains("correct horse"))
+            _ = try Self.drive(
+                server,
+                [
+                    .expect("* welcome back, ada@example.com"), .type("whoami"), .expect("Ada ("),
+                    .type("token"), .expect("signed in with password"), .type("sign-out"), .expect("* signed out"),
+                    .type("quit"),
+                ])
+            _ = try Self.drive(server, [.expect("* nobody is signed in"), .type("quit")])
+        }
+    }
+}
