@@ -3,7 +3,7 @@ import Crypto
 import Messages
 public import PosternClient
 import Synchronization
-public import Tokens
+import Tokens
 
 /// Verifies tokens inside a service, without a call per request: signature and times by the project's keys, revocations
 /// by the feed that the server pushes. Any thread.
@@ -58,7 +58,7 @@ public final class TokenVerifier: Sendable {
 
     /// Verifies with what is known here. INVALID_ID_TOKEN or INVALID_SESSION_COOKIE, TOKEN_EXPIRED (metadata `cause`
     /// EXPIRED or REVOKED), TENANT_ID_MISMATCH, PROJECT_DISABLED, TENANT_NOT_FOUND, VERIFIER_STALE.
-    public func verifyNow(_ token: Text) throws(Failure) -> VerifiedToken {
+    public func verifyNow(_ token: Text) throws(Failure) -> DecodedToken {
         let (verified, isStale) = try check(token)
         if isStale && options.whenStale != .accept { throw Self.stale }
         return verified
@@ -66,7 +66,7 @@ public final class TokenVerifier: Sendable {
 
     /// As `verifyNow`; fetches the keys first when the token's is not known, and asks the server while this is stale
     /// and the policy says so.
-    public func verify(_ token: Text) async throws(Failure) -> VerifiedToken {
+    public func verify(_ token: Text) async throws(Failure) -> DecodedToken {
         if keys.mayKnowMore(than: token) { try? await keys.refresh() }
         let (verified, isStale) = try check(token)
         guard isStale else { return verified }
@@ -79,7 +79,7 @@ public final class TokenVerifier: Sendable {
         }
     }
 
-    private func check(_ token: Text) throws(Failure) -> (VerifiedToken, isStale: Bool) {
+    private func check(_ token: Text) throws(Failure) -> (DecodedToken, isStale: Bool) {
         let heard = followed.heard(.now)
         let now = heard?.serverTime ?? Clock.system.now()
         let verified: VerifiedToken
@@ -97,7 +97,7 @@ public final class TokenVerifier: Sendable {
         case .tenantDisabled: throw Self.projectDisabled
         case .tenantDeleted: throw Self.tenantNotFound
         }
-        return (verified, (heard?.staleness ?? .zero) > options.staleAfter)
+        return (DecodedToken(token: verified), (heard?.staleness ?? .zero) > options.staleAfter)
     }
 }
 

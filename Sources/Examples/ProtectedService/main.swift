@@ -9,7 +9,6 @@ import Base
 import Glibc
 import PosternClient
 import PosternVerifier
-import Tokens
 
 let arguments = CommandLine.arguments
 guard arguments.count >= 4, let port = UInt16(arguments[3]), let key = readKey(arguments[2]) else {
