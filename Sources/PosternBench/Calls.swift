@@ -46,6 +46,27 @@ extension Connection {
         }
     }
 
+    /// Opens a server stream and reads its first messages, as long as `continues` says that more of them belong
+    /// together.
+    func follow(
+        service: Text, method: Text, _ request: some Message, continues: (UnsafeRawBufferPointer) throws -> Bool
+    ) throws {
+        guard let stream = takeStream() else { throw BenchError(.failed, "the stream ids are used up") }
+        output.appendRequest(stream: stream, kind: .remoteClosed, service: service, method: method) {
+            request.encode(into: &$0)
+        }
+        try flush()
+        var isBeginning = true
+        while isBeginning {
+            try nextResult { _, result in
+                switch result {
+                case .ok(let message): isBeginning = try continues(message)
+                case .refused(let reason): throw BenchError(.failed, "\(method): \(reason)")
+                }
+            }
+        }
+    }
+
     /// Waits for a RESPONSE or DATA.
     func nextResult(_ body: (UInt32, CallResult) throws -> Void) throws {
         var failure: (any Error)?

@@ -20,20 +20,8 @@ final class Followers: @unchecked Sendable {
         let request = TokensWatchRevocationsRequest(tenantID: tenantID, heartbeatSeconds: 300)
         for index in 0..<count {
             let connection = try Connection(to: target.address, authorization: target.authorization)
-            guard let stream = connection.takeStream() else { preconditionFailure("a first stream") }
-            connection.output.appendRequest(
-                stream: stream, kind: .remoteClosed, service: "postern.v1.Tokens", method: "WatchRevocations"
-            ) { request.encode(into: &$0) }
-            try connection.flush()
-            var isComplete = false
-            while !isComplete {
-                try connection.nextResult { _, result in
-                    switch result {
-                    case .ok(let message):
-                        isComplete = try !TokensWatchRevocationsResponse(decoding: message).snapshotContinues
-                    case .refused(let reason): throw BenchError(.failed, "WatchRevocations: \(reason)")
-                    }
-                }
+            try connection.follow(service: "postern.v1.Tokens", method: "WatchRevocations", request) {
+                try TokensWatchRevocationsResponse(decoding: $0).snapshotContinues
             }
             connection.becomeNonBlocking()
             try poll.add(connection.descriptor, number: index)

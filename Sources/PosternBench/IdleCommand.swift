@@ -1,15 +1,27 @@
 import Base
 import JSON
+import Messages
 
-/// `postern-bench idle`: what a connection that does nothing costs the server.
+/// `postern-bench idle`: what a connection that does nothing costs the server, or one that waits for news.
 struct IdleCommand {
+    /// What each connection waits for.
+    private enum Stream: String, CaseIterable {
+        case none
+        case revocations
+        case authState = "auth-state"
+    }
+
     private let target: Target
+    private let stream: Stream
+    private let statePath: String?
     private let connections: Int
     private let format: OutputFormat
 
     init(_ arguments: inout Arguments) throws {
         target = try Target(&arguments)
         connections = try arguments.number("--connections", default: 1_000, in: 1...50_000)
+        stream = try arguments.choice("--stream", default: Stream.none)
+        statePath = arguments.text("--state")
         format = try arguments.choice("-o", default: OutputFormat.table)
         try arguments.finish()
     }
@@ -21,28 +33,62 @@ struct IdleCommand {
                 .notReady, "nothing on this machine listens on port \(target.address.port): --server-pid is missing")
         }
         raiseFileLimit()
+        let population = try population()
         // The first few make the server set things up that later ones share.
-        var open = try (0..<16).map { _ in try Connection(to: target.address, authorization: target.authorization) }
+        var open = try (0..<16).map { try connect($0, population) }
         let before = try process.usage()
-        for _ in 0..<connections {
-            open.append(try Connection(to: target.address, authorization: target.authorization))
-        }
+        for number in 0..<connections { open.append(try connect(number, population)) }
+        // The server takes back what a stream's first moments needed once it is quiet.
+        if stream != .none { pause(microseconds: 7_000_000) }
         let after = try process.usage()
         let growth = Double(max(0, after.anonymousByteCount - before.anonymousByteCount)) / Double(connections)
         try withExtendedLifetime(open) {
             switch format {
             case .table:
                 try TextFile.printOut(
-                    "\(connections) idle connections: \(decimal(growth, places: 0)) bytes each, "
-                        + "RssAnon \(after.anonymousByteCount / 1024) KiB\n")
+                    "\(connections) idle connections (stream: \(stream.rawValue)): "
+                        + "\(decimal(growth, places: 0)) bytes each, RssAnon \(after.anonymousByteCount / 1024) KiB\n")
             case .json:
                 let json: JSONValue = [
-                    "connections": .integer(Int64(connections)), "bytes_per_connection": .double(growth),
+                    "connections": .integer(Int64(connections)), "stream": .string(Text(stream.rawValue)),
+                    "bytes_per_connection": .double(growth),
                     "anonymous_bytes_before": .integer(Int64(before.anonymousByteCount)),
                     "anonymous_bytes_after": .integer(Int64(after.anonymousByteCount)),
                 ]
                 try TextFile.printOut(String(decoding: json.prettyPrinted(), as: UTF8.self) + "\n")
             }
         }
+    }
+
+    private func population() throws -> Population {
+        guard let statePath else {
+            guard stream == .none else { throw UsageError("--stream needs --state") }
+            return Population(tenantID: .empty)
+        }
+        let population = try Population(decoding: TextFile.read(statePath), from: statePath)
+        guard stream != .authState || !population.sessions.isEmpty else {
+            throw BenchError(.notReady, "auth-state needs a --state file with --sessions")
+        }
+        return population
+    }
+
+    private func connect(_ number: Int, _ population: Population) throws -> Connection {
+        let connection = try Connection(to: target.address, authorization: target.authorization)
+        switch stream {
+        case .none: break
+        case .revocations:
+            try connection.follow(
+                service: "postern.v1.Tokens", method: "WatchRevocations",
+                TokensWatchRevocationsRequest(tenantID: population.tenantID, heartbeatSeconds: 300)
+            ) { try TokensWatchRevocationsResponse(decoding: $0).snapshotContinues }
+        case .authState:
+            let session = population.sessions[number % population.sessions.count]
+            try connection.follow(
+                service: "postern.v1.Sessions", method: "WatchAuthState",
+                SessionsWatchAuthStateRequest(
+                    tenantID: population.tenantID, idToken: Text(validating: session.idToken) ?? .empty)
+            ) { _ in false }
+        }
+        return connection
     }
 }

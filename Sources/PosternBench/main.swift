@@ -12,8 +12,9 @@ let help = """
                         [-o table|json]
           closed loop: an answer is followed by the next request. Operations: get, get-by-email, lookup, verify,
           refresh, sign-in, create, sign-up, idp, health; idp brings its own identity provider on 127.0.0.1
-      postern-bench idle --key-file F [--connections N] [-o table|json]
-          what an idle connection costs the server
+      postern-bench idle --key-file F [--connections N] [--stream none|revocations|auth-state --state S]
+                        [-o table|json]
+          what an idle connection costs the server, or one that waits for news
       postern-bench revocation --key-file F --state S [--verifiers N] [--verifications PER-SECOND] [--revocations N]
                         [-o table|json]
           how soon verifiers know of a revocation, and what a verifier's stream costs the server

@@ -17,9 +17,10 @@ struct ReplyStream<Response: Message>: Sendable {
     var loop: EventLoop { connection.loop }
 
     /// Throws `CancellationError` when the client is gone or the call was cancelled.
-    func send(_ message: Response) async throws {
-        try await connection.send(stream: stream, message.encoded())
-    }
+    func send(_ message: Response) async throws { try await send(bytes: message.encoded()) }
+
+    /// The same for who encoded it already, because a message takes more room while it waits.
+    func send(bytes: [UInt8]) async throws { try await connection.send(stream: stream, bytes) }
 }
 
 /// The client's further messages of a bidirectional stream, in order.

@@ -215,6 +215,15 @@ import Testing
         }
     }
 
+    @Test func signingInElsewhereIsNoNewsOfTheAccount() async throws {
+        try await withServer { server in
+            let scene = try Scene(server)
+            _ = try scene.client.signIn("ada@example.com")
+            try scene.client.update(scene.uid, ["display_name"]) { $0.displayName = "Ada" }
+            #expect(try scene.stream.next()?.user?.displayName == "Ada")
+        }
+    }
+
     @Test func aWatcherWhoDoesNotReadIsToldTheNewestOnly() async throws {
         try await withServer { server in
             let scene = try Scene(server)

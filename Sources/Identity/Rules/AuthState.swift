@@ -14,6 +14,24 @@ public struct AuthState: Sendable, Equatable {
     }
 }
 
+extension AuthState {
+    /// What of a state is needed to tell what the next one changed: small, for every watcher keeps one.
+    public struct Mark: Sendable, Equatable {
+        fileprivate let account: Int
+        fileprivate let counter: UInt64
+        fileprivate let lastUsedAtMicros: Int64
+    }
+
+    public var mark: Mark {
+        var account = user
+        // What signing in elsewhere changes is no news of the account.
+        account?.lastSignInAtMicros = 0
+        return Mark(
+            account: account?.encoded().hashValue ?? 0, counter: session?.counter ?? 0,
+            lastUsedAtMicros: session?.lastUsedAtMicros ?? 0)
+    }
+}
+
 /// What became of a session between two looks at it. Pure; the most final thing comes first, and ends the watching.
 public enum AuthStateStep: Sendable, Equatable {
     case none
@@ -30,20 +48,21 @@ public enum AuthStateStep: Sendable, Equatable {
         }
     }
 
-    /// A refreshed token says what the profile says: both together are the refresh, which brings the user along.
+    /// Against no mark only the end of the session is a step. A refreshed token says what the profile says: both
+    /// together are the refresh, which brings the user along.
     public static func between(
-        _ old: AuthState, _ new: AuthState, settings: TenantSettings, now: Timestamp
+        _ old: AuthState.Mark?, _ new: AuthState, settings: TenantSettings, now: Timestamp
     ) -> AuthStateStep {
         guard let user = new.user else { return .deleted }
         if user.disabled { return .disabled }
         guard let session = new.session else { return .signedOut(.signedOut) }
         if let cause = session.refusedCause(settings: settings, now: now) { return .signedOut(cause) }
-        if let before = old.session,
-            session.counter != before.counter || session.lastUsedAtMicros != before.lastUsedAtMicros
-        {
+        let mark = new.mark
+        guard let old, mark != old else { return .none }
+        if mark.counter != old.counter || mark.lastUsedAtMicros != old.lastUsedAtMicros {
             return .tokenRefreshed(session.refreshCause)
         }
-        return user == old.user ? .none : .profileChanged
+        return .profileChanged
     }
 
     /// Nil for `.none`.

@@ -68,7 +68,7 @@ import Testing
             changedSession.refreshCause = .reauthenticated
         }
         let step = AuthStateStep.between(
-            AuthState(user: user, session: session),
+            AuthState(user: user, session: session).mark,
             AuthState(
                 user: difference.isDeleted ? nil : changedUser,
                 session: difference.hasNoSession ? nil : changedSession),
@@ -80,8 +80,8 @@ import Testing
         let session = StoredSession(tenantID: "acme", uid: "ada", createdAtMicros: 0, counter: 1)
         let state = AuthState(user: User(tenantID: "acme", uid: "ada"), session: session)
         let idleEnd = Timestamp.zero + Self.settings.sessionIdle
-        #expect(AuthStateStep.between(state, state, settings: Self.settings, now: idleEnd) == .none)
-        let after = AuthStateStep.between(state, state, settings: Self.settings, now: idleEnd + .seconds(1))
+        #expect(AuthStateStep.between(state.mark, state, settings: Self.settings, now: idleEnd) == .none)
+        let after = AuthStateStep.between(state.mark, state, settings: Self.settings, now: idleEnd + .seconds(1))
         #expect(after == .signedOut(.expired) && after.isLast)
     }
 }

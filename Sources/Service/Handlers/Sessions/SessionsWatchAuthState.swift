@@ -14,36 +14,40 @@ enum SessionsWatchAuthState: ServerStreamMethod {
         _ request: SessionsWatchAuthStateRequest, _ call: Call,
         _ replies: ReplyStream<SessionsWatchAuthStateResponse>
     ) async throws {
-        let verified = try call.verifiedUser(idToken: request.idToken)
-        let key = UserKey(call.tenantID, verified.account.user.uid)
-        let sessionID = verified.token.sessionID
+        let (key, sessionID) = try session(of: request.idToken, call)
         let watch = call.project.changes.watch(
             [.user(key), .tenant(key.tenant), .callers], on: replies.loop)
         defer { watch.end() }
         // The token was checked before the watch began: what happened between the two is seen by looking again.
-        var last = AuthState(user: verified.account.user, session: nil)
-        var isFirst = true
+        var last: AuthState.Mark?
         while true {
-            let look = try look(key, sessionID, after: last, isFirst: isFirst, call)
-            if let message = look.message { try await replies.send(message) }
+            let look = try look(key, sessionID, after: last, call)
+            if let message = look.message { try await replies.send(bytes: message) }
             if look.isLast { return }
-            isFirst = false
-            last = look.state
+            last = look.mark
             try await watch.next(timeout: lookEvery)
         }
     }
 
+    // Neither this nor `look` is inlined: what they need for a moment would else be part of what each waiting stream
+    // holds on to.
+    @inline(never)
+    private static func session(of idToken: Text, _ call: Call) throws -> (UserKey, [UInt8]) {
+        let verified = try call.verifiedUser(idToken: idToken)
+        return (UserKey(call.tenantID, verified.account.user.uid), verified.token.sessionID)
+    }
+
     /// What there is to see now, and to tell of it.
     private struct Look {
-        let state: AuthState
-        let message: SessionsWatchAuthStateResponse?
+        let mark: AuthState.Mark
+        /// A `SessionsWatchAuthStateResponse`.
+        let message: [UInt8]?
         let isLast: Bool
     }
 
-    // Not inlined: what it needs for a moment would else be part of what each waiting stream holds on to.
     @inline(never)
     private static func look(
-        _ key: UserKey, _ sessionID: [UInt8], after last: AuthState, isFirst: Bool, _ call: Call
+        _ key: UserKey, _ sessionID: [UInt8], after last: AuthState.Mark?, _ call: Call
     ) throws -> Look {
         let settings = try call.stillAdmitted()
         let state = try call.project.store.read { transaction in
@@ -53,9 +57,9 @@ enum SessionsWatchAuthState: ServerStreamMethod {
         let step = AuthStateStep.between(last, state, settings: settings, now: call.now)
         let shown = state.session?.shown(id: sessionID, settings: settings, isCurrent: true)
         let message =
-            isFirst && !step.isLast
+            last == nil && !step.isLast
             ? SessionsWatchAuthStateResponse(change: .initial, user: state.user, session: shown)
             : step.message(of: state, session: shown)
-        return Look(state: state, message: message, isLast: step.isLast)
+        return Look(mark: state.mark, message: message?.encoded(), isLast: step.isLast)
     }
 }

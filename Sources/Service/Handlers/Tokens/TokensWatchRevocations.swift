@@ -22,20 +22,19 @@ enum TokensWatchRevocations: ServerStreamMethod {
         defer { watch.end() }
         var sequence = try await start(request.cursor, feed, call, replies)
         while true {
-            let (message, last) = try message(feed, after: sequence, call)
-            let isFull = message.revocations.count == batchMax
-            sequence = last
-            try await replies.send(message)
-            if !isFull { try await watch.next(timeout: heartbeat) }
+            let batch = try batch(feed, after: sequence, call)
+            sequence = batch.last
+            try await replies.send(bytes: batch.message)
+            if !batch.isFull { try await watch.next(timeout: heartbeat) }
         }
     }
 
     // Reading is not inlined, here and below: what it needs for a moment would else be part of the task that each
     // stream is, 12 KB that the allocator does not get back in one piece.
     @inline(never)
-    private static func message(
+    private static func batch(
         _ feed: RevocationFeed, after sequence: Int64, _ call: Call
-    ) throws -> (TokensWatchRevocationsResponse, last: Int64) {
+    ) throws -> (message: [UInt8], last: Int64, isFull: Bool) {
         // Before the read: what is acknowledged after this moment comes with the next message.
         let time = call.now
         let batch = try call.project.store.read { transaction in
@@ -45,7 +44,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
         let last = batch.last?.sequence ?? sequence
         let message = TokensWatchRevocationsResponse(
             revocations: batch.map(\.revocation), cursor: feed.cursor(last), timeMicros: time.microseconds)
-        return (message, last)
+        return (message.encoded(), last, batch.count == batchMax)
     }
 
     /// Nil: all tenants.
