@@ -103,8 +103,13 @@ public actor Connection {
         state.authenticated()
     }
 
-    /// First half of a graceful stop: the client is told to go elsewhere.
-    public func beginDrain() { perform(state.beginDrain()) }
+    /// First half of a graceful stop: the client is told to go elsewhere. Its answer to the PING behind that comes
+    /// after all it sent before it knew: the second half begins then, without waiting for the slowest client.
+    public func beginDrain() {
+        perform(state.beginDrain())
+        guard phase == .open, let ping = state.ping(1) else { return }
+        queue { ping.append(to: &$0) }
+    }
 
     /// Second half: new calls are refused, the connection closes behind the last one in flight.
     ///

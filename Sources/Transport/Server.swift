@@ -87,7 +87,8 @@ public final class Server: Sendable {
             return Array(state.connections.values)
         }
         for connection in connections { await connection.beginDrain() }
-        // What clients sent before they knew is still on its way: a moment, then nothing new is taken.
+        // What clients sent before they knew is still on its way. Who answers PING tells when it has come; for the
+        // others a moment, then nothing new is taken.
         await pause(min(.milliseconds(200), limits.drainTimeout))
         for connection in connections { await connection.finishDrain() }
         loops.loops[0].callOnce(after: limits.drainTimeout) { emptied.succeed(()) }

@@ -200,6 +200,21 @@ import Wire
         }
     }
 
+    @Test func whoAnswersThePingOfAStopIsToldAtOnceWhatWasTaken() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            _ = try client.hello()
+            let drain = Task { await server.instance.drain() }
+            #expect(try client.readFrame().header.type == .goAway)
+            let ping = try client.readFrame()
+            #expect(ping.header.type == .ping && !ping.header.flags.contains(.ack))
+            let opaque = ping.payload.withUnsafeBytes { UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self)) }
+            try Self.send(client, .ping(opaque, ack: true))
+            #expect(try client.readUntilClosed().map(\.header.type) == [.goAway])
+            await drain.value
+        }
+    }
+
     // MARK: Reflection
 
     @Test func reflectionListsThePublicServicesAndNothingInternal() async throws {
