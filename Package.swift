@@ -38,6 +38,7 @@ let package = Package(
         .executable(name: "postern-bench", targets: ["PosternBench"]),
         .library(name: "PosternClient", targets: ["PosternClient"]),
         .library(name: "PosternAuth", targets: ["PosternAuth"]),
+        .library(name: "PosternAdmin", targets: ["PosternAdmin"]),
         .library(name: "PosternVerifier", targets: ["PosternVerifier"]),
     ],
     targets: [
@@ -80,6 +81,7 @@ let package = Package(
         library("PosternClient", ["Base", "Messages", "Wire"]),  // channel, typed stubs
         // Auth, User and their listeners: what an application uses instead of FirebaseAuth.
         library("PosternAuth", ["Base", "JSON", "Messages", "PosternClient"]),
+        library("PosternAdmin", ["Base", "Messages", "PosternClient"]),  // what administrators do, without the requests
         // Verifies tokens without asking: the project's keys, and its revocations as they happen.
         library("PosternVerifier", ["Base", "JSON", "Messages", "Crypto", "Tokens", "PosternClient"]),
 
@@ -125,6 +127,8 @@ let package = Package(
             "PosternAuthTests",
             ["Base", "JSON", "Messages", "Store", "Tokens", "Identity", "Service", "PosternClient", "PosternAuth"]),
         tests("ExamplesTests", ["Base", "JSON", "Messages", "ExampleTerminal", "ExampleService"]),
+        tests(
+            "PosternAdminTests", ["Base", "Messages", "Store", "Identity", "Service", "PosternClient", "PosternAdmin"]),
         tests("posternTests", ["Base", "JSON", "Messages", "PosternClient", "postern"]),
         tests("TokensTests", ["Base", "JSON", "Crypto", "Tokens"]),
         tests("SigningTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens", "Signing"]),

@@ -116,6 +116,48 @@ import Wire
         }
     }
 
+    @Test func whatADeletionOrASettingRepeatedWouldAnswerOtherwiseIsAnsweredAlike() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            func twice<Answer: Message>(_ method: String, _ request: some Message) throws -> Answer {
+                let first: Answer = try client.call(method, request, metadata: key("k1"))
+                server.clock.advance(by: .seconds(1))
+                let again: Answer = try client.call(method, request, metadata: key("k1"))
+                #expect(again == first)
+                return again
+            }
+            let _: ProvidersCreateResponse = try client.call(
+                "postern.v1.Providers/Create",
+                ProvidersCreateRequest(provider: Provider(providerID: "google.com", clientID: "shop")))
+            let _: ProvidersDeleteResponse = try twice(
+                "postern.v1.Providers/Delete", ProvidersDeleteRequest(providerID: "google.com"))
+            let _: TenantsCreateResponse = try client.call(
+                "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: "acme"))
+            let _: TenantsDeleteResponse = try twice(
+                "postern.v1.Tenants/Delete", TenantsDeleteRequest(tenantID: "acme"))
+            let configured: EmailConfigsUpdateResponse = try twice(
+                "postern.v1.EmailConfigs/Update",
+                EmailConfigsUpdateRequest(
+                    config: EmailConfig(
+                        delivery: .smtp, smtp: SmtpConfig(host: "127.0.0.1", port: 1, security: .none),
+                        senderAddress: "no-reply@example.com", allowPrivateAddresses: true),
+                    updateMask: ProtobufFieldMask(
+                        paths: ["delivery", "smtp", "sender_address", "allow_private_addresses"])))
+            #expect(configured.config?.revision == 1)
+
+            // Mail that nobody takes: it waits.
+            let _: UsersCreateResponse = try client.call(
+                "postern.v1.Users/Create", UsersCreateRequest(email: "ann@example.com"))
+            let _: AccountsSendOobCodeResponse = try client.call(
+                "postern.v1.Accounts/SendOobCode",
+                AccountsSendOobCodeRequest(requestType: .passwordReset, email: "ann@example.com"))
+            let listed: OutboxListResponse = try client.call("postern.v1.Outbox/List", OutboxListRequest())
+            let id = try #require(listed.messages.first).messageID
+            let _: OutboxRetryResponse = try twice("postern.v1.Outbox/Retry", OutboxRetryRequest(messageID: id))
+            let _: OutboxDeleteResponse = try twice("postern.v1.Outbox/Delete", OutboxDeleteRequest(messageID: id))
+        }
+    }
+
     // MARK: Keys
 
     @Test func aKeyIsRevokedOnce() async throws {

@@ -164,6 +164,22 @@ import Wire
         }
     }
 
+    @Test func aWatchBehindASequenceThatCannotBeIsRefused() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            for sequence in [Int64.max, .min, -2] {
+                try client.send(
+                    client.request(
+                        "postern.v1.Tenants/WatchDenials", TenantsWatchDenialsRequest(afterSequence: sequence),
+                        stream: client.nextStream(), kind: .remoteClosed))
+                let frame = try client.readFrame()
+                expectRefusal("INVALID_SEQUENCE") {
+                    let _: TenantsWatchDenialsResponse = try RawClient.response(frame)
+                }
+            }
+        }
+    }
+
     @Test func aFloodOfRefusalsIsCountedAndNotWrittenOneByOne() async throws {
         try await withServer(configure: { $0.limits.denialsRecordedPerSecond = 5 }) { server in
             let client = try server.connect()

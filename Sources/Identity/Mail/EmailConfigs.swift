@@ -34,28 +34,30 @@ public struct EmailConfigs: Sendable {
         }
         return try await resources.store.write { transaction in
             _ = try transaction.reading.liveTenant(tenantID)
-            var stored = try transaction.get(Tables.emailConfigs, TenantPrefix(tenantID)) ?? StoredEmailConfig()
-            let old = stored.config ?? Self.defaults
-            var new = old
-            try change.apply(to: &new, limits: limits)
-            if new.allowPrivateAddresses && !old.allowPrivateAddresses && !isProjectAdmin {
-                throw Failure(
-                    .permissionDenied, "INSUFFICIENT_PERMISSION",
-                    "Letting a tenant reach private addresses needs the role project-admin.")
+            return try transaction.once(validateOnly ? .server : origin, now: now) {
+                var stored = try transaction.get(Tables.emailConfigs, TenantPrefix(tenantID)) ?? StoredEmailConfig()
+                let old = stored.config ?? Self.defaults
+                var new = old
+                try change.apply(to: &new, limits: limits)
+                if new.allowPrivateAddresses && !old.allowPrivateAddresses && !isProjectAdmin {
+                    throw Failure(
+                        .permissionDenied, "INSUFFICIENT_PERMISSION",
+                        "Letting a tenant reach private addresses needs the role project-admin.")
+                }
+                new.updatedAtMicros = max(now.microseconds, old.updatedAtMicros + 1)
+                new.revision += 1
+                if validateOnly { return new }
+                stored.config = new
+                if let password { stored.sealedSmtpPassword = password }
+                if new.smtp?.hasPassword != true { stored.sealedSmtpPassword = [] }
+                if let signingSecret { stored.sealedWebhookSecret = signingSecret }
+                if new.webhook?.hasSigningSecret != true { stored.sealedWebhookSecret = [] }
+                try transaction.put(Tables.emailConfigs, TenantPrefix(tenantID), stored)
+                let detail = Text(paths.map(\.string).joined(separator: ","))
+                try transaction.appendEvent(
+                    .emailConfigUpdated, tenantID: tenantID, origin: origin, detail: detail, now: now)
+                return new
             }
-            new.updatedAtMicros = max(now.microseconds, old.updatedAtMicros + 1)
-            new.revision += 1
-            if validateOnly { return new }
-            stored.config = new
-            if let password { stored.sealedSmtpPassword = password }
-            if new.smtp?.hasPassword != true { stored.sealedSmtpPassword = [] }
-            if let signingSecret { stored.sealedWebhookSecret = signingSecret }
-            if new.webhook?.hasSigningSecret != true { stored.sealedWebhookSecret = [] }
-            try transaction.put(Tables.emailConfigs, TenantPrefix(tenantID), stored)
-            let detail = Text(paths.map(\.string).joined(separator: ","))
-            try transaction.appendEvent(
-                .emailConfigUpdated, tenantID: tenantID, origin: origin, detail: detail, now: now)
-            return new
         }
     }
 

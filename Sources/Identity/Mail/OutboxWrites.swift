@@ -10,28 +10,27 @@ extension Project {
     }
 
     /// Delivers a dead or waiting message at once. OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE.
-    public func retryOutboxMessage(_ messageID: Text, tenantID: Text) async throws -> OutboxMessage {
+    public func retryOutboxMessage(_ messageID: Text, tenantID: Text, origin: Origin) async throws -> OutboxMessage {
         let now = clock.now()
         let message = try await store.write { transaction in
-            var stored = try transaction.outboxMessage(messageID, tenantID: tenantID)
-            guard var message = stored.message, message.state == .dead || message.state == .pending else {
-                throw Failure(
-                    .failedPrecondition, "OUTBOX_MESSAGE_NOT_DELIVERABLE",
-                    "The message was sent already, or is held to be read here.")
+            try transaction.once(origin, now: now) {
+                try transaction.retryOutboxMessage(messageID, tenantID: tenantID, now: now)
             }
-            if message.nextAttemptAtMicros > 0 {
-                let due = Timestamp(microseconds: message.nextAttemptAtMicros)
-                try transaction.delete(Tables.outboxDue, OutboxDueKey(due, tenantID, messageID))
-            }
-            message.state = .pending
-            message.attempts = 0
-            message.nextAttemptAtMicros = now.microseconds
-            stored.message = message
-            try transaction.putOutbox(stored, tenantID: tenantID)
-            return message
         }
         await mailer.wake()
         return message
+    }
+
+    /// OUTBOX_MESSAGE_NOT_FOUND.
+    public func deleteOutboxMessage(_ messageID: Text, tenantID: Text, origin: Origin) async throws {
+        let now = clock.now()
+        try await store.write { transaction in
+            _ = try transaction.once(origin, now: now) {
+                let stored = try transaction.outboxMessage(messageID, tenantID: tenantID)
+                try transaction.forgetOutboxMessage(TenantTextKey(tenantID, messageID), stored)
+                return OutboxDeleteResponse()
+            }
+        }
     }
 
     /// Writes down who read a message: its link is as good as a password.
@@ -61,9 +60,25 @@ extension WriteTransaction {
         try reading.outboxMessage(messageID, tenantID: tenantID)
     }
 
-    public func deleteOutboxMessage(_ messageID: Text, tenantID: Text) throws {
-        let stored = try outboxMessage(messageID, tenantID: tenantID)
-        try forgetOutboxMessage(TenantTextKey(tenantID, messageID), stored)
+    fileprivate func retryOutboxMessage(
+        _ messageID: Text, tenantID: Text, now: Timestamp
+    ) throws -> OutboxMessage {
+        var stored = try outboxMessage(messageID, tenantID: tenantID)
+        guard var message = stored.message, message.state == .dead || message.state == .pending else {
+            throw Failure(
+                .failedPrecondition, "OUTBOX_MESSAGE_NOT_DELIVERABLE",
+                "The message was sent already, or is held to be read here.")
+        }
+        if message.nextAttemptAtMicros > 0 {
+            let due = Timestamp(microseconds: message.nextAttemptAtMicros)
+            try delete(Tables.outboxDue, OutboxDueKey(due, tenantID, messageID))
+        }
+        message.state = .pending
+        message.attempts = 0
+        message.nextAttemptAtMicros = now.microseconds
+        stored.message = message
+        try putOutbox(stored, tenantID: tenantID)
+        return message
     }
 
     /// What `Project.sweep` does with a message whose time has come.
@@ -74,7 +89,7 @@ extension WriteTransaction {
         try forgetOutboxMessage(row, stored)
     }
 
-    private func forgetOutboxMessage(_ row: TenantTextKey, _ stored: StoredOutboxMessage) throws {
+    fileprivate func forgetOutboxMessage(_ row: TenantTextKey, _ stored: StoredOutboxMessage) throws {
         try delete(Tables.outbox, row)
         guard let message = stored.message, message.nextAttemptAtMicros > 0 else { return }
         let due = Timestamp(microseconds: message.nextAttemptAtMicros)

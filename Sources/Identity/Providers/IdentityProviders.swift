@@ -104,11 +104,14 @@ public final class IdentityProviders: Sendable {
     public func delete(_ providerID: Text, tenantID: Text, validateOnly: Bool, origin: Origin) async throws {
         let now = resources.clock.now()
         try await resources.store.write { transaction in
-            _ = try transaction.reading.storedProvider(providerID, tenantID: tenantID)
-            if validateOnly { return }
-            try transaction.delete(Tables.providers, TenantTextKey(tenantID, providerID))
-            try transaction.appendEvent(
-                .providerDeleted, tenantID: tenantID, origin: origin, detail: providerID, now: now)
+            _ = try transaction.once(validateOnly ? .server : origin, now: now) {
+                _ = try transaction.reading.storedProvider(providerID, tenantID: tenantID)
+                if validateOnly { return ProvidersDeleteResponse() }
+                try transaction.delete(Tables.providers, TenantTextKey(tenantID, providerID))
+                try transaction.appendEvent(
+                    .providerDeleted, tenantID: tenantID, origin: origin, detail: providerID, now: now)
+                return ProvidersDeleteResponse()
+            }
         }
     }
 

@@ -102,17 +102,22 @@ public final class TenantDirectory: Sendable {
             throw Failure.invalid("INVALID_TENANT_ID", field: "tenant_id", "the default pool cannot be deleted")
         }
         let now = resources.clock.now()
-        let record: StoredTenant? = try await resources.store.write { transaction in
-            var record = try transaction.reading.liveTenant(tenantID)
-            if validateOnly { return nil }
-            record.deleted = true
-            record.tenant?.revision += 1
-            try transaction.put(Tables.tenants, TenantPrefix(tenantID), record)
-            try transaction.appendRevocation(.tenantDeleted, tenantID: tenantID, now: now)
-            try transaction.appendEvent(.tenantDeleted, tenantID: tenantID, origin: origin, now: now)
-            return record
+        let deleted: StoredTenant? = try await resources.store.write { transaction in
+            var deleted: StoredTenant?
+            _ = try transaction.once(validateOnly ? .server : origin, now: now) {
+                var record = try transaction.reading.liveTenant(tenantID)
+                if validateOnly { return TenantsDeleteResponse() }
+                record.deleted = true
+                record.tenant?.revision += 1
+                try transaction.put(Tables.tenants, TenantPrefix(tenantID), record)
+                try transaction.appendRevocation(.tenantDeleted, tenantID: tenantID, now: now)
+                try transaction.appendEvent(.tenantDeleted, tenantID: tenantID, origin: origin, now: now)
+                deleted = record
+                return TenantsDeleteResponse()
+            }
+            return deleted
         }
-        guard let record else { return }
+        guard let record = deleted else { return }
         _ = remember(TenantSettings(record), isDeleted: true)
         try await resources.store.purgeTenant(tenantID)
     }

@@ -879,7 +879,7 @@ extension TenantsListDenialsResponse: ConvertibleToC {
 
 public struct TenantsWatchDenialsRequest: Message {
     public var tenantID: Text = .empty
-    /// Start behind this one; 0 = only new ones.
+    /// Start behind this one; 0 = only new ones, -1 = all that are kept.
     public var afterSequence: Int64 = 0
 
     public init() {}

@@ -439,7 +439,7 @@ public struct TenantsClient: Sendable {
         try await channel.unary("postern.v1.Tenants", "ListDenials", request, idempotent: true, options: options)
     }
 
-    /// The refusals as they happen, after the ones since `after_sequence`.
+    /// The refusals as they happen, after the ones since `after_sequence`. Refusals: INVALID_SEQUENCE.
     public func watchDenials(_ request: TenantsWatchDenialsRequest, options: CallOptions = .init()) async throws(Failure)
         -> ServerStream<TenantsWatchDenialsResponse>
     {

@@ -320,7 +320,7 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false)
 
-    /// The refusals as they happen, after the ones since `after_sequence`.
+    /// The refusals as they happen, after the ones since `after_sequence`. Refusals: INVALID_SEQUENCE.
     static let tenantsWatchDenials = MethodDescriptor(
         service: "postern.v1.Tenants", method: "WatchDenials", requestStreaming: false, responseStreaming: true,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false,

@@ -5,6 +5,7 @@ import Messages
 enum OutboxRetry: SlowMethod {
     static func handle(_ request: OutboxRetryRequest, _ call: Call) async throws -> OutboxRetryResponse {
         OutboxRetryResponse(
-            message: try await call.project.retryOutboxMessage(request.messageID, tenantID: call.tenantID))
+            message: try await call.project.retryOutboxMessage(
+                request.messageID, tenantID: call.tenantID, origin: call.origin))
     }
 }

@@ -10,6 +10,9 @@ enum TenantsWatchDenials: ServerStreamMethod {
     static func handle(
         _ request: TenantsWatchDenialsRequest, _ call: Call, _ replies: ReplyStream<TenantsWatchDenialsResponse>
     ) async throws {
+        guard (-1..<Int64.max).contains(request.afterSequence) else {
+            throw Failure.invalid("INVALID_SEQUENCE", field: "after_sequence", "must be -1, 0 or a denial's sequence")
+        }
         let store = call.project.store
         let tenant = call.project.tenants.tenant(call.settings)
         let tenantID = call.tenantID

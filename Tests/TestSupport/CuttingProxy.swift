@@ -4,7 +4,7 @@ import Synchronization
 
 /// A way to the server that loses answers: it forwards bytes in both directions, counts requests by method, and cuts
 /// the connection in place of the answer to a request, once the server has given it.
-final class CuttingProxy: Sendable {
+public final class CuttingProxy: Sendable {
     private struct State {
         var requests: [String: Int] = [:]
         /// The answer to the next request of this method is lost.
@@ -22,14 +22,15 @@ final class CuttingProxy: Sendable {
         let loseAnswer = Atomic(false)
     }
 
-    let port: UInt16
+    public let port: UInt16
     private let listener: Int32
     private let target: UInt16
     private let state = Mutex(State())
-    private static let methods = ["Refresh", "Update", "SignUp"]
+    private let methods: [String]
 
-    /// Forwards to `target` on loopback.
-    init(target: UInt16) {
+    /// Forwards to `target` on loopback. `methods`: those whose requests are counted and can be cut.
+    public init(target: UInt16, methods: [String] = ["Refresh", "Update", "SignUp"]) {
+        self.methods = methods
         self.target = target
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = Self.loopback(port: 0)
@@ -46,23 +47,28 @@ final class CuttingProxy: Sendable {
         start { $0.accept() }
     }
 
-    var address: String { "127.0.0.1:\(port)" }
+    public var address: String { "127.0.0.1:\(port)" }
 
-    func requestCount(_ method: String) -> Int { state.withLock { $0.requests[method] ?? 0 } }
+    public func requestCount(_ method: String) -> Int { state.withLock { $0.requests[method] ?? 0 } }
 
     /// Loses the answer to the next request of this method; with `goingDown` nothing gets through until `comeUp`.
-    func cutNextAnswer(to method: String, goingDown: Bool = false) {
+    public func cutNextAnswer(to method: String, goingDown: Bool = false) {
         state.withLock { ($0.cut, $0.goesDownAtCut) = (method, goingDown) }
     }
 
-    func comeUp() { state.withLock { $0.isDown = false } }
+    public func comeUp() { state.withLock { $0.isDown = false } }
 
     /// Keeps answers back until `release`.
-    func hold() { state.withLock { $0.isHolding = true } }
-    func release() { state.withLock { $0.isHolding = false } }
+    public func hold() { state.withLock { $0.isHolding = true } }
+    public func release() { state.withLock { $0.isHolding = false } }
+
+    /// Breaks the connections there are; new ones get through.
+    public func sever() {
+        for descriptor in state.withLock({ $0.descriptors }) { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    }
 
     /// Cuts everything and waits for its threads.
-    func stop() {
+    public func stop() {
         release()
         shutdown(listener, Int32(SHUT_RDWR))
         while true {
@@ -120,7 +126,7 @@ final class CuttingProxy: Sendable {
 
     /// A small request comes in one piece, with its method's name in clear and a length before it.
     private func note(_ bytes: Text, _ link: Link) {
-        for method in Self.methods {
+        for method in methods {
             let field = [UInt8(method.utf8.count)] + [UInt8](method.utf8)
             let found = bytes.bytes.indices.filter { bytes.bytes[$0...].starts(with: field) }.count
             guard found > 0 else { continue }

@@ -1,0 +1,56 @@
+// What every call of the admins has in common.
+
+import Base
+import PosternClient
+
+/// Sends a change with an idempotency key of its own, unless the caller gave one, so that a lost answer can be asked
+/// for again without doing the change again.
+///
+/// A credential has so many keys a day; when they are used up nothing was done, and the change goes without one.
+func keyed<Request, Answer>(
+    _ send: (Request, CallOptions) async throws(Failure) -> Answer, _ request: Request, _ options: CallOptions
+) async throws(Failure) -> Answer {
+    guard options.idempotencyKey.isEmpty else { return try await send(request, options) }
+    var keyedOptions = options
+    keyedOptions.idempotencyKey = Text(randomHex() + randomHex())
+    do throws(Failure) {
+        return try await send(request, keyedOptions)
+    } catch {
+        guard error.reason == "TOO_MANY_IDEMPOTENCY_KEYS" else { throw error }
+    }
+    return try await send(request, options)
+}
+
+private func randomHex() -> String { String(UInt64.random(in: .min ... .max), radix: 16) }
+
+/// A message that an answer always holds.
+func part<Part>(_ part: Part?) throws(Failure) -> Part {
+    guard let part else {
+        throw Failure(.internal, ClientReason.malformedResponse, "The answer lacks what was asked for.")
+    }
+    return part
+}
+
+/// Nil is 0, which means the server's default; a lifetime that is over must not come to mean the same.
+func wholeSeconds(_ lifetime: Duration?) throws(Failure) -> Int64 {
+    guard let lifetime else { return 0 }
+    guard lifetime > .zero else { throw .invalid("INVALID_DURATION", field: "lifetime", "must be above 0") }
+    return lifetime.secondsRoundedUp
+}
+
+extension Duration {
+    var secondsRoundedUp: Int64 {
+        let (seconds, attoseconds) = components
+        return attoseconds > 0 && seconds < .max ? seconds + 1 : seconds
+    }
+}
+
+/// Before a stream is begun again. The channel paces connecting; this paces a server that ends what it just took.
+func pause(afterFailures count: Int) async throws(Failure) {
+    let milliseconds = min(5_000, 50 << min(count, 7))
+    do {
+        try await Task.sleep(for: .milliseconds(Int.random(in: milliseconds / 2...milliseconds)))
+    } catch {
+        throw Failure(.cancelled, ClientReason.cancelled, "The task was cancelled.")
+    }
+}

@@ -1,0 +1,124 @@
+import Base
+import Messages
+import PosternClient
+
+/// One import as it goes: a batch being filled, and batches that are not settled yet.
+struct ImportRun {
+    /// So that the server always has the next batch while it commits one.
+    private static let unsettledMax = 4
+    private static let batchBytesMax = 1024 * 1024
+
+    private let admin: TenantAdmin
+    private let header: UsersImportRequest
+    private var options: CallOptions
+    private let limits = Limits()
+
+    private var report = ImportReport()
+    private var batch = UsersImportRequest()
+    private var batchByteCount = 0
+    private var batchFieldCount = 0
+    /// Full batches without an answer, oldest first; the first `sentCount` went out on `stream`.
+    private var unsettled: [UsersImportRequest] = []
+    private var sentCount = 0
+
+    private var stream: BidirectionalStream<UsersImportRequest, UsersImportResponse>?
+    private var answers: ServerStream<UsersImportResponse>.Iterator?
+    /// The report as the stream began: the server counts by stream.
+    private var reportBefore = ImportReport()
+    private var failureCount = 0
+
+    init(_ admin: TenantAdmin, _ spec: PasswordHashSpec?, _ onConflict: ImportConflict, _ options: CallOptions) {
+        self.admin = admin
+        self.header = UsersImportRequest(tenantID: admin.tenantID, spec: spec, onConflict: onConflict)
+        self.options = options
+    }
+
+    mutating func add(_ user: ImportUser, _ progress: (ImportReport) -> Void) async throws(Failure) {
+        let byteCount = user.encodedByteCount
+        // At most: each row's own fields and those of its providers.
+        let fieldCount = 14 + 7 * user.providers.count
+        if !batch.users.isEmpty,
+            batch.users.count == limits.importBatchMax || batchByteCount + byteCount > Self.batchBytesMax
+                || batchFieldCount + fieldCount > limits.fieldsMax - 100
+        {
+            closeBatch()
+            try await settle(downTo: Self.unsettledMax - 1, progress)
+        }
+        batch.users.append(user)
+        batchByteCount += byteCount
+        batchFieldCount += fieldCount
+    }
+
+    mutating func finish(_ progress: (ImportReport) -> Void) async throws(Failure) -> ImportReport {
+        if !batch.users.isEmpty { closeBatch() }
+        try await settle(downTo: 0, progress)
+        stream?.finish()
+        // Everything is durable: how the stream ends changes nothing.
+        _ = try? await answers?.next()
+        return report
+    }
+
+    private mutating func closeBatch() {
+        unsettled.append(batch)
+        batch = UsersImportRequest()
+        (batchByteCount, batchFieldCount) = (0, 0)
+    }
+
+    private mutating func settle(downTo count: Int, _ progress: (ImportReport) -> Void) async throws(Failure) {
+        while true {
+            do throws(Failure) {
+                while sentCount < unsettled.count { try await send(unsettled[sentCount], progress) }
+                while unsettled.count > count { try await receive(progress) }
+                return
+            } catch {
+                try await resume(after: error)
+            }
+        }
+    }
+
+    private mutating func send(
+        _ batch: UsersImportRequest, _ progress: (ImportReport) -> Void
+    ) async throws(Failure) {
+        var request = batch
+        if stream == nil {
+            let opened = try await admin.users.import(options: options)
+            (stream, answers) = (opened, opened.makeAsyncIterator())
+            request.tenantID = header.tenantID
+            request.spec = header.spec
+            request.onConflict = header.onConflict
+        }
+        do throws(Failure) {
+            try await stream?.send(request)
+        } catch {
+            // What was answered before counts, and how the stream ended tells better what went wrong.
+            while sentCount > 0 { try await receive(progress) }
+            throw error
+        }
+        sentCount += 1
+    }
+
+    private mutating func receive(_ progress: (ImportReport) -> Void) async throws(Failure) {
+        guard let answer = try await answers?.next() else {
+            throw Failure(.unavailable, "STREAM_ENDED", "The server ended the import early.")
+        }
+        unsettled.removeFirst()
+        sentCount -= 1
+        report = reportBefore.adding(answer, to: report.rejections)
+        failureCount = 0
+        progress(report)
+    }
+
+    /// Has the unsettled batches sent again on another stream, unless that would change what becomes of them.
+    private mutating func resume(after failure: Failure) async throws(Failure) {
+        failureCount += 1
+        guard failure.code == .unavailable, failure.reason != ClientReason.channelClosed,
+            header.onConflict == .skip || header.onConflict == .replace,
+            report.checkpoint > 0, failureCount < admin.channel.options.retry.attemptsMax
+        else { throw failure.with("checkpoint", "\(report.checkpoint)") }
+        (stream, answers, sentCount) = (nil, nil, 0)
+        reportBefore = report
+        options.waitsForConnection = true
+        // A task that is cancelled meanwhile hears of it from the next stream, with the checkpoint.
+        try? await pause(afterFailures: failureCount)
+    }
+}

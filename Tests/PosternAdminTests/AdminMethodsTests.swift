@@ -1,0 +1,229 @@
+import Base
+import Messages
+import PosternAdmin
+import PosternClient
+import TestSupport
+import Testing
+
+/// Every method of administrators, called once by its convenience, against a real server that counts.
+@Suite(.timeLimit(.minutes(2))) struct AdminMethodsTests {
+    @Test func `No method of administrators is missing, and every change carries a key`() async throws {
+        try await AdminScene.run { scene in
+            let recorder = MethodRecorder(scene.server)
+            try await Self.callProject(scene.project, recorder)
+            try await Self.callServiceAccounts(scene.project, recorder)
+            let acme = scene.project.tenant("acme")
+            try await Self.callUsers(acme, recorder)
+            try await Self.callSignIn(acme, scene, recorder)
+            try await Self.callProviders(acme, recorder)
+            try await Self.callMail(acme, scene, recorder)
+            try await Self.callDenials(acme, scene, recorder)
+            try await recorder.expect("Tenants/Delete") { try await scene.project.deleteTenant("acme") }
+            await expectRefusal("TENANT_NOT_FOUND") { () throws(Failure) in _ = try await acme.settings() }
+            #expect(recorder.ofAdministrators.subtracting(recorder.called).isEmpty)
+        }
+    }
+
+    private static func callProject(_ project: ProjectAdmin, _ recorder: MethodRecorder) async throws {
+        let made = try await recorder.expect("Tenants/Create") {
+            try await project.createTenant("acme", settings: TenantSettingsChange { $0.displayName = "Acme" })
+        }
+        #expect(made.displayName == "Acme" && made.allowPasswordSignup)
+        let tenantsGet = try await recorder.expect("Tenants/Get") { try await project.getTenant("acme") }
+        #expect(tenantsGet == made)
+        let ids = try await recorder.expect("Tenants/List") { try await project.listTenants().all().map(\.tenantID) }
+        #expect(ids == ["", "acme"])
+        let changed = try await recorder.expect("Tenants/Update") {
+            try await project.updateTenant("acme", TenantSettingsChange { $0.enableEmailLinkSignin = true })
+        }
+        #expect(changed.enableEmailLinkSignin && changed.displayName == "Acme")
+
+        let (key, secret) = try await recorder.expect("Project/CreateApiKey") {
+            try await project.createApiKey(role: .app, displayName: "shop")
+        }
+        #expect(secret.byteCount > 20)
+        let keys = try await recorder.expect("Project/ListApiKeys") { try await project.listApiKeys().all() }
+        #expect(keys.contains(key))
+        let revoked = try await recorder.expect("Project/RevokeApiKey") {
+            try await project.revokeApiKey(key.apiKeyID)
+        }
+        #expect(revoked.revokedAtMicros > 0)
+
+        let rotated = try await recorder.expect("Project/RotateSigningKey") {
+            try await project.rotateSigningKey(publishAhead: .milliseconds(59_001))
+        }
+        #expect(rotated.signsFromMicros - rotated.createdAtMicros == 60_000_000)
+        let signing = try await recorder.expect("Project/ListSigningKeys") { try await project.listSigningKeys() }
+        #expect(signing.contains { $0.keyID == rotated.keyID })
+
+        let projectServerInfo = try await recorder.expect("Project/ServerInfo") { try await project.serverInfo() }
+        #expect(projectServerInfo.projectID == "test")
+        let projectStats = try await recorder.expect("Project/Stats") { try await project.stats() }
+        #expect(projectStats.isEmpty == false)
+    }
+
+    private static func callServiceAccounts(_ project: ProjectAdmin, _ recorder: MethodRecorder) async throws {
+        let made = try await recorder.expect("Project/CreateServiceAccount") {
+            try await project.createServiceAccount("shop-bot", role: .app)
+        }
+        let got = try await recorder.expect("Project/GetServiceAccount") {
+            try await project.getServiceAccount("shop-bot")
+        }
+        #expect(got == made)
+        let all = try await recorder.expect("Project/ListServiceAccounts") {
+            try await project.listServiceAccounts().all()
+        }
+        #expect(all.contains(made))
+        let changed = try await recorder.expect("Project/UpdateServiceAccount") {
+            try await project.updateServiceAccount("shop-bot", ServiceAccountChange { $0.customTokens = true })
+        }
+        #expect(changed.customTokens && changed.role == .app)
+
+        let (key, file) = try await recorder.expect("Project/CreateServiceAccountKey") {
+            try await project.createServiceAccountKey(of: "shop-bot", algorithm: "ES256", lifetime: .hours(1))
+        }
+        #expect(file.byteCount > 100)
+        #expect(key.expiresAtMicros == key.createdAtMicros + 3_600_000_000)
+        let uploaded = try await recorder.expect("Project/UploadServiceAccountKey") {
+            try await project.uploadServiceAccountKey(of: "shop-bot", publicKey: publicKey)
+        }
+        let keys = try await recorder.expect("Project/ListServiceAccountKeys") {
+            try await project.listServiceAccountKeys(of: "shop-bot")
+        }
+        #expect(Set(keys.map(\.keyID)) == [key.keyID, uploaded.keyID])
+        let revoked = try await recorder.expect("Project/RevokeServiceAccountKey") {
+            try await project.revokeServiceAccountKey(key.keyID, of: "shop-bot")
+        }
+        #expect(revoked.revokedAtMicros > 0)
+        try await recorder.expect("Project/DeleteServiceAccount") {
+            try await project.deleteServiceAccount("shop-bot")
+        }
+    }
+
+    private static func callUsers(_ admin: TenantAdmin, _ recorder: MethodRecorder) async throws {
+        let made = try await recorder.expect("Users/Create") {
+            try await admin.createUser(uid: "ada", email: "ada@example.com", password: Secret("correct horse"))
+        }
+        #expect(made.tenantID == "acme")
+        let usersGet = try await recorder.expect("Users/Get") { try await admin.getUser("ada") }
+        #expect(usersGet == made)
+        let found = try await recorder.expect("Users/GetByEmail") { try await admin.getUserByEmail("ADA@example.com") }
+        #expect(found == made)
+        let usersList = try await recorder.expect("Users/List") { try await admin.listUsers().all() }
+        #expect(usersList == [made])
+        let changed = try await recorder.expect("Users/Update") {
+            try await admin.updateUser("ada", UserChange(displayName: "Ada"))
+        }
+        #expect(changed.displayName == "Ada")
+        let claimed = try await recorder.expect("Users/SetCustomClaims") {
+            try await admin.setCustomUserClaims("ada", json: #"{"role":"editor"}"#)
+        }
+        #expect(claimed.customClaimsJSON == [UInt8](#"{"role":"editor"}"#.utf8))
+        _ = try await recorder.expect("Users/RevokeTokens") { try await admin.revokeRefreshTokens("ada") }
+        let report = try await recorder.expect("Users/Import") {
+            try await admin.importUsers([ImportUser(uid: "bob")])
+        }
+        #expect(report.createdCount == 1 && report.checkpoint == 1)
+        try await recorder.expect("Users/Delete") { try await admin.deleteUser("bob") }
+    }
+
+    private static func callSignIn(
+        _ admin: TenantAdmin, _ scene: AdminScene, _ recorder: MethodRecorder
+    ) async throws {
+        let google = ProviderInfo(providerID: "google.com", rawID: "g-1")
+        let linked = try await recorder.expect("Users/Link") { try await admin.linkProvider(google, to: "ada") }
+        #expect(linked.providers.map(\.providerID).contains("google.com"))
+        let unlinked = try await recorder.expect("Users/Unlink") {
+            try await admin.unlinkProvider("google.com", from: "ada")
+        }
+        #expect(!unlinked.providers.map(\.providerID).contains("google.com"))
+        let token = try await recorder.expect("Users/CreateCustomToken") {
+            try await admin.createCustomToken("ada", lifetime: .minutes(5))
+        }
+        let signedIn = try await AccountsClient(channel: scene.channel).signInWithCustomToken(
+            AccountsSignInWithCustomTokenRequest(tenantID: "acme", token: token))
+        #expect(signedIn.user?.uid == "ada")
+        let sessions = try await recorder.expect("Users/ListSessions") { try await admin.listSessions("ada") }
+        try await recorder.expect("Users/RevokeSession") {
+            try await admin.revokeSession(#require(sessions.first).sessionID, of: "ada")
+        }
+        #expect(try await admin.listSessions("ada").isEmpty)
+        let link = try await recorder.expect("Users/GenerateOobLink") {
+            try await admin.generateOobLink(.passwordReset, email: "ada@example.com")
+        }
+        #expect(!link.oobLink.isEmpty && !link.oobCode.isEmpty)
+    }
+
+    private static func callProviders(_ admin: TenantAdmin, _ recorder: MethodRecorder) async throws {
+        let made = try await recorder.expect("Providers/Create") {
+            try await admin.createProvider(
+                Provider(providerID: "oidc.corp", clientID: "shop", issuer: "https://127.0.0.1:1"))
+        }
+        let providersGet = try await recorder.expect("Providers/Get") { try await admin.getProvider("oidc.corp") }
+        #expect(providersGet == made)
+        let providersList = try await recorder.expect("Providers/List") { try await admin.listProviders().all() }
+        #expect(providersList == [made])
+        let changed = try await recorder.expect("Providers/Update") {
+            try await admin.updateProvider("oidc.corp", ProviderChange { $0.displayName = "Corp" })
+        }
+        #expect(changed.displayName == "Corp" && changed.clientID == "shop")
+        let providersTest = try await recorder.expect("Providers/Test") { try await admin.testProvider("oidc.corp") }
+        #expect(providersTest.ok == false)
+        let explained = try await recorder.expect("Users/ExplainLink") {
+            try await admin.explainLink(providerID: "oidc.corp", claims: #"{"sub":"1"}"#)
+        }
+        #expect(explained.outcome == .create)
+        try await recorder.expect("Providers/Delete") { try await admin.deleteProvider("oidc.corp") }
+    }
+
+    private static func callMail(
+        _ admin: TenantAdmin, _ scene: AdminScene, _ recorder: MethodRecorder
+    ) async throws {
+        // Nobody listens there: the mail waits for its next attempt, and time stands still.
+        let changed = try await recorder.expect("EmailConfigs/Update") {
+            try await admin.updateEmailConfig(
+                EmailConfigChange {
+                    $0.delivery = .smtp
+                    $0.smtp = SmtpConfig(host: "127.0.0.1", port: 1, security: .none)
+                    $0.senderAddress = "no-reply@example.com"
+                    $0.allowPrivateAddresses = true
+                })
+        }
+        let emailconfigsGet = try await recorder.expect("EmailConfigs/Get") { try await admin.emailConfig() }
+        #expect(emailconfigsGet == changed)
+        _ = try await AccountsClient(channel: scene.channel).sendOobCode(
+            AccountsSendOobCodeRequest(tenantID: "acme", requestType: .passwordReset, email: "ada@example.com"))
+        let listed = try await recorder.expect("Outbox/List") { try await admin.listOutbox(state: .pending).all() }
+        let id = try #require(listed.first).messageID
+        let (message, contents) = try await recorder.expect("Outbox/Get") { try await admin.getOutboxMessage(id) }
+        #expect(message.to == "ada@example.com" && !contents.link.isEmpty)
+        let outboxRetry = try await recorder.expect("Outbox/Retry") { try await admin.retryOutboxMessage(id) }
+        #expect(outboxRetry.messageID == id)
+        try await recorder.expect("Outbox/Delete") { try await admin.deleteOutboxMessage(id) }
+    }
+
+    private static func callDenials(
+        _ admin: TenantAdmin, _ scene: AdminScene, _ recorder: MethodRecorder
+    ) async throws {
+        _ = try await admin.updateSettings(TenantSettingsChange { $0.disabledUserSignup = true })
+        await expectRefusal("ADMIN_RESTRICTED_OPERATION") { () throws(Failure) in
+            _ = try await AccountsClient(channel: scene.channel).signUp(
+                AccountsSignUpRequest(tenantID: "acme", email: "eve@example.com", password: Secret("correct horse")))
+        }
+        let denials = try await recorder.expect("Tenants/ListDenials") { try await admin.listDenials().all() }
+        #expect(denials.map(\.toggle) == [.disabledUserSignup])
+        #expect(try await admin.denialCounts().map(\.count) == [1])
+        let watched = try await recorder.expect("Tenants/WatchDenials") {
+            var feed = admin.watchDenials(after: 0).makeAsyncIterator()
+            return try await feed.next()
+        }
+        #expect(watched == denials.first)
+    }
+
+    /// P-256, the example of RFC 7517, appendix A.1.
+    private static let publicKey = [UInt8](
+        #"""
+        {"kty":"EC","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4",
+        "y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}
+        """#.utf8)
+}

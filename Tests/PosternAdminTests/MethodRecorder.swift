@@ -1,0 +1,68 @@
+import Base
+import Identity
+import Messages
+import Store
+import TestSupport
+import Testing
+
+@testable import Service
+
+/// What the server itself says was called: its counters by method, and the idempotency keys it keeps.
+final class MethodRecorder {
+    private let server: TestServer
+    private let methods: [String: RegisteredMethod]
+    private(set) var called: Set<String> = []
+    /// A change by its rule, and so takes a key; but what it changes is the event log, which shall show each reading.
+    private static let keepsNoKey: Set<String> = ["postern.v1.Outbox/Get"]
+
+    init(_ server: TestServer) {
+        self.server = server
+        self.methods = Dictionary(
+            uniqueKeysWithValues: server.instance.router.registry.all.map { ($0.descriptor.fullName, $0) })
+    }
+
+    /// The methods that take an administrator.
+    var ofAdministrators: Set<String> {
+        Set(methods.values.map(\.descriptor).filter { $0.role.rawValue >= Role.tenantAdmin.rawValue }.map(\.fullName))
+    }
+
+    /// `body` calls this method, with a key exactly if the method could not be repeated without one.
+    func expect<Result>(_ name: String, _ body: () async throws -> Result) async throws -> Result {
+        let fullName = "postern.v1.\(name)"
+        let method = try #require(methods[fullName], "there is no \(fullName)")
+        let (callsBefore, keysBefore) = (Self.callCount(method), try keyCount())
+        let result = try await body()
+        // The server counts behind its answer.
+        for _ in 0..<1_000 where Self.callCount(method) == callsBefore { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(Self.callCount(method) > callsBefore, "\(name) was not called")
+        let rule = method.descriptor
+        let needsKey = rule.mutation && !rule.idempotent && !rule.requestStreaming
+        #expect(
+            try keyCount() == keysBefore + (needsKey && !Self.keepsNoKey.contains(fullName) ? 1 : 0),
+            "the key of \(name)")
+        called.insert(fullName)
+        return result
+    }
+
+    /// Waits until the server has answered the method so many times.
+    func waitForCalls(_ name: String, _ count: Int) async throws {
+        let method = try #require(methods["postern.v1.\(name)"])
+        for _ in 0..<2_000 where Self.callCount(method) < count { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(Self.callCount(method) >= count)
+    }
+
+    private static func callCount(_ method: RegisteredMethod) -> UInt64 {
+        StatusCode.allCases.reduce(0) { $0 + method.metrics.count($1) }
+    }
+
+    private func keyCount() throws -> Int {
+        var count = 0
+        try server.project.store.read { transaction in
+            try transaction.scan(Tables.idempotency) { _, _ in
+                count += 1
+                return true
+            }
+        }
+        return count
+    }
+}
