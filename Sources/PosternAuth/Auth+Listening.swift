@@ -17,13 +17,13 @@ extension Auth {
     /// with the newest state. It stays until the handle's `remove`.
     @discardableResult
     public func addStateDidChangeListener(_ listener: @escaping @Sendable (Auth, User?) -> Void) -> ListenerHandle {
-        add(AuthListener(isForStateOnly: true, listener))
+        add(AuthListener(.users, listener))
     }
 
     /// The same, and also each time the current user has another ID token, which is refreshed before it runs out.
     @discardableResult
     public func addIDTokenDidChangeListener(_ listener: @escaping @Sendable (Auth, User?) -> Void) -> ListenerHandle {
-        add(AuthListener(isForStateOnly: false, listener))
+        add(AuthListener(.tokens, listener))
     }
 
     private func add(_ listener: AuthListener) -> ListenerHandle {
@@ -39,7 +39,7 @@ extension Auth {
         let (id, wakeUp) = state.withLock { state in
             state.lastObserverID += 1
             state.observers[state.lastObserverID] = observer
-            rearmRefreshing(&state)
+            rearm(&state)
             let event = IDTokenEvent(user: state.currentUser, change: .initialized)
             return (state.lastObserverID, observer.offer(event, of: self))
         }
@@ -50,7 +50,7 @@ extension Auth {
     func removeObserver(_ id: Int) {
         state.withLock { state in
             state.observers[id] = nil
-            rearmRefreshing(&state)
+            rearm(&state)
         }
     }
 }

@@ -14,6 +14,8 @@ public final class Auth: Sendable {
         var lastObserverID = 0
         /// Refreshes ahead of time, while there is a user and somebody listens to ID tokens.
         var refreshing: Task<Void, Never>?
+        /// Hears from the server what becomes of the user, while there is one and somebody listens.
+        var watching: Watching?
     }
 
     /// As configured; nil: the default pool, or the tenant that the key is bound to.
@@ -31,7 +33,10 @@ public final class Auth: Sendable {
         case .channel(let made): channel = made
         case .address(let address, let credentials):
             do throws(Failure) {
-                channel = try Channel(address: address, credentials: credentials)
+                var options = ChannelOptions()
+                // A line that died without a word would leave the user's stream open for ever.
+                options.keepalive = .minutes(1)
+                channel = try Channel(address: address, credentials: credentials, options: options)
             } catch {
                 throw AuthError(error)
             }
@@ -55,7 +60,12 @@ public final class Auth: Sendable {
         user?.kept(by: self)
     }
 
-    deinit { state.withLock { $0.refreshing?.cancel() } }
+    deinit {
+        state.withLock { state in
+            state.refreshing?.cancel()
+            state.watching?.task.cancel()
+        }
+    }
 
     /// Who is signed in, without waiting.
     public var currentUser: User? { state.withLock { $0.currentUser } }
@@ -71,23 +81,6 @@ public final class Auth: Sendable {
                 .tenantIDMismatch, reason: "TENANT_ID_MISMATCH", "The user belongs to another tenant than this Auth.")
         }
         await become(user)
-    }
-
-    /// Forgets the current user: at once here, and in the storage when this returns. The user object goes on working
-    /// for whoever holds it; when nobody does any more, the server is told to end its session, as best as can be done.
-    /// Without a current user nothing happens.
-    ///
-    /// Throws keychainError when the storage cannot be written: the next run of the application would find the user
-    /// signed in. Calling it again tries again.
-    public func signOut() async throws(AuthError) {
-        let written = Promise<StorageWriter.Outcome>()
-        if let user = currentUser {
-            forget(user, nil, written: written)
-        } else {
-            removeWhatIsOwed(written)
-        }
-        // Only ever succeeds.
-        if case .failure(let error) = try? await written.value() { throw AuthError(error) }
     }
 }
 
@@ -110,35 +103,12 @@ extension Auth {
         _ = try? await written.value()
     }
 
-    /// The end of a user's being signed in here, whoever asked for it.
-    private func forget(_ user: User, _ error: AuthError?, written: Promise<StorageWriter.Outcome>? = nil) {
-        change { state in
-            guard state.currentUser === user else {
-                written?.succeed(.success(()))
-                return nil
-            }
-            state.currentUser = nil
-            user.left()
-            writer.enqueue(.nothing, outcome: written)
-            return IDTokenEvent(user: nil, change: .signedOut(error))
-        }
-    }
-
-    /// Tries once more what an earlier sign-out could not do.
-    private func removeWhatIsOwed(_ written: Promise<StorageWriter.Outcome>) {
-        state.withLock { state in
-            guard state.currentUser == nil, writer.owesRemoval else { return written.succeed(.success(())) }
-            writer.enqueue(.nothing, outcome: written)
-        }
-        writer.begin()
-    }
-
-    /// The user has new properties and, with `cause`, new tokens.
-    func userChanged(_ user: User, _ cause: TokenRefreshCause?) {
+    /// The user has new properties or tokens; `news` is what to tell of it.
+    func userChanged(_ user: User, _ news: IDTokenEvent.Change?) {
         change { state in
             guard state.currentUser === user else { return nil }
             writer.enqueue(.record(user.saved.encoded()))
-            return cause.map { IDTokenEvent(user: user, change: .tokenRefreshed($0)) }
+            return news.map { IDTokenEvent(user: user, change: $0) }
         }
     }
 
@@ -158,14 +128,25 @@ extension Auth {
 
     /// The one way the state changes: the change, its place in the storage's queue and what listeners are told are in
     /// one order. What calls out happens behind the lock.
-    private func change(_ body: (inout State) -> IDTokenEvent?) {
+    func change(_ body: (inout State) -> IDTokenEvent?) {
         let wakeUps = state.withLock { state -> [@Sendable () -> Void] in
             guard let event = body(&state) else { return [] }
-            rearmRefreshing(&state)
+            rearm(&state, after: event.change)
             return state.observers.values.compactMap { $0.offer(event, of: self) }
         }
         writer.begin()
         for wakeUp in wakeUps { wakeUp() }
+    }
+}
+
+extension Auth {
+    /// Starts and ends what goes on while somebody is signed in and somebody listens. After every change of user,
+    /// tokens or observers.
+    func rearm(_ state: inout State, after change: IDTokenEvent.Change? = nil) {
+        if case .profileChanged = change { return }
+        let hasNewTokens = if case .tokenRefreshed = change { true } else { false }
+        rearmRefreshing(&state)
+        rearmWatching(&state, hasNewTokens: hasNewTokens)
     }
 }
 

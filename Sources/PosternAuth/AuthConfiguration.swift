@@ -27,7 +27,9 @@ extension Auth {
         public var storageErrorHandler: @Sendable (AuthStorageError) -> Void = { _ in }
         var random = RandomSource.operatingSystem
 
-        /// Several `Auth` may share a channel. It is shut down by whoever made it.
+        /// Several `Auth` may share a channel. It is shut down by whoever made it, and should have a `keepalive` where
+        /// somebody listens: a line that died without a word is not noticed otherwise. Each `Auth` that is listened to
+        /// takes one of the calls that a connection has room for (the server's `streams_max`).
         public init(channel: Channel) { server = .channel(channel) }
 
         /// A channel of its own. `address` is `host:port`.

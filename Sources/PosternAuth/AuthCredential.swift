@@ -59,8 +59,8 @@ public enum OAuthProvider {
 
     /// An authorization code, which the server exchanges at the provider (RFC 6749 §4.1, with RFC 7636's verifier).
     ///
-    /// `redirectURI`, `codeVerifier` and `rawNonce` as the authorization request had them, for example that of
-    /// `Accounts.CreateAuthUri`; empty or nil where it had none.
+    /// `redirectURI`, `codeVerifier` and `rawNonce` as the application's own authorization request had them; empty or
+    /// nil where it had none. For one that the server makes see `authorizationRequest`.
     public static func credential(
         providerID: String, authorizationCode: String, redirectURI: String, codeVerifier: String,
         rawNonce: String? = nil

@@ -39,6 +39,10 @@ public enum AuthErrorCode: Int, Error, Sendable, CaseIterable {
     case invalidVerificationID = 17046
     case sessionExpired = 17051
     case quotaExceeded = 17052
+    /// The user declined at the identity provider.
+    case webContextCancelled = 17058
+    /// The identity provider sent the browser back with an error.
+    case webSignInUserInteractionFailure = 17063
     case nullUser = 17067
     case invalidProviderID = 17071
     case tenantIDMismatch = 17072

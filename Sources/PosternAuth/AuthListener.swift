@@ -12,20 +12,19 @@ final class AuthListener: AuthObserver {
         var isRemoved = false
     }
 
-    let isForStateOnly: Bool
+    let interest: Interest
     private let body: @Sendable (Auth, User?) -> Void
     private let state: Mutex<State>
 
-    init(isForStateOnly: Bool, _ body: @escaping @Sendable (Auth, User?) -> Void) {
-        self.isForStateOnly = isForStateOnly
+    init(_ interest: Interest, _ body: @escaping @Sendable (Auth, User?) -> Void) {
+        self.interest = interest
         self.body = body
-        self.state = Mutex(State(newest: NewestEvent(isForStateOnly: isForStateOnly)))
+        self.state = Mutex(State(newest: NewestEvent(interest)))
     }
 
     func offer(_ event: IDTokenEvent, of auth: Auth) -> (@Sendable () -> Void)? {
         let mustStart = state.withLock { state in
-            guard !state.isRemoved else { return false }
-            state.newest.put(event)
+            guard !state.isRemoved, state.newest.put(event) else { return false }
             state.auth = auth
             defer { state.isRunning = true }
             return !state.isRunning

@@ -4,11 +4,20 @@ import Synchronization
 /// One who listens to an `Auth`. Holds the newest event that was not taken yet, no more, so that who is slow sees the
 /// present state and delays nobody.
 protocol AuthObserver: Sendable {
-    /// Only changes of the uid count: then no token needs to be refreshed for it.
-    var isForStateOnly: Bool { get }
+    var interest: Interest { get }
 
     /// Called under the lock of `Auth`, in order; returns what there is to do outside of it.
     func offer(_ event: IDTokenEvent, of auth: Auth) -> (@Sendable () -> Void)?
+}
+
+/// What is news to an observer.
+enum Interest: Sendable {
+    /// Changes of the uid only: then no token needs to be refreshed ahead of time.
+    case users
+    /// And each new ID token.
+    case tokens
+    /// Every event.
+    case events
 }
 
 /// The newest event, and whether it is news for one who was told the uid that was told last.
@@ -18,17 +27,25 @@ struct NewestEvent: Sendable {
         case uid(String?)
     }
 
-    private let isForStateOnly: Bool
+    private let interest: Interest
     private var event: IDTokenEvent?
     private var told = Told.nothing
 
-    init(isForStateOnly: Bool) { self.isForStateOnly = isForStateOnly }
+    init(_ interest: Interest) { self.interest = interest }
 
-    mutating func put(_ event: IDTokenEvent) { self.event = event }
+    /// False: there is nothing new to take.
+    mutating func put(_ event: IDTokenEvent) -> Bool {
+        if case .profileChanged = event.change {
+            // An event that waits tells of the same user object, which has the new properties already.
+            guard interest == .events, self.event == nil else { return false }
+        }
+        self.event = event
+        return true
+    }
 
     mutating func take() -> IDTokenEvent? {
         guard let event = event.take() else { return nil }
-        if isForStateOnly, case .uid(let uid) = told, uid == event.user?.uid { return nil }
+        if interest == .users, case .uid(let uid) = told, uid == event.user?.uid { return nil }
         told = .uid(event.user?.uid)
         return event
     }
@@ -47,18 +64,17 @@ final class EventMailbox: AuthObserver {
         case wait(Promise<Void>)
     }
 
-    let isForStateOnly: Bool
+    let interest: Interest
     private let state: Mutex<State>
 
-    init(isForStateOnly: Bool) {
-        self.isForStateOnly = isForStateOnly
-        self.state = Mutex(State(newest: NewestEvent(isForStateOnly: isForStateOnly)))
+    init(_ interest: Interest) {
+        self.interest = interest
+        self.state = Mutex(State(newest: NewestEvent(interest)))
     }
 
     func offer(_ event: IDTokenEvent, of auth: Auth) -> (@Sendable () -> Void)? {
         let waiter = state.withLock { state in
-            state.newest.put(event)
-            return state.waiter.take()
+            state.newest.put(event) ? state.waiter.take() : nil
         }
         guard let waiter else { return nil }
         return { waiter.succeed(()) }

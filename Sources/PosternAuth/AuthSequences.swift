@@ -8,7 +8,7 @@ public struct AuthStateChangesSequence: AsyncSequence, Sendable {
 
     let auth: Auth
 
-    public func makeAsyncIterator() -> Iterator { Iterator(subscription: Subscription(auth, isForStateOnly: true)) }
+    public func makeAsyncIterator() -> Iterator { Iterator(subscription: Subscription(auth, .users)) }
 
     public struct Iterator: AsyncIteratorProtocol {
         let subscription: Subscription
@@ -28,7 +28,7 @@ public struct IDTokenChangesSequence: AsyncSequence, Sendable {
 
     let auth: Auth
 
-    public func makeAsyncIterator() -> Iterator { Iterator(subscription: Subscription(auth, isForStateOnly: false)) }
+    public func makeAsyncIterator() -> Iterator { Iterator(subscription: Subscription(auth, .tokens)) }
 
     public struct Iterator: AsyncIteratorProtocol {
         let subscription: Subscription
@@ -39,7 +39,8 @@ public struct IDTokenChangesSequence: AsyncSequence, Sendable {
     }
 }
 
-/// As `IDTokenChangesSequence`, with what happened: signed in, signed out and why, refreshed and why.
+/// As `IDTokenChangesSequence`, with what happened: signed in, signed out and why, refreshed and why; and each time the
+/// user has another profile.
 ///
 /// Who reads slowly is told of the newest event only.
 public struct IDTokenEventsSequence: AsyncSequence, Sendable {
@@ -48,7 +49,7 @@ public struct IDTokenEventsSequence: AsyncSequence, Sendable {
 
     let auth: Auth
 
-    public func makeAsyncIterator() -> Iterator { Iterator(subscription: Subscription(auth, isForStateOnly: false)) }
+    public func makeAsyncIterator() -> Iterator { Iterator(subscription: Subscription(auth, .events)) }
 
     public struct Iterator: AsyncIteratorProtocol {
         let subscription: Subscription
@@ -70,9 +71,9 @@ final class Subscription: Sendable {
     private let auth: Auth
     private let id: Int
 
-    init(_ auth: Auth, isForStateOnly: Bool) {
+    init(_ auth: Auth, _ interest: Interest) {
         self.auth = auth
-        self.mailbox = EventMailbox(isForStateOnly: isForStateOnly)
+        self.mailbox = EventMailbox(interest)
         self.id = auth.add(mailbox)
     }
 

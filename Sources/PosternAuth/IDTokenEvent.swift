@@ -11,6 +11,9 @@ public struct IDTokenEvent: Sendable {
         /// `AuthError`: the server ended it, and why; nil: `signOut` or `delete` was called.
         case signedOut(AuthError?)
         case tokenRefreshed(TokenRefreshCause)
+        /// The user has another email, profile, provider or set of claims, by a change here or elsewhere. Properties
+        /// are new already; claims come with the next ID token. The other sequences and the listeners are not told.
+        case profileChanged
     }
 }
 

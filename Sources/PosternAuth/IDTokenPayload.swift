@@ -7,6 +7,9 @@ struct IDTokenPayload: Sendable {
     let issuedAt: Timestamp
     let expiresAt: Timestamp
 
+    /// 32 hexadecimal digits; nil of a server that names none.
+    var sessionID: String? { claims["sid"]?.string }
+
     var signInProvider: Text { claims["firebase"]?["sign_in_provider"]?.text ?? .empty }
 
     /// Throws malformedJWT.

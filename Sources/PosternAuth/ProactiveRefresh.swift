@@ -8,21 +8,24 @@ extension Auth {
     private static let retryDelayMax = Duration.minutes(5)
 
     /// Starts, restarts or ends the task that refreshes ahead of time: there is one exactly while somebody is signed in
-    /// and somebody listens to ID tokens. After every change of user, tokens or observers.
+    /// and somebody listens to ID tokens. It does not keep the user alive.
     func rearmRefreshing(_ state: inout State) {
         state.refreshing?.cancel()
         state.refreshing = nil
-        guard let user = state.currentUser, state.observers.values.contains(where: { !$0.isForStateOnly }) else {
+        guard let user = state.currentUser, state.observers.values.contains(where: { $0.interest != .users }) else {
             return
         }
         let clock = backend.clock
         let early = Self.jitterMax * backend.random.fraction()
-        state.refreshing = Task {
+        state.refreshing = Task { [weak user] in
             // A server whose tokens are good for nothing is not asked for the next one at once.
-            var delay = max(user.timeUntilRefresh - early, Self.retryDelayMin - user.tokenAge)
+            guard var delay = user.map({ max($0.timeUntilRefresh - early, Self.retryDelayMin - $0.tokenAge) }) else {
+                return
+            }
             var retryDelay = Self.retryDelayMin
             while !Task.isCancelled {
                 if delay > .zero, (try? await clock.sleep(delay)) == nil { return }
+                guard let user else { return }
                 // When it succeeds, or ends the session, this task is cancelled: the next tokens have their own.
                 if (try? await user.refreshAhead(early)) != nil { return }
                 delay = retryDelay
@@ -54,7 +57,7 @@ extension User {
 
 extension RandomSource {
     /// 0 ..< 1.
-    fileprivate func fraction() -> Double {
+    func fraction() -> Double {
         let bits = bytes(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
         return Double(bits) / Double(UInt64(1) << 32)
     }

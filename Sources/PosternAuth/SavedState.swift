@@ -101,6 +101,7 @@ extension Messages.User {
         add("display_name", displayName)
         add("photo_url", photoURL)
         add("phone_number", phoneNumber)
+        if let claims = Text(validating: customClaimsJSON) { add("custom_claims", claims) }
         members.append(.init("email_verified", .bool(emailVerified)))
         members.append(.init("created_at_micros", .integer(createdAtMicros)))
         members.append(.init("last_sign_in_at_micros", .integer(lastSignInAtMicros)))
@@ -117,6 +118,7 @@ extension Messages.User {
             displayName: saved["display_name"]?.text ?? .empty, photoURL: saved["photo_url"]?.text ?? .empty,
             phoneNumber: saved["phone_number"]?.text ?? .empty,
             providers: saved["providers"]?.array?.map { ProviderInfo(saved: $0) } ?? [],
+            customClaimsJSON: saved["custom_claims"]?.text?.bytes ?? [],
             createdAtMicros: saved["created_at_micros"]?.integer ?? 0,
             lastSignInAtMicros: saved["last_sign_in_at_micros"]?.integer ?? 0)
     }

@@ -88,8 +88,9 @@ extension User {
         try await inTurn { idToken throws(AuthError) in
             let request = AccountsDeleteRequest(tenantID: backend.tenantID, idToken: idToken)
             _ = try await backend.call { try await backend.accounts.delete(request) }
+            // In turn: what the server tells of it by itself comes after.
+            end(nil)
         }
-        end(nil)
     }
 
     func update(

@@ -98,7 +98,7 @@ extension User {
             state.tokens = tokens
             state.attempt = nil
         }
-        for auth in observers { auth.userChanged(self, cause) }
+        for auth in observers { auth.userChanged(self, .tokenRefreshed(cause)) }
         return tokens
     }
 }

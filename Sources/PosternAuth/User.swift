@@ -29,6 +29,7 @@ public final class User: Sendable, Identifiable {
     public let tenantID: String?
     let backend: Backend
     let turns = Turns()
+    let sessionEnd = SessionEnd()
     let state: Mutex<State>
 
     init(_ account: Messages.User, _ tokens: TokenSet, attempt: RefreshAttempt? = nil, backend: Backend) {
@@ -42,8 +43,11 @@ public final class User: Sendable, Identifiable {
     /// Nobody can use the tokens of a user who was signed out, or made place for another, and is held by nobody.
     deinit {
         let end = state.withLock { $0.keeperCount == 0 && !$0.isOver ? $0.tokens.refreshToken : nil }
-        guard let token = end else { return }
-        Task { [backend] in await backend.endSession(of: token) }
+        guard let token = end else { return sessionEnd.wasTried() }
+        Task { [backend, sessionEnd] in
+            await backend.endSession(of: token)
+            sessionEnd.wasTried()
+        }
     }
 
     public var id: String { uid }
@@ -100,19 +104,39 @@ extension User {
     func apply(_ answer: Answer, asked: Moment, cause: TokenRefreshCause) throws(AuthError) {
         let tokens: TokenSet? =
             if let pair = answer.tokens { try TokenSet(pair, asked: asked) } else { nil }
-        state.withLock { state in
-            state.account = answer.account
-            guard let tokens else { return }
-            state.tokens = tokens
+        changed(answer.account, tokens.map { ($0, cause) })
+    }
+
+    /// The user's properties are others, and with `renewed` the tokens.
+    func changed(_ account: Messages.User, _ renewed: (tokens: TokenSet, cause: TokenRefreshCause)?) {
+        let (isSame, isNews) = state.withLock { state in
+            let isNews = !state.account.looksLike(account)
+            let isSame = state.account == account
+            state.account = account
+            guard let renewed else { return (isSame, isNews) }
+            state.tokens = renewed.tokens
             state.attempt = nil
+            return (false, isNews)
         }
-        for auth in observers { auth.userChanged(self, tokens == nil ? nil : cause) }
+        guard !isSame else { return }
+        let news: IDTokenEvent.Change? =
+            if let renewed { .tokenRefreshed(renewed.cause) } else if isNews { .profileChanged } else { nil }
+        for auth in observers { auth.userChanged(self, news) }
     }
 
     /// The server will accept nothing of this user any more.
     func end(_ error: AuthError?) {
         state.withLock { $0.isOver = true }
         for auth in observers { auth.userEnded(self, error) }
+    }
+}
+
+extension Messages.User {
+    /// Whether an application sees the same user; when they were last here does not count.
+    fileprivate func looksLike(_ other: Messages.User) -> Bool {
+        email == other.email && emailVerified == other.emailVerified && displayName == other.displayName
+            && photoURL == other.photoURL && phoneNumber == other.phoneNumber && providers == other.providers
+            && customClaimsJSON == other.customClaimsJSON
     }
 }
 

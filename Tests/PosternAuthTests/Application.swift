@@ -1,11 +1,11 @@
 import Base
-import Identity
 import Messages
 import PosternClient
 import Synchronization
 import TestSupport
 import Testing
 
+@testable import Identity
 @testable import PosternAuth
 
 let password = "correct horse"
@@ -47,6 +47,9 @@ struct Application {
     func clock(wrongBy error: Duration = .zero) -> TestClock {
         TestClock(wallStartingAt: server.clock.clock.now() + error)
     }
+
+    /// How many users are followed at the server.
+    var streamCount: Int { server.project.changes.watchCount.load(ordering: .acquiring) }
 
     func setTenant(_ paths: [Text], _ change: (inout Messages.Tenant) -> Void) async throws {
         var tenant = Messages.Tenant()

@@ -154,6 +154,23 @@ import Testing
         }
     }
 
+    @Test func `Another profile is news to who reads events, and hides no event that waits`() {
+        let (signedIn, profile) = (
+            IDTokenEvent(user: nil, change: .signedIn), IDTokenEvent(user: nil, change: .profileChanged)
+        )
+        for interest in [Interest.users, .tokens, .events] {
+            var newest = NewestEvent(interest)
+            let puts = [newest.put(signedIn), newest.put(profile)]
+            #expect(puts == [true, false])
+            let waited = newest.take()
+            #expect(word(waited) == "signedIn")
+            let isNews = newest.put(profile)
+            #expect(isNews == (interest == .events))
+            let told = newest.take()
+            #expect(word(told) == (interest == .events ? "profileChanged" : nil))
+        }
+    }
+
     @Test func `A listener does not keep its Auth alive`() async throws {
         try await Application.run { application in
             var auth: Auth? = try application.auth()

@@ -57,6 +57,50 @@ import Testing
         }
     }
 
+    @Test func `Where nobody holds the user, the session is over when signing out returns`() async throws {
+        try await Application.run { application in
+            let phone = try application.auth(deviceName: "phone")
+            let onPhone = try await phone.createUser(withEmail: "ada@example.com", password: password).user
+            let laptop = try application.auth(deviceName: "laptop")
+            try await laptop.signIn(withEmail: "ada@example.com", password: password)
+            try await laptop.signOut()
+            #expect(try await devices(of: onPhone, application) == ["phone"])
+            // What goes on while somebody listens does not hold the user.
+            let handle = laptop.addIDTokenDidChangeListener { _, _ in }
+            try await laptop.signIn(withEmail: "ada@example.com", password: password)
+            try await eventually { application.streamCount == 1 }
+            try await laptop.signOut()
+            try await eventually { (try? await devices(of: onPhone, application)) == ["phone"] }
+            handle.remove()
+        }
+    }
+
+    @Test func `A server that does not answer holds signing out up for two seconds, a held user not at all`()
+        async throws
+    {
+        try await Application.run { application in
+            let proxy = CuttingProxy(target: application.server.port)
+            let clock = application.clock()
+            let auth = try application.auth(clock: clock, through: proxy.address)
+            var held: PosternAuth.User? = try await auth.createUser(
+                withEmail: "ada@example.com", password: password
+            ).user
+            proxy.hold()
+            try await auth.signOut()
+            #expect(held?.email == "ada@example.com")
+            proxy.release()
+            held = nil
+            try await auth.signIn(withEmail: "ada@example.com", password: password)
+            proxy.hold()
+            let leaving = Task { try await auth.signOut() }
+            try await eventually { clock.wakeUps == [.seconds(2)] }
+            #expect(auth.currentUser == nil)
+            clock.advance(by: .seconds(2))
+            try await leaving.value
+            proxy.stop()
+        }
+    }
+
     @Test func `Signing out works without the server`() async throws {
         try await Application.run { application in
             let proxy = CuttingProxy(target: application.server.port)

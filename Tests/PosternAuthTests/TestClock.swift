@@ -44,11 +44,14 @@ final class TestClock: Sendable {
 
     var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
+    /// How long until each one wakes.
+    var wakeUps: [Duration] {
+        state.withLock { state in state.sleepers.map { .nanoseconds($0.until.nanoseconds(since: state.now)) } }
+    }
+
     /// How long until the first one wakes.
     var nextWakeUp: Duration? {
-        state.withLock { state in
-            state.sleepers.map(\.until).min().map { .nanoseconds($0.nanoseconds(since: state.now)) }
-        }
+        wakeUps.min()
     }
 
     private func sleep(_ duration: Duration) async throws {

@@ -9,6 +9,8 @@ public final class CuttingProxy: Sendable {
         var requests: [String: Int] = [:]
         /// The answer to the next request of this method is lost.
         var cut: String?
+        /// The server is an older one, without this method.
+        var hidden: String?
         var isHolding = false
         /// New connections are closed at once.
         var isDown = false
@@ -29,7 +31,7 @@ public final class CuttingProxy: Sendable {
     private let methods: [String]
 
     /// Forwards to `target` on loopback. `methods`: those whose requests are counted and can be cut.
-    public init(target: UInt16, methods: [String] = ["Refresh", "Update", "SignUp"]) {
+    public init(target: UInt16, methods: [String] = ["Refresh", "Update", "SignUp", "WatchAuthState"]) {
         self.methods = methods
         self.target = target
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -58,13 +60,20 @@ public final class CuttingProxy: Sendable {
 
     public func comeUp() { state.withLock { $0.isDown = false } }
 
+    /// The server knows nothing of this method from now on.
+    public func hide(_ method: String) { state.withLock { $0.hidden = method } }
+
     /// Keeps answers back until `release`.
     public func hold() { state.withLock { $0.isHolding = true } }
     public func release() { state.withLock { $0.isHolding = false } }
 
-    /// Breaks the connections there are; new ones get through.
-    public func sever() {
-        for descriptor in state.withLock({ $0.descriptors }) { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    /// Breaks the connections there are; new ones get through, with `goingDown` after `comeUp` only.
+    public func sever(goingDown: Bool = false) {
+        let descriptors = state.withLock { state in
+            if goingDown { state.isDown = true }
+            return state.descriptors
+        }
+        for descriptor in descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) }
     }
 
     /// Cuts everything and waits for its threads.
@@ -119,6 +128,7 @@ public final class CuttingProxy: Sendable {
             let count = recv(client, &chunk, chunk.count, 0)
             guard count > 0 else { break }
             note(Text(unchecked: Array(chunk[..<count])), link)
+            if let hidden = state.withLock({ $0.hidden }) { Self.misspell(hidden, in: &chunk, count) }
             guard send(server, chunk, count, Int32(MSG_NOSIGNAL)) == count else { break }
         }
         shutdown(server, Int32(SHUT_RDWR))
@@ -127,7 +137,7 @@ public final class CuttingProxy: Sendable {
     /// A small request comes in one piece, with its method's name in clear and a length before it.
     private func note(_ bytes: Text, _ link: Link) {
         for method in methods {
-            let field = [UInt8(method.utf8.count)] + [UInt8](method.utf8)
+            let field = Self.field(method)
             let found = bytes.bytes.indices.filter { bytes.bytes[$0...].starts(with: field) }.count
             guard found > 0 else { continue }
             state.withLock { state in
@@ -138,6 +148,15 @@ public final class CuttingProxy: Sendable {
                     link.loseAnswer.store(true, ordering: .sequentiallyConsistent)
                 }
             }
+        }
+    }
+
+    private static func field(_ method: String) -> [UInt8] { [UInt8(method.utf8.count)] + [UInt8](method.utf8) }
+
+    private static func misspell(_ method: String, in chunk: inout [UInt8], _ count: Int) {
+        let field = field(method)
+        for start in 0..<count where chunk[start..<count].starts(with: field) {
+            chunk[start + field.count - 1] = UInt8(ascii: "?")
         }
     }
 

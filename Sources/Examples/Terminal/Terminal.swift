@@ -43,6 +43,7 @@ enum Terminal {
         case .signedOut(nil): "signed out"
         case .signedOut(let error?): "signed out by the server: \(error.reason)"
         case .tokenRefreshed(let cause): "new tokens: \(cause)"
+        case .profileChanged: "\(name) is now \(event.user?.displayName ?? "nameless")"
         }
     }
 

@@ -7,7 +7,7 @@ import Synchronization
 /// has followers, however many they are.
 public final class ChangeHub: Sendable {
     private let loops = Mutex<[ObjectIdentifier: LoopWatches]>([:])
-    private let watchCount = Atomic<Int>(0)
+    let watchCount = Atomic<Int>(0)
 
     public init() {}
 

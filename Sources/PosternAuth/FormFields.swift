@@ -1,0 +1,51 @@
+import Base
+
+/// The fields of a link's query or of a posted form (application/x-www-form-urlencoded, WHATWG URL §5.1).
+struct FormFields {
+    private var values: [String: String] = [:]
+
+    /// The first well-formed value of each name; what is not well-formed is left out.
+    init(_ encoded: Substring) {
+        for pair in encoded.split(separator: "&") {
+            guard let equals = pair.firstIndex(of: "="), let name = Self.decoded(pair[..<equals]),
+                values[name] == nil, let value = Self.decoded(pair[pair.index(after: equals)...])
+            else { continue }
+            values[name] = value
+        }
+    }
+
+    /// Of what follows `?`; none without it.
+    init(ofLink link: String) {
+        let query = link.utf8.firstIndex(of: UInt8(ascii: "?")).map { link[link.utf8.index(after: $0)...] } ?? ""
+        self.init(query.prefix { $0 != "#" })
+    }
+
+    subscript(name: String) -> String? { values[name] }
+
+    /// Nil when it is malformed or the result is no text.
+    private static func decoded(_ encoded: Substring) -> String? {
+        var bytes: [UInt8] = []
+        var rest = encoded.utf8[...]
+        while let byte = rest.popFirst() {
+            switch byte {
+            case UInt8(ascii: "+"): bytes.append(UInt8(ascii: " "))
+            case UInt8(ascii: "%"):
+                guard let high = rest.popFirst().flatMap(hexValue), let low = rest.popFirst().flatMap(hexValue) else {
+                    return nil
+                }
+                bytes.append(high << 4 | low)
+            default: bytes.append(byte)
+            }
+        }
+        return Text(validating: bytes)?.string
+    }
+
+    private static func hexValue(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case 0x30...0x39: digit - 0x30
+        case 0x41...0x46: digit - 0x41 + 10
+        case 0x61...0x66: digit - 0x61 + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,50 @@
+import Base
+import Messages
+import Synchronization
+
+extension User {
+    /// Takes in what the server told by itself; false: it was the last.
+    ///
+    /// In turn: a call under way may have caused what is told, and brings it itself, or began before it. What is told
+    /// last is the newest.
+    func take(_ told: SessionsWatchAuthStateResponse) async -> Bool {
+        await turns.take()
+        defer { turns.giveBack() }
+        if let end = AuthError(endingBy: told) {
+            let isKnown = state.withLock { $0.isOver }
+            if !isKnown { self.end(end) }
+            return false
+        }
+        // That others who share the session have new tokens changes nothing for ours; the user comes along with it.
+        guard let account = told.user, account.uid.string == uid else { return true }
+        changed(account, nil)
+        return true
+    }
+
+    /// The server refused these tokens where no call was in turn: a refresh decides, unless it already has.
+    func renew(_ refused: TokenSet, doubt: AuthError) async throws(AuthError) -> TokenSet {
+        await turns.take()
+        defer { turns.giveBack() }
+        try await settleInTurn()
+        let current = state.withLock { $0.tokens }
+        return current == refused ? try await refreshInTurn(.expired, doubt: doubt) : current
+    }
+}
+
+extension AuthError {
+    /// What the next call would be refused with; nil while the session lives.
+    fileprivate init?(endingBy told: SessionsWatchAuthStateResponse) {
+        let failure: Failure
+        switch told.change {
+        case .signedOut:
+            failure = Failure(
+                .unauthenticated, "TOKEN_EXPIRED", "The session is over; sign in again.",
+                metadata: [Failure.Entry("cause", told.endCause.string)])
+        case .disabled:
+            failure = Failure(.permissionDenied, "USER_DISABLED", "An administrator disabled the account.")
+        case .deleted: failure = Failure(.notFound, "USER_NOT_FOUND", "The account was deleted.")
+        case .unspecified, .initial, .tokenRefreshed, .profileChanged: return nil
+        }
+        self.init(failure)
+    }
+}

@@ -1,0 +1,111 @@
+import Base
+import Messages
+import PosternClient
+import Synchronization
+
+/// Follows one user's session at the server, by one stream (`Sessions/WatchAuthState`), while its task runs.
+///
+/// A stream that is cut is opened again, ever more rarely; one that is refused is not. Neither signs anybody out: only
+/// what the server says of the session does. Does not keep the user alive.
+final class UserWatch: Sendable {
+    weak let user: User?
+    private let backend: Backend
+    private let refused = Atomic(false)
+
+    init(_ user: User) {
+        self.user = user
+        self.backend = user.backend
+    }
+
+    /// The server would have no stream, and asking it again at once would change nothing.
+    var isRefused: Bool { refused.load(ordering: .acquiring) }
+
+    /// Returns when the session is over, the user is gone, the stream was refused, or the task is cancelled.
+    func run() async {
+        var backoff = WatchBackoff()
+        while !Task.isCancelled {
+            var error: AuthError?
+            do throws(AuthError) {
+                if try await follow(&backoff) == .over { return }
+            } catch let thrown {
+                error = thrown
+            }
+            if Task.isCancelled { return }
+            guard let delay = backoff.delay(after: error, jitter: backend.random.fraction()) else {
+                return refused.store(true, ordering: .releasing)
+            }
+            if (try? await backend.clock.sleep(delay)) == nil { return }
+        }
+    }
+
+    private enum End {
+        /// There is nobody left to watch over.
+        case over
+        /// The server had no more to say, though the session goes on.
+        case cut
+    }
+
+    /// One stream. A token that is refused is replaced first; then a second one decides.
+    private func follow(_ backoff: inout WatchBackoff) async throws(AuthError) -> End {
+        guard let tokens = try await user?.validTokens(forced: false, cause: .expired) else { return .over }
+        do throws(AuthError) {
+            return try await read(tokens, &backoff)
+        } catch {
+            guard error.doubtsIDToken, let renewed = try await user?.renew(tokens, doubt: error) else { throw error }
+            return try await read(renewed, &backoff)
+        }
+    }
+
+    private func read(_ tokens: TokenSet, _ backoff: inout WatchBackoff) async throws(AuthError) -> End {
+        let request = SessionsWatchAuthStateRequest(tenantID: backend.tenantID, idToken: tokens.idToken)
+        return try await backend.call {
+            for try await told in try await backend.sessions.watchAuthState(request) {
+                backoff.streamTold()
+                guard let user, await user.take(told) else { return .over }
+            }
+            return .cut
+        }
+    }
+}
+
+/// When a stream that ended is opened again.
+struct WatchBackoff: Sendable {
+    static let delayMin = Duration.seconds(1)
+    static let delayMax = Duration.minutes(5)
+    private var bound = delayMin
+
+    /// The way to the server is open.
+    mutating func streamTold() { bound = Self.delayMin }
+
+    /// Between half of a bound that doubles and all of it, so that many clients do not come at once; `jitter` is
+    /// 0 ..< 1. Nil: never, because the same question would get the same answer.
+    mutating func delay(after error: AuthError?, jitter: Double) -> Duration? {
+        if let error, !error.isRetryable { return nil }
+        let delay = bound * (0.5 + jitter / 2)
+        bound = min(bound * 2, Self.delayMax)
+        return max(delay, error?.retryAfter ?? .zero)
+    }
+}
+
+extension Auth {
+    /// A watch and its task, which ends when it is cancelled.
+    struct Watching {
+        let watch: UserWatch
+        let task: Task<Void, Never>
+    }
+
+    /// Starts, keeps or ends the watch: there is one exactly while somebody is signed in and somebody listens. One that
+    /// was refused gets another chance with the next tokens: the server takes calls again.
+    func rearmWatching(_ state: inout State, hasNewTokens: Bool) {
+        let wanted = state.observers.isEmpty ? nil : state.currentUser
+        if let watching = state.watching {
+            let watch = watching.watch
+            if let wanted, watch.user === wanted, !(hasNewTokens && watch.isRefused) { return }
+            watching.task.cancel()
+            state.watching = nil
+        }
+        guard let wanted else { return }
+        let watch = UserWatch(wanted)
+        state.watching = Watching(watch: watch, task: Task { await watch.run() })
+    }
+}
