@@ -36,10 +36,11 @@ let package = Package(
         .executable(name: "posternd", targets: ["posternd"]),
         .executable(name: "postern", targets: ["postern"]),
         .executable(name: "postern-bench", targets: ["PosternBench"]),
-        .library(name: "PosternClient", targets: ["PosternClient"]),
-        .library(name: "PosternAuth", targets: ["PosternAuth"]),
-        .library(name: "PosternAdmin", targets: ["PosternAdmin"]),
-        .library(name: "PosternVerifier", targets: ["PosternVerifier"]),
+        // With the modules whose types their interfaces show.
+        .library(name: "PosternClient", targets: ["PosternClient", "Messages", "Base"]),
+        .library(name: "PosternAuth", targets: ["PosternAuth", "PosternClient", "Base"]),
+        .library(name: "PosternAdmin", targets: ["PosternAdmin", "PosternClient", "Messages", "Base"]),
+        .library(name: "PosternVerifier", targets: ["PosternVerifier", "PosternClient", "Base"]),
     ],
     targets: [
         // C libraries: a module map and a shim of static inlines each.

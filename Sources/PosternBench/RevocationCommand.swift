@@ -93,7 +93,7 @@ struct RevocationCommand {
 
     /// What one verification of a token that was seen before takes in a real `TokenVerifier`, while its feed is open.
     private func offlineNanoseconds(_ population: Population) throws -> Double {
-        let tokens = population.sessions.prefix(1_000).compactMap { Text(validating: $0.idToken) }
+        let tokens = population.sessions.prefix(1_000).map { String(decoding: $0.idToken, as: UTF8.self) }
         let address = target.address.description
         let credential = Secret(Array(target.authorization.bytes.dropFirst("Bearer ".utf8.count)))
         let tenantID = population.tenantID
@@ -119,7 +119,7 @@ struct RevocationCommand {
         return try measured.get()
     }
 
-    private static func time(_ verifier: TokenVerifier, _ tokens: [Text]) throws -> Double {
+    private static func time(_ verifier: TokenVerifier, _ tokens: [String]) throws -> Double {
         for token in tokens { _ = try verifier.verifyNow(token) }
         let passes = max(1, 200_000 / tokens.count)
         let begin = Instant.now

@@ -58,15 +58,16 @@ public final class TokenVerifier: Sendable {
 
     /// Verifies with what is known here. INVALID_ID_TOKEN or INVALID_SESSION_COOKIE, TOKEN_EXPIRED (metadata `cause`
     /// EXPIRED or REVOKED), TENANT_ID_MISMATCH, PROJECT_DISABLED, TENANT_NOT_FOUND, VERIFIER_STALE.
-    public func verifyNow(_ token: Text) throws(Failure) -> DecodedToken {
-        let (verified, isStale) = try check(token)
+    public func verifyNow(_ token: String) throws(Failure) -> DecodedToken {
+        let (verified, isStale) = try check(text(token))
         if isStale && options.whenStale != .accept { throw Self.stale }
         return verified
     }
 
     /// As `verifyNow`; fetches the keys first when the token's is not known, and asks the server while this is stale
     /// and the policy says so.
-    public func verify(_ token: Text) async throws(Failure) -> DecodedToken {
+    public func verify(_ token: String) async throws(Failure) -> DecodedToken {
+        let token = try text(token)
         if keys.mayKnowMore(than: token) { try? await keys.refresh() }
         let (verified, isStale) = try check(token)
         guard isStale else { return verified }
@@ -77,6 +78,12 @@ public final class TokenVerifier: Sendable {
             try await source.verify(token)
             return verified
         }
+    }
+
+    /// Whatever a stranger sent may stand in a header.
+    private func text(_ token: String) throws(Failure) -> Text {
+        guard let text = Text(validating: [UInt8](token.utf8)) else { throw options.invalidToken }
+        return text
     }
 
     private func check(_ token: Text) throws(Failure) -> (DecodedToken, isStale: Bool) {

@@ -38,7 +38,7 @@ func answer(_ request: HTTPListener.Request, _ verifier: TokenVerifier) -> HTTPL
         return .init(401, "sign in first\n")
     }
     do throws(Failure) {
-        let user = try verifier.verifyNow(Text(String(header.dropFirst("Bearer ".count))))
+        let user = try verifier.verifyNow(String(header.dropFirst("Bearer ".count)))
         return .init(200, "hello \(user.uid), signed in with \(user.signInProvider)\n")
     } catch {
         // VERIFIER_STALE: this service does not know what was revoked lately, and says so rather than guess.

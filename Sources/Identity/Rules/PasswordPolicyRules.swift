@@ -33,8 +33,10 @@ extension PasswordPolicy {
         let unmet = unmet(by: password)
         guard !unmet.isEmpty else { return }
         let names = unmet.joined(separator: ",")
+        let length = unmet.contains("min_length") ? " (at least \(minLength) characters)" : ""
         throw Failure.invalid(
-            "PASSWORD_DOES_NOT_MEET_REQUIREMENTS", field: "password", "does not meet this tenant's rules: \(names)"
+            "PASSWORD_DOES_NOT_MEET_REQUIREMENTS", field: "password",
+            "does not meet this tenant's rules: \(names)\(length)"
         ).with("unmet", names)
     }
 }

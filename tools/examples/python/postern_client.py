@@ -8,7 +8,10 @@ answers PINGs and notices GOAWAY while something waits on it. No TLS: the key tr
 """
 import argparse, os, shutil, signal, socket, struct, subprocess, sys, time, uuid
 from pathlib import Path
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+try:
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+except ModuleNotFoundError:
+    sys.exit("postern_client: protobuf is missing (Debian: python3-protobuf; pip install protobuf)")
 
 REQUEST, RESPONSE, DATA, HELLO, PING, GOAWAY, CANCEL, WINDOW = 1, 2, 3, 0x10, 0x11, 0x12, 0x13, 0x14
 UNARY, SERVER_STREAM = 0, 0x01  # flags of REQUEST
