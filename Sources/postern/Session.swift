@@ -65,9 +65,13 @@ final class Session: Sendable {
             if let channel { return channel }
             var options = ChannelOptions()
             options.software = "postern-cli"
-            let made = try Channel(address: server, credentials: credentials, options: options)
-            channel = made
-            return made
+            do throws(Failure) {
+                let made = try Channel(address: server, credentials: credentials, options: options)
+                channel = made
+                return made
+            } catch {
+                throw CommandError.usage("the server's \(error.message)", hint: "--server HOST:PORT says where it is")
+            }
         }
     }
 
@@ -132,6 +136,14 @@ final class Session: Sendable {
                 "there is no terminal to ask for the password on", hint: "use --password-file FILE")
         }
         return Secret(answer)
+    }
+
+    /// The file that --key-out names, made now, before the key; nil: the key is printed, or none is made.
+    func newKeyFile() throws(CommandError) -> NewFile? {
+        guard let path = arguments.value("key-out"), path != "-" else { return nil }
+        guard isValidatingOnly else { return try NewFile(path) }
+        try NewFile.checkAbsent(path)
+        return nil
     }
 
     /// A file's bytes, or with "-" those of standard input.

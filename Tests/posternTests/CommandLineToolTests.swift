@@ -58,6 +58,20 @@ import Testing
         #expect(await other.run("tenant", "delete", "a", "--confirm=b", "--server", "127.0.0.1:1") == .declined)
     }
 
+    @Test func `A file that is not there and an address that is none are mistakes on the command line`() async {
+        let key = TestConsole()
+        #expect(await key.run("server", "info", "--key-file", "/nonexistent/key") == .usage)
+        #expect(key.said.contains("/nonexistent/key: No such file"))
+        let folder = TestConsole()
+        #expect(await folder.run("server", "info", "--key-file", "/") == .usage)
+        let password = TestConsole()
+        let words = ["account", "sign-in", "--email", "a@b.c", "--password-file", "/nonexistent/p"]
+        #expect(await CommandLineTool.run(words, in: password.console) == .usage)
+        let server = TestConsole()
+        #expect(await server.run("server", "info", "--server", "auth.internal") == .usage)
+        #expect(server.said.contains("\"auth.internal\" is not host:port"))
+    }
+
     @Test func `A token is shown without a server`() async {
         let test = TestConsole(input: "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1MSIsImV4cCI6MX0.\n")
         #expect(await test.run("token", "decode", "-") == .ok)
