@@ -4,6 +4,7 @@ import PosternClient
 /// One run of `postern`: finds the command, runs it, says what went wrong.
 enum CommandLineTool {
     static let version = "0.1.0"
+    static let versionLine = "postern \(version)\n"
 
     static func run(_ words: [String], in console: Console) async -> ExitCode {
         do {

@@ -72,6 +72,12 @@ import Testing
         #expect(server.said.contains("\"auth.internal\" is not host:port"))
     }
 
+    @Test func `A password rule that is none is answered with those there are`() async {
+        let test = TestConsole()
+        #expect(await test.run("tenant", "update", "acme", "--password-policy", "min=8,emoji") == .usage)
+        #expect(test.said.contains("there is no rule emoji\nthe rules are min=8, lowercase, uppercase, digit, symbol"))
+    }
+
     @Test func `A token is shown without a server`() async {
         let test = TestConsole(input: "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1MSIsImV4cCI6MX0.\n")
         #expect(await test.run("token", "decode", "-") == .ok)
