@@ -35,11 +35,15 @@ final class TestConsole: Sendable {
 
     /// With the server's admin key, nothing asked.
     static func run(_ words: [String], on server: TestServer) async -> Outcome {
-        let keyFile = "\(server.directory)/admin-key"
-        writeFile(keyFile, server.adminKey.withBytes { [UInt8]($0) })
         let test = TestConsole()
-        let globals = ["--server", "127.0.0.1:\(server.port)", "--key-file", keyFile, "-y"]
-        return (await CommandLineTool.run(globals + words, in: test.console), test.written, test.said)
+        return (await CommandLineTool.run(globals(for: server) + words, in: test.console), test.written, test.said)
+    }
+
+    static func globals(for server: TestServer) -> [String] {
+        let keyFile = "\(server.directory)/admin-key"
+        // Others may be reading it.
+        if !File.exists(keyFile) { writeFile(keyFile, server.adminKey.withBytes { [UInt8]($0) }) }
+        return ["--server", "127.0.0.1:\(server.port)", "--key-file", keyFile, "-y"]
     }
 
     func run(_ words: String...) async -> ExitCode { await CommandLineTool.run(words, in: console) }
