@@ -47,13 +47,15 @@ final class Session: Sendable {
         return Text(try setting("tenant", "POSTERN_TENANT") { $0.tenant } ?? "")
     }
 
+    /// Nil: calls go without a credential.
+    func keyFilePath() throws(CommandError) -> String? {
+        if let path = try setting("key-file", "POSTERN_KEY_FILE", { $0.apiKeyFile }) { return path }
+        return File.exists("./.postern/admin-key") ? "./.postern/admin-key" : nil
+    }
+
     private func credentials() throws(CommandError) -> Credentials {
-        var path = try setting("key-file", "POSTERN_KEY_FILE") { $0.apiKeyFile }
-        if path == nil, File.exists("./.postern/admin-key") { path = "./.postern/admin-key" }
-        guard let path else { return .none }
-        let key = try File.read(path).trimmed()
-        guard !key.isEmpty else { throw CommandError("\(path): is empty") }
-        return .apiKey(Secret(Array(key)))
+        guard let path = try keyFilePath() else { return .none }
+        return .apiKey(try KeyFile.credential(in: File.read(path), named: path))
     }
 
     // The server

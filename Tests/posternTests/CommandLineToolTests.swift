@@ -6,26 +6,6 @@ import Testing
 @testable import postern
 
 @Suite struct CommandLineToolTests {
-    @Test func `A refusal is one line with its reason, and what can be done about it`() {
-        let test = TestConsole()
-        let failure = Failure(
-            .permissionDenied, "ADMIN_RESTRICTED_OPERATION", "Sign-up is off.",
-            metadata: [
-                .init("tenant", "acme"), .init("toggle", "client.permissions.disabled_user_signup"),
-                .init("required_role", "tenant-admin"), .init("decision_id", "d1"), .init("request_id", "r1"),
-            ], guidance: .init(locale: "en", message: "Ask HR.", url: "https://x.org"))
-        CommandLineTool.report(failure, to: test.console)
-        #expect(
-            test.said == """
-                error: Sign-up is off. [ADMIN_RESTRICTED_OPERATION] request-id=r1
-                hint: the tenant's setting client.permissions.disabled_user_signup refuses this; a tenant-admin can \
-                change it: postern tenant update acme --disabled-user-signup false
-                hint: recorded as d1: postern -t acme denials list
-                hint: the tenant tells its users: Ask HR. https://x.org
-
-                """)
-    }
-
     @Test func `Exit codes follow the status`() {
         #expect(ExitCode(.notFound) == .notFound)
         #expect(ExitCode(.permissionDenied) == .notAllowed)
