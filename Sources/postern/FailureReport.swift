@@ -91,7 +91,7 @@ struct FailureReport {
             hints.append(
                 keyFile.map { "the server does not take what \($0) holds: revoked, or of another server" } ?? named)
             hints.append("this is the caller's own credential, not an end user's")
-        case "INVALID_LOGIN_CREDENTIALS", "INVALID_PASSWORD" where failure.code == .unauthenticated:
+        case "INVALID_LOGIN_CREDENTIALS", "INVALID_PASSWORD", "EMAIL_NOT_FOUND":
             hints.append("this is the end user's email or password; the API key is good")
         case "TENANT_NOT_FOUND": hints.append("postern tenant list shows the tenants there are")
         case ClientReason.connectionFailed: hints.append("is posternd running there? --server HOST:PORT says where")
