@@ -130,7 +130,9 @@ let package = Package(
         tests("ExamplesTests", ["Base", "JSON", "Messages", "ExampleTerminal", "ExampleService"]),
         tests(
             "PosternAdminTests", ["Base", "Messages", "Store", "Identity", "Service", "PosternClient", "PosternAdmin"]),
-        tests("posternTests", ["Base", "JSON", "Messages", "PosternClient", "postern"]),
+        tests(
+            "posternTests",
+            ["Base", "JSON", "Messages", "PosternClient", "Crypto", "Service", "Transport", "postern"]),
         tests("TokensTests", ["Base", "JSON", "Crypto", "Tokens"]),
         tests("SigningTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens", "Signing"]),
         tests(

@@ -81,5 +81,6 @@ enum GlobalFlags {
         Flag("yes", short: "y", "do not ask"),
         Flag("confirm", "NAME", "confirms what cannot be undone, by the name of what goes"),
         Flag("help", short: "h", "explain the command"),
+        Flag("version", "print the version of this program"),
     ]
 }

@@ -54,6 +54,7 @@ enum CommandTree {
                 if command == nil { try checkGroup(path) }
             }
         }
+        if arguments.isSet("version") { return .help(CommandLineTool.versionLine) }
         guard let command else {
             if path.isEmpty || arguments.isSet("help") || path == ["help"] { return .help(help(below: path)) }
             throw .usage("postern \(path.joined(separator: " ")) needs a command", hint: help(below: path))

@@ -14,16 +14,21 @@ enum File {
         return String(cString: folder) + "/" + path
     }
 
+    /// Commands open their files before they send anything: a wrong name is a mistake on the command line.
     static func open(_ path: String, _ flags: Int32 = O_RDONLY, mode: mode_t = 0) throws(CommandError) -> Int32 {
         let descriptor = Glibc.open(path, flags | O_CLOEXEC, mode)
-        guard descriptor >= 0 else { throw CommandError("\(path): \(String(cString: strerror(errno)))") }
+        guard descriptor >= 0 else { throw .usage("\(path): \(String(cString: strerror(errno)))") }
         return descriptor
     }
 
     static func read(_ path: String) throws(CommandError) -> [UInt8] {
         let descriptor = try open(path)
         defer { close(descriptor) }
-        return try readAll(descriptor: descriptor, name: path)
+        do throws(CommandError) {
+            return try readAll(descriptor: descriptor, name: path)
+        } catch {
+            throw .usage(error.message)
+        }
     }
 
     static func readAll(descriptor: Int32, name: String) throws(CommandError) -> [UInt8] {

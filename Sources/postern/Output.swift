@@ -28,7 +28,12 @@ struct Output: Sendable {
         case .table:
             let rows = flatten(record.json, prefix: "").map { (Self.withoutUnit($0), $1) }
             let width = rows.map(\.0.count).max() ?? 0
-            for (name, value) in rows { console.print(pad(name, to: width) + "  " + value) }
+            for (name, lines) in rows {
+                // Lines that go on stand in the values' column, where nothing can be taken for a field of its own.
+                for (index, line) in lines.enumerated() {
+                    printTrimmed(pad(index == 0 ? name : "", to: width) + "  " + line)
+                }
+            }
         }
     }
 
@@ -63,7 +68,11 @@ struct Output: Sendable {
     private func printLine(_ json: JSONValue) { console.write(json.serialized() + [0x0A]) }
 
     private func printRow(_ cells: [String], _ widths: [Int]) {
-        var line = zip(cells, widths).map { pad($0, to: $1) }.joined(separator: "  ")
+        printTrimmed(zip(cells, widths).map { pad($0, to: $1) }.joined(separator: "  "))
+    }
+
+    private func printTrimmed(_ text: String) {
+        var line = text
         while line.last == " " { line.removeLast() }
         console.print(line)
     }
@@ -89,14 +98,22 @@ struct Output: Sendable {
         }
     }
 
-    private func flatten(_ json: JSONValue, prefix: String) -> [(String, String)] {
-        guard let members = json.object else { return [(prefix, Self.cell(json, named: prefix))] }
+    private func flatten(_ json: JSONValue, prefix: String) -> [(String, [String])] {
+        guard let members = json.object else { return [(prefix, Self.lines(json, named: prefix))] }
         return members.flatMap { member in
             let name = prefix.isEmpty ? member.name.string : "\(prefix).\(member.name)"
             // Claims are the application's own: they stay as they are.
-            if member.name.string.hasSuffix("_json") { return [(name, Self.cell(member.value, named: name))] }
+            if member.name.string.hasSuffix("_json") { return [(name, [Self.cell(member.value, named: name)])] }
             return flatten(member.value, prefix: name)
         }
+    }
+
+    /// A text's lines without the empty ones at its end; anything else is one line.
+    private static func lines(_ value: JSONValue, named name: String) -> [String] {
+        guard case .string(let text) = value else { return [cell(value, named: name)] }
+        var lines = text.string.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+        while lines.last?.isEmpty == true { lines.removeLast() }
+        return lines.isEmpty ? ["-"] : lines.map { printable(String($0)) }
     }
 
     private static func cell(_ value: JSONValue, named name: String) -> String {
@@ -118,7 +135,7 @@ struct Output: Sendable {
     }
 
     /// A name that an end user chose must not move the cursor of an admin's terminal.
-    private static func printable(_ text: String) -> String {
+    static func printable(_ text: String) -> String {
         String(
             String.UnicodeScalarView(
                 text.unicodeScalars.map { scalar in

@@ -47,13 +47,15 @@ final class Session: Sendable {
         return Text(try setting("tenant", "POSTERN_TENANT") { $0.tenant } ?? "")
     }
 
+    /// Nil: calls go without a credential.
+    func keyFilePath() throws(CommandError) -> String? {
+        if let path = try setting("key-file", "POSTERN_KEY_FILE", { $0.apiKeyFile }) { return path }
+        return File.exists("./.postern/admin-key") ? "./.postern/admin-key" : nil
+    }
+
     private func credentials() throws(CommandError) -> Credentials {
-        var path = try setting("key-file", "POSTERN_KEY_FILE") { $0.apiKeyFile }
-        if path == nil, File.exists("./.postern/admin-key") { path = "./.postern/admin-key" }
-        guard let path else { return .none }
-        let key = try File.read(path).trimmed()
-        guard !key.isEmpty else { throw CommandError("\(path): is empty") }
-        return .apiKey(Secret(Array(key)))
+        guard let path = try keyFilePath() else { return .none }
+        return .apiKey(try KeyFile.credential(in: File.read(path), named: path))
     }
 
     // The server
@@ -65,9 +67,13 @@ final class Session: Sendable {
             if let channel { return channel }
             var options = ChannelOptions()
             options.software = "postern-cli"
-            let made = try Channel(address: server, credentials: credentials, options: options)
-            channel = made
-            return made
+            do throws(Failure) {
+                let made = try Channel(address: server, credentials: credentials, options: options)
+                channel = made
+                return made
+            } catch {
+                throw CommandError.usage("the server's \(error.message)", hint: "--server HOST:PORT says where it is")
+            }
         }
     }
 
@@ -132,6 +138,14 @@ final class Session: Sendable {
                 "there is no terminal to ask for the password on", hint: "use --password-file FILE")
         }
         return Secret(answer)
+    }
+
+    /// The file that --key-out names, made now, before the key; nil: the key is printed, or none is made.
+    func newKeyFile() throws(CommandError) -> NewFile? {
+        guard let path = arguments.value("key-out"), path != "-" else { return nil }
+        guard isValidatingOnly else { return try NewFile(path) }
+        try NewFile.checkAbsent(path)
+        return nil
     }
 
     /// A file's bytes, or with "-" those of standard input.

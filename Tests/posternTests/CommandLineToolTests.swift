@@ -6,26 +6,6 @@ import Testing
 @testable import postern
 
 @Suite struct CommandLineToolTests {
-    @Test func `A refusal is one line with its reason, and what can be done about it`() {
-        let test = TestConsole()
-        let failure = Failure(
-            .permissionDenied, "ADMIN_RESTRICTED_OPERATION", "Sign-up is off.",
-            metadata: [
-                .init("tenant", "acme"), .init("toggle", "client.permissions.disabled_user_signup"),
-                .init("required_role", "tenant-admin"), .init("decision_id", "d1"), .init("request_id", "r1"),
-            ], guidance: .init(locale: "en", message: "Ask HR.", url: "https://x.org"))
-        CommandLineTool.report(failure, to: test.console)
-        #expect(
-            test.said == """
-                error: Sign-up is off. [ADMIN_RESTRICTED_OPERATION] request-id=r1
-                hint: the tenant's setting client.permissions.disabled_user_signup refuses this; a tenant-admin can \
-                change it: postern tenant update acme --disabled-user-signup false
-                hint: recorded as d1: postern -t acme denials list
-                hint: the tenant tells its users: Ask HR. https://x.org
-
-                """)
-    }
-
     @Test func `Exit codes follow the status`() {
         #expect(ExitCode(.notFound) == .notFound)
         #expect(ExitCode(.permissionDenied) == .notAllowed)
@@ -56,6 +36,26 @@ import Testing
         #expect(await yes.run("user", "delete", "u1", "-y", "--server", "127.0.0.1:1") == .unavailable)
         let other = TestConsole()
         #expect(await other.run("tenant", "delete", "a", "--confirm=b", "--server", "127.0.0.1:1") == .declined)
+    }
+
+    @Test func `A file that is not there and an address that is none are mistakes on the command line`() async {
+        let key = TestConsole()
+        #expect(await key.run("server", "info", "--key-file", "/nonexistent/key") == .usage)
+        #expect(key.said.contains("/nonexistent/key: No such file"))
+        let folder = TestConsole()
+        #expect(await folder.run("server", "info", "--key-file", "/") == .usage)
+        let password = TestConsole()
+        let words = ["account", "sign-in", "--email", "a@b.c", "--password-file", "/nonexistent/p"]
+        #expect(await CommandLineTool.run(words, in: password.console) == .usage)
+        let server = TestConsole()
+        #expect(await server.run("server", "info", "--server", "auth.internal") == .usage)
+        #expect(server.said.contains("\"auth.internal\" is not host:port"))
+    }
+
+    @Test func `A password rule that is none is answered with those there are`() async {
+        let test = TestConsole()
+        #expect(await test.run("tenant", "update", "acme", "--password-policy", "min=8,emoji") == .usage)
+        #expect(test.said.contains("there is no rule emoji\nthe rules are min=8, lowercase, uppercase, digit, symbol"))
     }
 
     @Test func `A token is shown without a server`() async {

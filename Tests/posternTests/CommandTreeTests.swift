@@ -86,6 +86,14 @@ import Testing
         #expect(test.said.isEmpty)
     }
 
+    @Test func `The version is told by a flag as by a command`() async {
+        let flag = TestConsole()
+        let command = TestConsole()
+        #expect(await flag.run("--version") == .ok)
+        #expect(await command.run("version") == .ok)
+        #expect(flag.written == "postern \(CommandLineTool.version)\n" && command.written == flag.written)
+    }
+
     @Test func `A group alone lists its commands`() async {
         let test = TestConsole()
         #expect(await test.run("apikey", "-h") == .ok)

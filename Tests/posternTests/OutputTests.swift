@@ -46,6 +46,26 @@ import Testing
                 """)
     }
 
+    @Test func `A text's lines are shown as lines, in the values' column, other control characters replaced`() {
+        let mail = OutboxGetResponse(
+            contents: OutboxContents(
+                subject: "Hi", text: "Hello\r\n\nuid  \u{1B}x\n", html: "\n", link: "https://x.org"))
+        let text = printed(.table) { $0.print(mail) }
+        #expect(
+            text == """
+                message           -
+                contents.subject  Hi
+                contents.text     Hello
+
+                                  uid  \u{FFFD}x
+                contents.html     -
+                contents.link     https://x.org
+
+                """)
+        // A row of a list stays one line.
+        #expect(printed(.table) { $0.print([User(uid: "u1", displayName: "a\nb")]) }.contains("a\u{FFFD}b"))
+    }
+
     @Test func `JSON has the proto's names, whatever the values are`() throws {
         let text = printed(.json) { $0.print(user) }
         let json = try JSONValue(parsing: [UInt8](text.utf8))

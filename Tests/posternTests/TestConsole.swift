@@ -1,5 +1,6 @@
 import Base
 import Synchronization
+import TestSupport
 
 @testable import postern
 
@@ -29,6 +30,21 @@ final class TestConsole: Sendable {
 
     var written: String { String(decoding: output.withLock { $0 }, as: UTF8.self) }
     var said: String { String(decoding: messages.withLock { $0 }, as: UTF8.self) }
+
+    typealias Outcome = (code: ExitCode, written: String, said: String)
+
+    /// With the server's admin key, nothing asked.
+    static func run(_ words: [String], on server: TestServer) async -> Outcome {
+        let test = TestConsole()
+        return (await CommandLineTool.run(globals(for: server) + words, in: test.console), test.written, test.said)
+    }
+
+    static func globals(for server: TestServer) -> [String] {
+        let keyFile = "\(server.directory)/admin-key"
+        // Others may be reading it.
+        if !File.exists(keyFile) { writeFile(keyFile, server.adminKey.withBytes { [UInt8]($0) }) }
+        return ["--server", "127.0.0.1:\(server.port)", "--key-file", keyFile, "-y"]
+    }
 
     func run(_ words: String...) async -> ExitCode { await CommandLineTool.run(words, in: console) }
 }

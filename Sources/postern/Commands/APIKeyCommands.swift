@@ -12,15 +12,16 @@ enum APIKeyCommands {
     ]
 
     static let create = Command(
-        path: ["apikey", "create"], summary: "Makes an API key and prints it: it cannot be read again.",
-        example: "apikey create --role app --scope-tenant acme --display-name shop > shop.key -o json",
+        path: ["apikey", "create"],
+        summary: "Makes an API key and prints it, with -q the key alone: it cannot be read again.",
+        example: "apikey create --role app --scope-tenant acme --display-name shop --key-out shop.key",
         flags: [
             Flag("role", "ROLE", "verifier, app, tenant-admin or project-admin"),
             Flag("scope-tenant", "ID", "works for this tenant only; \"\" is the default pool"),
             Flag("all-tenants", "works for all tenants"),
             Flag("display-name", "TEXT", "what people call it"),
             Flag("trusted-end-user-ip", "its word on end users' addresses counts"),
-            Flag("key-out", "FILE", "write the key there, readable by you only, instead of printing it"),
+            Flag("key-out", "FILE", "write the key to this new file, readable by you only, instead of printing it"),
         ], isValidatable: true
     ) { session in
         let arguments = session.arguments
@@ -36,11 +37,19 @@ enum APIKeyCommands {
             role: role, scope: scope, displayName: arguments.text("display-name") ?? .empty,
             trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), validateOnly: session.isValidatingOnly)
         let client = ProjectClient(channel: try session.channel())
-        let response = try await client.createApiKey(request, options: session.callOptions())
+        let options = try session.callOptions()
+        let file = try session.newKeyFile()
+        let response: ProjectCreateApiKeyResponse
+        if let file {
+            response = try await file.kept { try await client.createApiKey(request, options: options) }
+        } else {
+            response = try await client.createApiKey(request, options: options)
+        }
         var key: [UInt8] = response.secretKey.withBytes { Array($0) }
-        if let file = arguments.value("key-out"), !session.isValidatingOnly {
-            try File.replace(file, with: key + [0x0A])
-            session.say("the key is in \(file)")
+        if let file {
+            let id = response.apiKey?.apiKeyID ?? .empty
+            try file.finish(with: key + [0x0A], orElse: "postern apikey revoke \(id)")
+            session.say("the key is in \(file.path)")
             key = []
         }
         session.output.print(NewAPIKey(apiKey: response.apiKey ?? ApiKey(), secretKey: Text(unchecked: key)))
@@ -76,7 +85,8 @@ private struct NewAPIKey: Record {
     let apiKey: ApiKey
     let secretKey: Text
 
-    var id: String { apiKey.apiKeyID.string }
+    /// The key itself unless it went into a file: nobody can ask for it later.
+    var id: String { secretKey.isEmpty ? apiKey.apiKeyID.string : secretKey.string }
 
     var json: JSONValue { ["api_key": apiKey.json, "secret_key": .string(secretKey)] }
 }

@@ -42,21 +42,22 @@ enum DenialCommands {
         var request = TenantsWatchDenialsRequest(
             tenantID: try session.tenantID(),
             afterSequence: try session.arguments.integer("after", in: 0...Int64.max) ?? 0)
-        var options = session.streamOptions
+        if request.afterSequence == 0 {
+            // To the server 0 is "from now on", which would leave a gap when the stream is begun again.
+            let newest = TenantsListDenialsRequest(tenantID: request.tenantID, pageSize: 1)
+            let page = try await client.listDenials(newest, options: session.callOptions())
+            request.afterSequence = page.denials.first?.sequence ?? -1
+        }
         var isFirst = true
-        while true {
-            do {
-                for try await message in try await client.watchDenials(request, options: options) {
-                    guard let denial = message.denial else { continue }
-                    session.output.printNext(denial, isFirst: isFirst)
-                    isFirst = false
-                    request.afterSequence = denial.sequence
-                }
-                return
-            } catch let failure as Failure where failure.code == .unavailable && request.afterSequence > 0 {
-                // Nothing is missed: it goes on behind the last one that was seen.
-                session.say("\(failure.message) Connecting again.")
-                options.waitsForConnection = true
+        var isBegun = false
+        try await session.keepWatching(while: { isBegun }) { options in
+            let stream = try await client.watchDenials(request, options: options)
+            isBegun = true
+            for try await message in stream {
+                guard let denial = message.denial else { continue }
+                session.output.printNext(denial, isFirst: isFirst)
+                isFirst = false
+                request.afterSequence = denial.sequence
             }
         }
     }

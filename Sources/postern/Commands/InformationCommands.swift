@@ -22,7 +22,7 @@ enum InformationCommands {
     static let version = Command(
         path: ["version"], summary: "Prints this program's version.", example: "version"
     ) { session in
-        session.console.print("postern \(CommandLineTool.version)")
+        session.console.write([UInt8](CommandLineTool.versionLine.utf8))
     }
 
     static let exitCodes = Command(

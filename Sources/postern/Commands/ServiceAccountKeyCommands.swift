@@ -15,11 +15,11 @@ enum ServiceAccountKeyCommands {
         example: "service-account key create shop-backend --key-out shop-backend.json",
         operands: [.required("service-account-id")],
         flags: [
-            Flag("key-out", "FILE", "write the key file there, readable by you only; - prints it"),
+            Flag("key-out", "FILE", "write the key file there, a new one readable by you only; - prints it"),
             Flag("algorithm", "NAME", "RS256 (default; what Admin SDKs read) or ES256"), lifetimeFlag,
         ], isValidatable: true
     ) { session in
-        guard let file = session.arguments.value("key-out") else {
+        guard session.arguments.value("key-out") != nil else {
             throw CommandError.usage("say where the key file goes: --key-out FILE")
         }
         let request = ProjectCreateServiceAccountKeyRequest(
@@ -27,16 +27,22 @@ enum ServiceAccountKeyCommands {
             algorithm: session.arguments.text("algorithm") ?? .empty, lifetimeSeconds: try lifetimeSeconds(session),
             validateOnly: session.isValidatingOnly)
         let client = try ServiceAccountCommands.client(session)
-        let response = try await client.createServiceAccountKey(request, options: session.callOptions())
+        let options = try session.callOptions()
+        let file = try session.newKeyFile()
+        let response: ProjectCreateServiceAccountKeyResponse
+        if let file {
+            response = try await file.kept { try await client.createServiceAccountKey(request, options: options) }
+        } else {
+            response = try await client.createServiceAccountKey(request, options: options)
+        }
         if session.isValidatingOnly { return session.say("") }
         let keyFile: [UInt8] = response.keyFileJSON.withBytes { Array($0) } + [0x0A]
-        if file == "-" {
-            session.console.write(keyFile)
-        } else {
-            try File.replace(file, with: keyFile)
-            session.say("the key is in \(file)")
-            session.output.print(response.key ?? ServiceAccountKey())
-        }
+        guard let file else { return session.console.write(keyFile) }
+        let key = response.key ?? ServiceAccountKey()
+        let account = ServiceAccountCommands.id(session)
+        try file.finish(with: keyFile, orElse: "postern service-account key revoke \(account) \(key.keyID)")
+        session.say("the key is in \(file.path)")
+        session.output.print(key)
     }
 
     static let upload = Command(

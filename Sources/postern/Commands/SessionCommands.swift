@@ -48,46 +48,17 @@ enum SessionCommands {
             tenantID: try session.tenantID(), idToken: try session.token(operand: 0))
         let client = SessionsClient(channel: try session.channel())
         var isFirst = true
-        for try await state in try await client.watchAuthState(request, options: session.streamOptions) {
-            session.output.printNext(state, isFirst: isFirst)
-            isFirst = false
-        }
-    }
-}
-
-/// postern revocations …
-enum RevocationCommands {
-    static let all = [watch]
-
-    static let watch = Command(
-        path: ["revocations", "watch"],
-        summary: "Prints what verifiers have to refuse, as it happens, until Ctrl-C; first what still matters.",
-        example: "revocations watch --any-tenant -o ndjson",
-        flags: [
-            Flag("any-tenant", "of all tenants the key is for"),
-            Flag("cursor", "CURSOR", "go on behind this one instead"),
-        ]
-    ) { session in
-        let client = TokensClient(channel: try session.channel())
-        var request = TokensWatchRevocationsRequest(
-            tenantID: try session.tenantID(), anyTenant: session.arguments.isSet("any-tenant"),
-            cursor: session.arguments.text("cursor") ?? .empty)
-        var options = session.streamOptions
-        var isFirst = true
-        while true {
-            do {
-                for try await message in try await client.watchRevocations(request, options: options) {
-                    for revocation in message.revocations {
-                        session.output.printNext(revocation, isFirst: isFirst)
-                        isFirst = false
-                    }
-                    if !message.cursor.isEmpty { request.cursor = message.cursor }
-                }
-                return
-            } catch let failure as Failure where failure.code == .unavailable && !request.cursor.isEmpty {
-                session.say("\(failure.message) Connecting again.")
-                options.waitsForConnection = true
+        do {
+            for try await state in try await client.watchAuthState(request, options: session.streamOptions) {
+                session.output.printNext(state, isFirst: isFirst)
+                isFirst = false
             }
+        } catch let failure as Failure where failure.code == .cancelled {
+            // What happened in between could not be told: whoever watches begins anew.
+            var failure = failure
+            failure.code = .unavailable
+            failure.message = "The server stops; the session goes on, watch it again when the server is back."
+            throw failure
         }
     }
 }
@@ -121,19 +92,6 @@ extension SessionsWatchAuthStateResponse: Record {
             "refresh_cause": refreshCause == .unspecified ? .null : name("TOKEN_REFRESH_CAUSE", refreshCause),
             "end_cause": endCause.isEmpty ? .null : .string(endCause), "user": user?.json ?? .null,
             "session": session?.json ?? .null,
-        ]
-    }
-}
-
-extension Revocation: Record {
-    static let columns = ["time_micros", "kind", "tenant_id", "uid", "session_id", "valid_after_micros"]
-
-    var id: String { uid.string }
-
-    var json: JSONValue {
-        [
-            "time_micros": .integer(timeMicros), "kind": name("REVOCATION_KIND", kind), "tenant_id": .string(tenantID),
-            "uid": .string(uid), "session_id": .string(sessionID), "valid_after_micros": .integer(validAfterMicros),
         ]
     }
 }

@@ -44,7 +44,8 @@ enum TenantCommands {
     }
 
     static let update = Command(
-        path: ["tenant", "update"], summary: "Changes the settings that are given; without an id the default pool's.",
+        path: ["tenant", "update"],
+        summary: "Changes the settings that are given; without an id --tenant's, or the default pool's.",
         example: "tenant update acme --disabled-user-signup true", operands: [.optional("tenant-id")],
         flags: TenantSettings.flags, isValidatable: true
     ) { session in
@@ -99,12 +100,14 @@ struct TenantSettings {
     private var guidanceURL: Text?
     private var guidanceLocale: Text?
 
+    private static let passwordRules = "min=8, lowercase, uppercase, digit, symbol, force; none lifts it"
+
     static let flags = [
         Flag("display-name", "TEXT", "what people call it"),
         Flag("allow-password-signup", "true|false", "email and password: sign-up and sign-in"),
         Flag("enable-anonymous-user", "true|false", "sign-up without an email"),
         Flag("enable-email-link-signin", "true|false", "sign-in with a link in a mail"),
-        Flag("password-policy", "RULE,…", "min=8, lowercase, uppercase, digit, symbol, force; none lifts it"),
+        Flag("password-policy", "RULE,…", passwordRules),
         Flag("disabled-user-signup", "true|false", "nobody signs up by themselves"),
         Flag("disabled-user-deletion", "true|false", "nobody deletes their own account"),
         Flag("enable-email-privacy", "true|false", "do not tell which emails exist"),
@@ -186,7 +189,8 @@ struct TenantSettings {
             case "force": policy.forceUpgradeOnSignIn = true
             default:
                 guard rule.hasPrefix("min="), let length = Int32(rule.dropFirst(4)) else {
-                    throw .usage("--password-policy: there is no rule \(rule)")
+                    throw .usage(
+                        "--password-policy: there is no rule \(rule)", hint: "the rules are \(passwordRules)")
                 }
                 policy.minLength = length
             }

@@ -1,0 +1,97 @@
+import Base
+import JSON
+import Messages
+import PosternClient
+
+/// postern revocations …
+enum RevocationCommands {
+    static let all = [watch]
+
+    static let watch = Command(
+        path: ["revocations", "watch"],
+        summary: "Prints what verifiers have to refuse, as it happens, until Ctrl-C; first what still matters.",
+        example: "revocations watch --any-tenant -o ndjson",
+        flags: [
+            Flag("any-tenant", "of all tenants the key is for"),
+            Flag("cursor", "CURSOR", "go on behind this one instead; json and ndjson tell it with each revocation"),
+        ]
+    ) { session in
+        let client = TokensClient(channel: try session.channel())
+        var request = TokensWatchRevocationsRequest(
+            tenantID: try session.tenantID(), anyTenant: session.arguments.isSet("any-tenant"),
+            cursor: session.arguments.text("cursor") ?? .empty)
+        var isFirst = true
+        try await session.keepWatching(while: { !request.cursor.isEmpty }) { options in
+            var place = WatchedPlace(cursor: request.cursor)
+            for try await message in try await client.watchRevocations(request, options: options) {
+                let cursors = place.take(message)
+                if let news = place.resumption(message) { session.say(news) }
+                for (revocation, cursor) in zip(message.revocations, cursors) {
+                    session.output.printNext(
+                        WatchedRevocation(revocation: revocation, cursor: cursor), isFirst: isFirst)
+                    isFirst = false
+                }
+                if let news = place.completion(message) { session.say(news) }
+                if !message.cursor.isEmpty { request.cursor = message.cursor }
+            }
+        }
+    }
+}
+
+/// Where a stream of revocations is: which cursor loses nothing, and what of its snapshot is there.
+struct WatchedPlace {
+    /// Behind all that was read; empty while a snapshot is not whole.
+    private(set) var cursor: Text
+    private var isInSnapshot = false
+    private var snapshotCount = 0
+
+    init(cursor: Text) { self.cursor = cursor }
+
+    /// A cursor for each revocation: the message's counts when its last one was read, the one before until then.
+    mutating func take(_ message: TokensWatchRevocationsResponse) -> [Text] {
+        if message.snapshotReason != .unspecified { (cursor, isInSnapshot, snapshotCount) = (.empty, true, 0) }
+        snapshotCount += message.revocations.count
+        var cursors = Array(repeating: cursor, count: message.revocations.count)
+        if !message.cursor.isEmpty { cursor = message.cursor }
+        if !cursors.isEmpty { cursors[cursors.count - 1] = cursor }
+        return cursors
+    }
+
+    /// That the cursor was of no use, if so.
+    func resumption(_ message: TokensWatchRevocationsResponse) -> String? {
+        let all = "all that still matters follows, what was read before is void"
+        switch message.snapshotReason {
+        case .cursorTooOld:
+            return "what came behind the cursor is no longer kept (CURSOR_TOO_OLD): \(all)"
+        case .cursorUnknown:
+            return "the cursor is of another store or tenant (CURSOR_UNKNOWN): \(all)"
+        case .unspecified, .noCursor: return nil
+        }
+    }
+
+    /// That the message was the snapshot's last, if so.
+    mutating func completion(_ message: TokensWatchRevocationsResponse) -> String? {
+        guard isInSnapshot, !message.snapshotContinues else { return nil }
+        isInSnapshot = false
+        return "the snapshot is complete; revocations: \(snapshotCount), cursor: \(cursor)"
+    }
+}
+
+private struct WatchedRevocation: Record {
+    static let columns = ["time_micros", "kind", "tenant_id", "uid", "session_id", "valid_after_micros"]
+
+    let revocation: Revocation
+    /// Goes on here without a gap; empty: there is none yet.
+    let cursor: Text
+
+    var id: String { revocation.uid.string }
+
+    var json: JSONValue {
+        [
+            "time_micros": .integer(revocation.timeMicros), "kind": name("REVOCATION_KIND", revocation.kind),
+            "tenant_id": .string(revocation.tenantID), "uid": .string(revocation.uid),
+            "session_id": .string(revocation.sessionID), "valid_after_micros": .integer(revocation.validAfterMicros),
+            "cursor": cursor.isEmpty ? .null : .string(cursor),
+        ]
+    }
+}

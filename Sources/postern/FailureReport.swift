@@ -1,0 +1,107 @@
+import Base
+import JSON
+import PosternClient
+
+/// What is said about a call that was refused, or did not come through.
+struct FailureReport {
+    private let failure: Failure
+    /// The file whose credential the call was sent with.
+    private let keyFile: String?
+
+    init(_ failure: Failure, keyFile: String?) {
+        self.failure = failure
+        self.keyFile = keyFile
+    }
+
+    /// On standard error: lines for people, or for programs one line of JSON.
+    func print(_ format: Output.Format, to console: Console) {
+        switch format {
+        case .table: printLines(to: console)
+        case .json, .ndjson: console.writeMessage(json.serialized() + [0x0A])
+        }
+    }
+
+    private func printLines(to console: Console) {
+        var line = "\(failure.message) [\(failure.reason)]"
+        if let requestID = failure.metadataValue("request_id") { line += " request-id=\(requestID)" }
+        console.sayError(line)
+        for violation in failure.violations where !failure.message.contains(violation.description) {
+            console.say("  \(violation.field): \(violation.description)")
+        }
+        for entry in metadata where !isInHints(entry) {
+            console.say("  \(Output.printable(entry.key)): \(Output.printable(entry.value))")
+        }
+        for hint in hints { console.say("hint: \(hint)") }
+    }
+
+    private var json: JSONValue {
+        [
+            "code": .string(Text(failure.code.name)), "reason": .string(Text(failure.reason)),
+            "message": .string(Text(failure.message)),
+            "metadata": .object(metadata.map { .init(Text($0.key), .string(Text($0.value))) }),
+            "violations": .array(
+                failure.violations.map {
+                    ["field": .string(Text($0.field)), "description": .string(Text($0.description))]
+                }),
+            "request_id": failure.metadataValue("request_id").map { .string(Text($0)) } ?? .null,
+            "retry_after_seconds": retryAfterSeconds.map { .integer($0) } ?? .null,
+            "hints": .array(hints.map { .string(Text($0)) }),
+        ]
+    }
+
+    /// What the server told of the reason, each key once, without what is worth stealing: standard error goes into
+    /// logs.
+    private var metadata: [Failure.Entry] {
+        var keys: Set<String> = ["request_id"]
+        return failure.metadata.filter { entry in
+            let isSecret = ["token", "secret", "password"].contains { entry.key.contains($0) }
+            return !isSecret && keys.insert(entry.key).inserted
+        }
+    }
+
+    private func isInHints(_ entry: Failure.Entry) -> Bool {
+        failure.reason == "ADMIN_RESTRICTED_OPERATION"
+            && ["tenant", "toggle", "required_role", "decision_id"].contains(entry.key)
+    }
+
+    /// Nil: the server did not say.
+    private var retryAfterSeconds: Int64? {
+        guard let retryAfter = failure.retryAfter, retryAfter > .zero else { return nil }
+        return max(1, (retryAfter.microseconds + 999_999) / 1_000_000)
+    }
+
+    /// What can be done about a refusal.
+    private var hints: [String] {
+        var hints: [String] = []
+        switch failure.reason {
+        case "ADMIN_RESTRICTED_OPERATION":
+            let toggle = failure.metadataValue("toggle") ?? ""
+            let setting = toggle.split(separator: ".").last.map(String.init) ?? toggle
+            let tenant = failure.metadataValue("tenant") ?? ""
+            let flag = setting.replacing("_", with: "-")
+            let role = failure.metadataValue("required_role") ?? "tenant-admin"
+            hints.append(
+                "the tenant's setting \(toggle) refuses this; a \(role)"
+                    + " can change it: postern tenant update \(tenant.isEmpty ? "" : tenant + " ")--\(flag) false")
+            if let decision = failure.metadataValue("decision_id") {
+                hints.append("recorded as \(decision): postern \(tenant.isEmpty ? "" : "-t \(tenant) ")denials list")
+            }
+        case "CALLER_UNAUTHENTICATED":
+            let named = "name a file that holds an API key: --key-file FILE, or POSTERN_KEY_FILE"
+            hints.append(
+                keyFile.map { "the server does not take what \($0) holds: revoked, or of another server" } ?? named)
+            hints.append("this is the caller's own credential, not an end user's")
+        case "INVALID_LOGIN_CREDENTIALS", "INVALID_PASSWORD", "EMAIL_NOT_FOUND":
+            hints.append("this is the end user's email or password; the API key is good")
+        case "TENANT_NOT_FOUND": hints.append("postern tenant list shows the tenants there are")
+        case ClientReason.connectionFailed: hints.append("is posternd running there? --server HOST:PORT says where")
+        default: break
+        }
+        if let guidance = failure.guidance {
+            let words = [guidance.message, guidance.url].filter { !$0.isEmpty }
+            if !words.isEmpty { hints.append("the tenant tells its users: " + words.joined(separator: " ")) }
+        }
+        if let retryAfterSeconds { hints.append("try again in \(retryAfterSeconds) s") }
+        return hints
+    }
+}

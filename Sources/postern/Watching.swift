@@ -1,0 +1,27 @@
+import Base
+import PosternClient
+
+extension Session {
+    /// Runs `watch`, and again whenever the server goes away under it, as long as `canGoOn` says that nothing is
+    /// missed. It is to go on where it was: what it saw is its own to remember.
+    func keepWatching(
+        while canGoOn: () -> Bool, _ watch: (CallOptions) async throws -> Void
+    ) async throws {
+        var options = streamOptions
+        while true {
+            do {
+                return try await watch(options)
+            } catch let failure as Failure where failure.isOfServerGone && canGoOn() && !Task.isCancelled {
+                say("\(failure.code == .cancelled ? "The server stops." : failure.message) Connecting again.")
+                options.waitsForConnection = true
+                // The channel paces connecting; this paces a server that ends what it just took.
+                try await Task.sleep(for: .milliseconds(200))
+            }
+        }
+    }
+}
+
+extension Failure {
+    /// How a stream ends when the server stops or the connection breaks; this program cancels no call itself.
+    var isOfServerGone: Bool { code == .unavailable || code == .cancelled }
+}

@@ -1,0 +1,78 @@
+import Base
+import Glibc
+import JSON
+import TestSupport
+import Testing
+
+@testable import postern
+
+/// Keys that are shown once: where they go, and that none is made when it could not be kept.
+@Suite struct NewKeyTests {
+    private func run(_ server: TestServer, _ words: String...) async -> TestConsole.Outcome {
+        await TestConsole.run(words, on: server)
+    }
+
+    private func mode(of path: String) -> mode_t {
+        var status = stat()
+        return stat(path, &status) == 0 ? status.st_mode & 0o777 : 0
+    }
+
+    @Test func `A new API key goes into a new file of its owner's, and works from there`() async throws {
+        try await withServer { server in
+            let path = "\(server.directory)/shop.key"
+            let made = await run(
+                server, "apikey", "create", "--role", "project-admin", "--key-out", path, "-o", "json")
+            #expect(made.code == .ok && mode(of: path) == 0o600, "\(made)")
+            let printed = try JSONValue(parsing: [UInt8](made.written.utf8))
+            #expect(printed["secret_key"] == "")
+            let used = TestConsole()
+            #expect(await used.run("apikey", "list", "--server", "127.0.0.1:\(server.port)", "--key-file", path) == .ok)
+        }
+    }
+
+    @Test(arguments: [
+        ["apikey", "create", "--role", "app", "--all-tenants"], ["service-account", "key", "create", "shop"],
+    ])
+    func `A file that exists, or cannot be made, is said before a key is made`(words: [String]) async throws {
+        try await withServer { server in
+            _ = await run(server, "service-account", "create", "shop", "--role", "app", "--all-tenants")
+            let list = words[0] == "apikey" ? ["apikey", "list"] : ["service-account", "key", "list", "shop"]
+            let before = await TestConsole.run(list, on: server)
+            let taken = "\(server.directory)/taken"
+            writeFile(taken, [UInt8]("old".utf8))
+            for path in [taken, "\(server.directory)/none/key"] {
+                let refused = await TestConsole.run(words + ["--key-out", path], on: server)
+                #expect(refused.code == .usage && refused.said.contains(path), "\(refused)")
+            }
+            #expect(await TestConsole.run(words + ["--key-out", taken, "--validate-only"], on: server).code == .usage)
+            #expect(readFile(taken) == [UInt8]("old".utf8))
+            #expect(!File.exists("\(server.directory)/none"))
+            #expect(await TestConsole.run(list, on: server).written == before.written)
+        }
+    }
+
+    @Test func `A refused key, or one that is only checked, leaves no file`() async throws {
+        try await withServer { server in
+            let path = "\(server.directory)/new"
+            let refused = await run(
+                server, "apikey", "create", "--role", "app", "--scope-tenant", "none-such", "--key-out", path)
+            #expect(refused.code == .notFound && !File.exists(path), "\(refused)")
+            let account = await run(server, "service-account", "key", "create", "nobody", "--key-out", path)
+            #expect(account.code == .notFound && !File.exists(path), "\(account)")
+            let checked = await run(
+                server, "apikey", "create", "--role", "app", "--all-tenants", "--key-out", path, "--validate-only")
+            #expect(checked.code == .ok && !File.exists(path), "\(checked)")
+        }
+    }
+
+    @Test func `With -q the key alone is printed, and its id when the key is in a file`() async throws {
+        try await withServer { server in
+            let made = await run(server, "apikey", "create", "--role", "app", "--all-tenants", "-q")
+            #expect(made.code == .ok && made.written.hasPrefix("pk_") && made.said.isEmpty, "\(made)")
+            let path = "\(server.directory)/quiet"
+            let kept = await run(server, "apikey", "create", "--role", "app", "--all-tenants", "-q", "--key-out", path)
+            #expect(!kept.written.contains("pk_") && kept.written.count > 1, "\(kept)")
+            #expect((readFile(path) ?? []).starts(with: [UInt8]("pk_".utf8)))
+        }
+    }
+}
