@@ -67,13 +67,21 @@ extension Connection {
     func expireCalls(now: Instant) {
         for (stream, call) in calls where call.deadline <= now {
             calls[stream]?.deadline = .distantFuture
-            if state.wantsAnswer(stream: stream) {
-                queue { $0.appendFailure(stream: stream, Self.deadlinePassed) }
-                state.abandoned(stream: stream)
-            }
-            cancel(stream: stream)
+            end(stream: stream, Self.deadlinePassed)
         }
     }
+
+    /// Answers at once for a call that is cancelled for the server's own reasons.
+    func end(stream: UInt32, _ failure: Failure) {
+        if state.wantsAnswer(stream: stream) {
+            queue { $0.appendFailure(stream: stream, failure) }
+            state.abandoned(stream: stream)
+        }
+        cancel(stream: stream)
+    }
+
+    static let stopping = Failure(
+        .unavailable, "SHUTTING_DOWN", "The server stops; connect again and go on where this ended.")
 
     static let deadlinePassed = Failure(
         .deadlineExceeded, "DEADLINE_EXCEEDED",

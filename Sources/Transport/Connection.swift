@@ -115,7 +115,7 @@ public actor Connection {
     ///
     /// Streams that only the server ends (watches) are ended now: nobody waits for their end.
     public func finishDrain() {
-        for (stream, call) in calls where call.kind == .remoteClosed { cancel(stream: stream) }
+        for (stream, call) in calls where call.kind == .remoteClosed { end(stream: stream, Self.stopping) }
         perform(state.finishDrain())
     }
 

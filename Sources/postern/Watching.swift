@@ -11,17 +11,12 @@ extension Session {
         while true {
             do {
                 return try await watch(options)
-            } catch let failure as Failure where failure.isOfServerGone && canGoOn() && !Task.isCancelled {
-                say("\(failure.code == .cancelled ? "The server stops." : failure.message) Connecting again.")
+            } catch let failure as Failure where failure.code == .unavailable && canGoOn() && !Task.isCancelled {
+                say("\(failure.message) Connecting again.")
                 options.waitsForConnection = true
                 // The channel paces connecting; this paces a server that ends what it just took.
                 try await Task.sleep(for: .milliseconds(200))
             }
         }
     }
-}
-
-extension Failure {
-    /// How a stream ends when the server stops or the connection breaks; this program cancels no call itself.
-    var isOfServerGone: Bool { code == .unavailable || code == .cancelled }
 }

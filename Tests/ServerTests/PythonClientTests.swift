@@ -192,7 +192,7 @@ import Testing
             #expect(second.process.wait(seconds: 60) == 1)
             let lines = ChildProcess.lines(in: second.output)
             #expect(lines.contains("GOAWAY: The server stops."))
-            #expect(lines.last?.hasPrefix("postern_client: CANCELLED CANCELLED: ") == true)
+            #expect(lines.last?.hasPrefix("postern_client: UNAVAILABLE SHUTTING_DOWN: ") == true)
         }
     }
 }

@@ -53,10 +53,9 @@ enum SessionCommands {
                 session.output.printNext(state, isFirst: isFirst)
                 isFirst = false
             }
-        } catch let failure as Failure where failure.code == .cancelled {
+        } catch let failure as Failure where failure.reason == "SHUTTING_DOWN" {
             // What happened in between could not be told: whoever watches begins anew.
             var failure = failure
-            failure.code = .unavailable
             failure.message = "The server stops; the session goes on, watch it again when the server is back."
             throw failure
         }
