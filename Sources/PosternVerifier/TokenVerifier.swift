@@ -101,6 +101,7 @@ public final class TokenVerifier: Sendable {
         switch followed.refusal(of: verified) {
         case nil: break
         case .revoked: throw Self.expired("REVOKED")
+        case .otherTenant: throw Self.tenantMismatch
         case .tenantDisabled: throw Self.projectDisabled
         case .tenantDeleted: throw Self.tenantNotFound
         }

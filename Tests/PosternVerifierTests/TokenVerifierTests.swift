@@ -136,6 +136,31 @@ import Transport
         }
     }
 
+    @Test func aCredentialOfOneTenantVerifiesNoOthersTokens() async throws {
+        try await withServer { server in
+            let scene = try Scene(server)
+            for tenantID in ["acme", "other"] as [Text] {
+                let _: TenantsCreateResponse = try scene.admin.call(
+                    "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: tenantID))
+            }
+            let made: ProjectCreateApiKeyResponse = try scene.admin.call(
+                "postern.v1.Project/CreateApiKey",
+                ProjectCreateApiKeyRequest(role: .verifier, scope: Scope(tenants: .tenantID("acme"))))
+            let channel = try Channel(address: "127.0.0.1:\(server.port)", credentials: .apiKey(made.secretKey))
+            var options = VerifierOptions()
+            options.tenants = .any
+            let verifier = try await TokenVerifier(channel: channel, options: options)
+            #expect(Self.reason(verifier, try scene.signUp(tenantID: "acme").tokens!.idToken) == "")
+            // Nobody tells this verifier what was revoked there.
+            for tenantID in ["other", ""] as [Text] {
+                let token = try scene.signUp(tenantID: tenantID).tokens!.idToken
+                #expect(Self.reason(verifier, token) == "TENANT_ID_MISMATCH")
+            }
+            await channel.shutdown()
+            await scene.channel.shutdown()
+        }
+    }
+
     @Test func aNewKeyIsFetchedWhenATokenOfItComes() async throws {
         try await withServer { server in
             let scene = try Scene(server)
