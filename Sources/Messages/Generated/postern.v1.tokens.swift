@@ -282,7 +282,7 @@ extension TokensListKeysResponse: ConvertibleToC {
 public struct TokensCreateSessionCookieRequest: Message {
     public var tenantID: Text = .empty
     public var idToken: Text = .empty
-    /// 300..1,209,600 (14 days); 0 = 14 days.
+    /// 300..1,209,600 (14 days); 0 = 14 days. The cookie ends no later than its session may last (session_absolute_seconds).
     public var validSeconds: Int64 = 0
 
     public init() {}
