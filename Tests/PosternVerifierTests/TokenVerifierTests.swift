@@ -226,6 +226,13 @@ import Transport
         }
     }
 
+    @Test func aConnectionThatDiedWithoutAWordIsGivenUpBeforeTheVerifierIsStale() throws {
+        let channel = ChannelOptions()
+        let heartbeat = VerifierOptions().heartbeat
+        let asked = max(heartbeat, try #require(channel.keepalive))
+        #expect(asked + channel.keepaliveTimeout < VerifierOptions().staleAfter)
+    }
+
     @Test func afterARestartOfTheServerTheFeedGoesOnWhereItWas() async throws {
         try await withTemporaryDirectory { directory in
             let masterKey = MasterKey.generate(random: .system)
