@@ -87,9 +87,14 @@ public struct Instant: Sendable, Hashable, Comparable {
 
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-    public static var now: Instant {
+    public static var now: Instant { read(CLOCK_MONOTONIC) }
+
+    /// The same with the time the machine slept (CLOCK_BOOTTIME); never compared with `now`.
+    public static var nowWithSleep: Instant { read(CLOCK_BOOTTIME) }
+
+    private static func read(_ clock: clockid_t) -> Instant {
         var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
+        clock_gettime(clock, &time)
         return Instant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
     }
 

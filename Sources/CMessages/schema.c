@@ -942,10 +942,11 @@ static const PosternField postern__v1__tokens_watch_revocations_response__fields
     [2] = {"cursor", 0, 0, 9, 2, 0, 0},
     [3] = {"time_micros", 0, 0, 1, 0, 0, 1},
     [4] = {"snapshot_reason", 0, 0xf, 5, 0, 0, 2},
-    [5] = {"snapshot_continues", 0, 0, 4, 0, 0, 3},
+    [5] = {"continues", 0, 0, 4, 0, 0, 3},
+    [6] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 4},
 };
 const PosternSchema postern__v1__tokens_watch_revocations_response__table = {
-    &postern__v1__tokens_watch_revocations_response__descriptor, postern__v1__tokens_watch_revocations_response__fields, 6, 0,
+    &postern__v1__tokens_watch_revocations_response__descriptor, postern__v1__tokens_watch_revocations_response__fields, 7, 0,
 };
 
 static const PosternField postern__v1__api_key__fields[] = {

@@ -15,7 +15,8 @@ extension WriteTransaction {
         try appendEvent(tenant: tenantID, event.encoded())
         if !uid.isEmpty { announce(.user(UserKey(tenantID, uid))) }
         switch kind {
-        case .apiKeyRevoked, .serviceAccountUpdated, .serviceAccountDeleted: announce(.callers)
+        case .apiKeyRevoked, .serviceAccountUpdated, .serviceAccountDeleted, .serviceAccountKeyRevoked:
+            announce(.callers)
         default: break
         }
     }

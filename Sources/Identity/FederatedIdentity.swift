@@ -15,6 +15,8 @@ public struct FederatedIdentity: Sendable, Equatable {
     public var isEmailTrusted: Bool
     public var displayName: Text
     public var photoURL: Text
+    /// When the proof ends that came in a pending token: another token for it ends no later. Nil: proved just now.
+    public var provedUntil: Timestamp?
 
     public init(
         providerID: Text, rawID: Text, email: Text = .empty, isEmailVerifiedByProvider: Bool = false,

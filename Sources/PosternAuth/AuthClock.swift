@@ -1,5 +1,4 @@
 public import Base
-import Glibc
 
 /// The times an `Auth` goes by: the machine's, or a test's.
 ///
@@ -23,9 +22,7 @@ public struct AuthClock: Sendable {
 
     /// CLOCK_REALTIME and CLOCK_BOOTTIME.
     public static let system = AuthClock(wall: .system) {
-        var time = timespec()
-        clock_gettime(CLOCK_BOOTTIME, &time)
-        return Instant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+        .nowWithSleep
     } sleep: {
         try await Task.sleep(for: $0)
     }

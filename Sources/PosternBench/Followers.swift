@@ -21,7 +21,7 @@ final class Followers: @unchecked Sendable {
         for index in 0..<count {
             let connection = try Connection(to: target.address, authorization: target.authorization)
             try connection.follow(service: "postern.v1.Tokens", method: "WatchRevocations", request) {
-                try TokensWatchRevocationsResponse(decoding: $0).snapshotContinues
+                try TokensWatchRevocationsResponse(decoding: $0).continues
             }
             connection.becomeNonBlocking()
             try poll.add(connection.descriptor, number: index)

@@ -80,7 +80,7 @@ struct IdleCommand {
             try connection.follow(
                 service: "postern.v1.Tokens", method: "WatchRevocations",
                 TokensWatchRevocationsRequest(tenantID: population.tenantID, heartbeatSeconds: 300)
-            ) { try TokensWatchRevocationsResponse(decoding: $0).snapshotContinues }
+            ) { try TokensWatchRevocationsResponse(decoding: $0).continues }
         case .authState:
             let session = population.sessions[number % population.sessions.count]
             try connection.follow(

@@ -35,9 +35,10 @@ public struct ChannelOptions: Sendable {
     /// RESOURCE_EXHAUSTED.
     public var waitingCallsMax = 4_096
     /// With calls in flight and nothing heard for so long, ask with a PING; without an answer after
-    /// `keepaliveTimeout` the connection is given up. Nil: never ask.
-    public var keepalive: Duration?
-    public var keepaliveTimeout = Duration.seconds(20)
+    /// `keepaliveTimeout` the connection is given up. Nil: never ask; a network that lost the connection without a word
+    /// is then found out by TCP, after a quarter of an hour.
+    public var keepalive: Duration? = .seconds(10)
+    public var keepaliveTimeout = Duration.seconds(15)
     public var limits = Self.clientLimits
 
     public init() {}

@@ -33,22 +33,24 @@ final class FollowedRevocations: Sendable {
         let now = Timestamp(microseconds: message.timeMicros)
         state.withLock { state in
             if message.snapshotReason != .unspecified {
-                state.incoming = RevocationState(retention: retention, now: now)
+                state.incoming = RevocationState(
+                    retention: retention, onlyTenantID: message.scope?.onlyTenantID, now: now)
             }
             if state.incoming != nil {
                 for revocation in message.revocations { state.incoming?.apply(revocation, now: now) }
             } else {
                 for revocation in message.revocations { state.revocations.apply(revocation, now: now) }
             }
-            if let whole = state.incoming, !message.snapshotContinues {
+            if let whole = state.incoming, !message.continues {
                 state.revocations = whole
                 state.incoming = nil
             }
-            if state.incoming == nil {
-                state.isComplete = true
-                state.cursor = message.cursor
-                state.heardAt = (now, local)
-            }
+            guard state.incoming == nil else { return }
+            state.cursor = message.cursor
+            // While more follows, something that is not told yet may have been revoked long ago.
+            guard !message.continues else { return }
+            state.isComplete = true
+            state.heardAt = (now, local)
         }
     }
 
@@ -68,4 +70,9 @@ final class FollowedRevocations: Sendable {
     func refusal(of token: VerifiedToken) -> RevocationState.Refusal? {
         state.withLock { $0.revocations.refusal(of: token) }
     }
+}
+
+extension Scope {
+    /// Nil: all tenants.
+    fileprivate var onlyTenantID: Text? { if case .tenantID(let tenantID) = tenants { tenantID } else { nil } }
 }

@@ -35,19 +35,24 @@ struct RevocationState: Sendable {
     /// Why a token is refused.
     enum Refusal: Equatable {
         case revoked
+        /// Nothing is known of the tenant: the credential is not for it.
+        case otherTenant
         case tenantDisabled
         case tenantDeleted
     }
 
     private let retention: Duration
+    private let onlyTenantID: Text?
     private var current: Generation
     private var previous: Generation?
     private var disabledTenants: Set<Text> = []
     private var deletedTenants: Set<Text> = []
 
-    /// `retention`: how long a token lives, and a margin.
-    init(retention: Duration, now: Timestamp) {
+    /// `retention`: how long a token lives, and a margin. `onlyTenantID`: the one tenant that the feed is about; nil
+    /// when it is about all.
+    init(retention: Duration, onlyTenantID: Text? = nil, now: Timestamp) {
         self.retention = retention
+        self.onlyTenantID = onlyTenantID
         self.current = Generation(begunAt: now)
     }
 
@@ -78,6 +83,7 @@ struct RevocationState: Sendable {
 
     /// Nil for a token that nothing was said against.
     func refusal(of token: VerifiedToken) -> Refusal? {
+        if let onlyTenantID, token.tenantID != onlyTenantID { return .otherTenant }
         if deletedTenants.contains(token.tenantID) { return .tenantDeleted }
         if disabledTenants.contains(token.tenantID) { return .tenantDisabled }
         if isRevoked(token, by: current) { return .revoked }

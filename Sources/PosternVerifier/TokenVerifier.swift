@@ -9,11 +9,12 @@ import Tokens
 /// by the feed that the server pushes. Any thread.
 ///
 /// A token that was seen before costs a keyed hash of its bytes and a few look-ups, about a microsecond. Times are the
-/// server's, carried on by the monotonic clock, so that a wrong clock here lets nobody in and locks nobody out. The
-/// credential of the channel needs the role verifier.
+/// server's, carried on by a clock that only goes forward, also while the machine sleeps, so that a wrong clock here
+/// lets nobody in and locks nobody out. The credential of the channel needs the role verifier.
 ///
-/// What the server would refuse and this does not: a session that ended by not being used (its tokens live an hour at
-/// most), and users who were deleted or disabled are refused as revoked.
+/// What the server would refuse and this does not: a session that ended by not being used, or by an age that its tenant
+/// lowered meanwhile. Its ID tokens live an hour at most, its cookies as long as they say. Users who were deleted or
+/// disabled are refused as revoked.
 public final class TokenVerifier: Sendable {
     public let options: VerifierOptions
     private let source: VerifierSource
@@ -54,7 +55,7 @@ public final class TokenVerifier: Sendable {
     }
 
     /// How long the feed was not heard of: what was revoked since may not be known here.
-    public var staleness: Duration { followed.heard(.now)?.staleness ?? .zero }
+    public var staleness: Duration { followed.heard(.nowWithSleep)?.staleness ?? .zero }
 
     /// Verifies with what is known here. INVALID_ID_TOKEN or INVALID_SESSION_COOKIE, TOKEN_EXPIRED (metadata `cause`
     /// EXPIRED or REVOKED), TENANT_ID_MISMATCH, PROJECT_DISABLED, TENANT_NOT_FOUND, VERIFIER_STALE.
@@ -87,7 +88,7 @@ public final class TokenVerifier: Sendable {
     }
 
     private func check(_ token: Text) throws(Failure) -> (DecodedToken, isStale: Bool) {
-        let heard = followed.heard(.now)
+        let heard = followed.heard(.nowWithSleep)
         let now = heard?.serverTime ?? Clock.system.now()
         let verified: VerifiedToken
         do throws(TokenError) {
@@ -101,6 +102,7 @@ public final class TokenVerifier: Sendable {
         switch followed.refusal(of: verified) {
         case nil: break
         case .revoked: throw Self.expired("REVOKED")
+        case .otherTenant: throw Self.tenantMismatch
         case .tenantDisabled: throw Self.projectDisabled
         case .tenantDeleted: throw Self.tenantNotFound
         }

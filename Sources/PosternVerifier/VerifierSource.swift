@@ -48,7 +48,7 @@ struct VerifierSource: Sendable {
         var messages = try await TokensClient(channel: channel).watchRevocations(request).makeAsyncIterator()
         repeat {
             guard let message = try await messages.next() else { throw Self.ended }
-            followed.apply(message, at: .now)
+            followed.apply(message, at: .nowWithSleep)
         } while !followed.isComplete
         return messages
     }
@@ -63,7 +63,7 @@ struct VerifierSource: Sendable {
             do throws(Failure) {
                 if messages == nil { messages = try await follow(followed) }
                 while let message = try await messages?.next() {
-                    followed.apply(message, at: .now)
+                    followed.apply(message, at: .nowWithSleep)
                     failureCount = 0
                 }
             } catch {

@@ -93,6 +93,35 @@ import Tokens
     }
 }
 
+/// What makes a verifier sure of itself.
+@Suite struct FollowedRevocationsTests {
+    @Test func aFeedIsHeardOfOnlyWhenNothingMoreFollows() {
+        let start = Timestamp(seconds: 1_800_000_000)
+        let followed = FollowedRevocations(retention: .hours(2), now: start)
+        let begun = Instant.now
+        func hear(_ second: Int64, _ reason: SnapshotReason = .unspecified, continues: Bool) -> Duration? {
+            let local = begun.advanced(by: .seconds(second))
+            followed.apply(
+                TokensWatchRevocationsResponse(
+                    cursor: Text("\(second)"), timeMicros: (start + .seconds(second)).microseconds,
+                    snapshotReason: reason, continues: continues), at: local)
+            return followed.heard(local)?.staleness
+        }
+        #expect(hear(0, .noCursor, continues: true) == nil)
+        #expect(!followed.isComplete && followed.cursor.isEmpty)
+        #expect(hear(1, continues: false) == .zero)
+        #expect(followed.isComplete && followed.cursor == "1")
+        // Away for a minute, and a long list of what was missed: in the middle of it this is as stale as before.
+        #expect(hear(60, continues: true) == .seconds(59))
+        #expect(followed.cursor == "60")
+        #expect(hear(61, continues: false) == .zero)
+        // A snapshot replaces what is known when it is whole.
+        #expect(hear(90, .cursorUnknown, continues: true) == .seconds(29))
+        #expect(followed.cursor == "61")
+        #expect(hear(91, continues: false) == .zero)
+    }
+}
+
 extension VerifiedToken {
     /// As a token would say it.
     static func forTests(tenantID: Text, uid: Text, sessionID: [UInt8], generation: Int64) throws -> VerifiedToken {

@@ -136,6 +136,34 @@ import Transport
         }
     }
 
+    @Test func aCredentialOfOneTenantVerifiesNoOthersTokens() async throws {
+        try await withServer { server in
+            let scene = try Scene(server)
+            for tenantID in ["acme", "other"] as [Text] {
+                let _: TenantsCreateResponse = try scene.admin.call(
+                    "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: tenantID))
+            }
+            let made: ProjectCreateApiKeyResponse = try scene.admin.call(
+                "postern.v1.Project/CreateApiKey",
+                ProjectCreateApiKeyRequest(role: .verifier, scope: Scope(tenants: .tenantID("acme"))))
+            let channel = try Channel(address: "127.0.0.1:\(server.port)", credentials: .apiKey(made.secretKey))
+            var options = VerifierOptions()
+            options.tenants = .any
+            let verifier = try await TokenVerifier(channel: channel, options: options)
+            #expect(Self.reason(verifier, try scene.signUp(tenantID: "acme").tokens!.idToken) == "")
+            // Nobody tells these verifiers what was revoked there; without a name the feed is of the key's tenant.
+            let ofDefaultPool = try await TokenVerifier(channel: channel)
+            for tenantID in ["other", ""] as [Text] {
+                let token = try scene.signUp(tenantID: tenantID).tokens!.idToken
+                for verifier in [verifier, ofDefaultPool] {
+                    #expect(Self.reason(verifier, token) == "TENANT_ID_MISMATCH")
+                }
+            }
+            await channel.shutdown()
+            await scene.channel.shutdown()
+        }
+    }
+
     @Test func aNewKeyIsFetchedWhenATokenOfItComes() async throws {
         try await withServer { server in
             let scene = try Scene(server)
@@ -199,6 +227,13 @@ import Transport
             #expect(verifier.staleness > .zero)
             await scene.channel.shutdown()
         }
+    }
+
+    @Test func aConnectionThatDiedWithoutAWordIsGivenUpBeforeTheVerifierIsStale() throws {
+        let channel = ChannelOptions()
+        let heartbeat = VerifierOptions().heartbeat
+        let asked = max(heartbeat, try #require(channel.keepalive))
+        #expect(asked + channel.keepaliveTimeout < VerifierOptions().staleAfter)
     }
 
     @Test func afterARestartOfTheServerTheFeedGoesOnWhereItWas() async throws {

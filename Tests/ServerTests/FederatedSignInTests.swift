@@ -125,6 +125,34 @@ import Testing
 
     // MARK: Toggles and disabled accounts
 
+    @Test func aPendingTokenIsNotMadeYoungerByUsingIt() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_anonymous_user"]) { $0.enableAnonymousUser = true }
+            let google = FederatedIdentity.google("ada", email: "ada@gmail.com")
+            _ = try client.signIn(google)
+            let anonymous = try client.signUp().tokens!.idToken
+            func use(_ token: Text, linking: Bool) -> Failure {
+                failure {
+                    let _: AccountsSignInWithIdpResponse = try client.client.call(
+                        "postern.v1.Accounts/SignInWithIdp",
+                        AccountsSignInWithIdpRequest(
+                            credential: IdpCredential(credential: .pendingToken(Secret(token.bytes))),
+                            idToken: linking ? anonymous : .empty))
+                }
+            }
+            for (identity, linking) in [(google, true), (.facebook("ada", email: "ada@gmail.com"), false)] {
+                var token = client.pendingToken(identity)
+                for _ in 0..<3 {
+                    server.clock.advance(by: .minutes(3))
+                    token = Text(try #require(use(token, linking: linking).metadata("pending_token")))
+                }
+                server.clock.advance(by: .minutes(1))
+                #expect(use(token, linking: linking).reason == "INVALID_PENDING_TOKEN")
+            }
+        }
+    }
+
     @Test func theSignUpToggleRefusesOnlyTheFirstSignIn() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

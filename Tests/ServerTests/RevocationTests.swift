@@ -129,6 +129,50 @@ import Testing
         }
     }
 
+    @Test func aCursorOfTheStoreBeforeABackupWasRestoredIsNotTakenForThisOnes() async throws {
+        let masterKey = MasterKey.generate(random: .system)
+        let clock = ManualClock()
+        func revoking(_ count: Int, _ body: @Sendable (TestServer, Text) throws -> Text) async throws -> Text {
+            try await withTemporaryDirectory { directory in
+                try await withServer(directory: directory, clock: clock, masterKey: masterKey) { server in
+                    let client = try IdentityClient(server)
+                    let uid = try client.signUp("ada@example.com").user!.uid
+                    for _ in 0..<count { _ = try Self.revoke(client, uid) }
+                    return try body(server, uid)
+                }
+            }
+        }
+        let cursor = try await revoking(3) { server, _ in try Self.nextBatch(try Self.watch(server)).cursor }
+        // The same place was reached again by the time the watcher comes back.
+        for count in [3, 5] {
+            _ = try await revoking(count) { server, uid in
+                let snapshot = try Self.nextBatch(try Self.watch(server, cursor: cursor))
+                #expect(snapshot.snapshotReason == .cursorUnknown)
+                #expect(snapshot.revocations.map(\.uid) == [uid])
+                return snapshot.cursor
+            }
+        }
+    }
+
+    @Test func whoCatchesUpIsToldThatMoreFollows() async throws {
+        try await withServer { server in
+            let cursor = try Self.nextBatch(try Self.watch(server)).cursor
+            try await server.project.store.write { transaction in
+                for number in 1...1_234 as ClosedRange<Int64> {
+                    try transaction.put(
+                        Tables.revocations, SequenceKey(.empty, number),
+                        Revocation(kind: .session, uid: "ada", sessionID: Text("\(number)")))
+                    try transaction.put(Tables.revocationTenants, RevocationKey(number), [])
+                }
+            }
+            let stream = try Self.watch(server, cursor: cursor)
+            let messages = try (0..<3).map { _ in try #require(try stream.next()) }
+            #expect(messages.allSatisfy { $0.snapshotReason == .unspecified })
+            #expect(messages.map(\.revocations.count) == [500, 500, 234])
+            #expect(messages.map(\.continues) == [true, true, false])
+        }
+    }
+
     @Test func aCursorThatIsTooOldOrNotOursBeginsWithASnapshot() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
@@ -142,7 +186,7 @@ import Testing
             let late = try Self.nextBatch(try Self.watch(server, cursor: old))
             #expect(late.snapshotReason == .cursorTooOld)
             #expect(late.revocations.map(\.validAfterMicros) == [newest.tokensValidAfterMicros])
-            for foreign in ["x", "0011.*.1", Text("\(old)9")] as [Text] {
+            for foreign in ["x", "0011.*.1", Text("\(late.cursor)9")] as [Text] {
                 #expect(try Self.nextBatch(try Self.watch(server, cursor: foreign)).snapshotReason == .cursorUnknown)
             }
             #expect(
@@ -161,7 +205,7 @@ import Testing
             for _ in 0..<5 { _ = try Self.revoke(client, ada) }
             let newest = try Self.revoke(client, ada)
             let snapshot = try Self.nextBatch(try Self.watch(server))
-            #expect(!snapshot.snapshotContinues)
+            #expect(!snapshot.continues)
             #expect(snapshot.revocations.map(\.uid) == [ada])
             #expect(snapshot.revocations.map(\.validAfterMicros) == [newest.tokensValidAfterMicros])
             // Cookies live for two weeks.
@@ -202,10 +246,10 @@ import Testing
                 let stream = try Self.watch(server, anyTenant: anyTenant)
                 var ids: [Text] = []
                 var message = try #require(try stream.next())
-                #expect(message.snapshotReason == .noCursor && message.snapshotContinues)
+                #expect(message.snapshotReason == .noCursor && message.continues)
                 while true {
                     ids += message.revocations.map(\.sessionID)
-                    if !message.snapshotContinues { break }
+                    if !message.continues { break }
                     #expect(message.cursor.isEmpty)
                     message = try #require(try stream.next())
                 }
@@ -253,7 +297,9 @@ import Testing
             let streams = try [false, true].map {
                 try Self.watch(server, anyTenant: $0, apiKey: made.secretKey)
             }
-            for stream in streams { _ = try Self.nextBatch(stream) }
+            for stream in streams {
+                #expect(try Self.nextBatch(stream).scope?.tenants == .tenantID("acme"))
+            }
             let uid = try client.signUp("ada@example.com").user!.uid
             _ = try Self.revoke(client, uid)
             try client.setTenant(["disable_auth"]) { $0.disableAuth = true }

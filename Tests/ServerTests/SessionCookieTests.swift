@@ -42,6 +42,19 @@ import Testing
         }
     }
 
+    @Test func aCookieEndsWithItsSessionAtTheLatest() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["session_absolute_seconds"]) { $0.sessionAbsoluteSeconds = 86_400 }
+            let idToken = try client.signUp("ada@example.com").tokens!.idToken
+            let end = server.clock.clock.now() + .hours(24)
+            server.clock.advance(by: .minutes(4))
+            #expect(try Self.create(client, idToken).expiresAtMicros == end.microseconds)
+            let short = try Self.create(client, idToken, seconds: 3_600)
+            #expect(short.expiresAtMicros == (server.clock.clock.now() + .hours(1)).microseconds)
+        }
+    }
+
     @Test func neitherKindOfTokenIsTakenForTheOther() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

@@ -3,6 +3,7 @@ import JSON
 import Messages
 import TestSupport
 import Testing
+import Wire
 
 /// Whose wrong passwords count against whom.
 @Suite struct ThrottlingScopeTests {
@@ -55,6 +56,24 @@ import Testing
             #expect(Self.signIn(client, "ada@example.com", "correct horse", tenantID: "fast") == "")
             #expect(claims(of: fast.idToken)["synthetic"] == true)
             #expect(claims(of: usual.idToken)["synthetic"] == nil)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `A list of addresses cannot be tried out by signing up, with or without keys`(hasKeys: Bool) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            _ = try client.signUp("ada@example.com")
+            let request = AccountsSignUpRequest(email: "ada@example.com", password: Secret("correct horse"))
+            let reasons = (0..<10).map { number in
+                failure {
+                    _ = try client.client.call(
+                        "postern.v1.Accounts/SignUp", request, returning: AccountsSignUpResponse.self,
+                        metadata: hasKeys ? [.init(key: "idempotency-key", value: Text("k\(number)"))] : [])
+                }.reason
+            }
+            #expect(reasons.first == "EMAIL_EXISTS")
+            #expect(reasons.last == "TOO_MANY_ATTEMPTS_TRY_LATER")
         }
     }
 

@@ -93,7 +93,7 @@ import Transport
     @Test func `Within a message only the last revocation has its cursor, in a snapshot none before it is whole`() {
         var place = WatchedPlace(cursor: "old")
         let page = TokensWatchRevocationsResponse(
-            revocations: [Revocation(), Revocation()], snapshotReason: .cursorTooOld, snapshotContinues: true)
+            revocations: [Revocation(), Revocation()], snapshotReason: .cursorTooOld, continues: true)
         #expect(place.take(page) == ["", ""])
         #expect(place.resumption(page)?.contains("CURSOR_TOO_OLD") == true && place.completion(page) == nil)
         let end = TokensWatchRevocationsResponse(revocations: [Revocation(), Revocation()], cursor: "c1")

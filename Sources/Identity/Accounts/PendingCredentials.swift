@@ -4,7 +4,8 @@ import Messages
 
 /// Pending tokens: an identity that was proved and could not be used yet, sealed, for its tenant and a short time.
 ///
-/// A token is no way around a rule: what it carries is decided about again when it comes back. Any thread.
+/// A token is no way around a rule: what it carries is decided about again when it comes back. The token that a refusal
+/// of it brings ends when it would have: a proof does not get younger by being used. Any thread.
 public struct PendingCredentials: Sendable {
     /// How long a user has to sign in elsewhere and come back.
     public static let lifetime = Duration.seconds(600)
@@ -22,7 +23,7 @@ public struct PendingCredentials: Sendable {
             tenantID: tenantID, providerID: identity.providerID, rawID: identity.rawID, email: identity.email,
             emailVerifiedByProvider: identity.isEmailVerifiedByProvider, emailTrusted: identity.isEmailTrusted,
             displayName: identity.displayName, photoURL: identity.photoURL,
-            expiresAtMicros: (now + Self.lifetime).microseconds)
+            expiresAtMicros: (identity.provedUntil ?? now + Self.lifetime).microseconds)
         let sealed = sealing.seal(Secret(content.encoded()), context: Self.context(tenantID), random: random)
         return Text(unchecked: Base64.url.encode(sealed))
     }
@@ -38,10 +39,12 @@ public struct PendingCredentials: Sendable {
                 "INVALID_PENDING_TOKEN", field: "credential.pending_token",
                 "is none of this tenant's or older than 10 minutes; sign in at the provider again")
         }
-        return FederatedIdentity(
+        var identity = FederatedIdentity(
             providerID: content.providerID, rawID: content.rawID, email: content.email,
             isEmailVerifiedByProvider: content.emailVerifiedByProvider, isEmailTrusted: content.emailTrusted,
             displayName: content.displayName, photoURL: content.photoURL)
+        identity.provedUntil = Timestamp(microseconds: content.expiresAtMicros)
+        return identity
     }
 
     private static func context(_ tenantID: Text) -> [UInt8] {

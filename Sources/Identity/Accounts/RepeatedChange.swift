@@ -71,6 +71,9 @@ extension Project {
         return true
     }
 
+    /// Whether the same request was done before, and will be answered again. IDEMPOTENCY_KEY_REUSED.
+    public func isRepeated(_ origin: Origin) throws -> Bool { try earlier(origin) != nil }
+
     private func earlier(_ origin: Origin) throws -> StoredIdempotency? {
         guard let idempotency = origin.idempotency else { return nil }
         return try store.read { try $0.earlier(idempotency) }

@@ -12,6 +12,8 @@ public final class Caller: Sendable {
     public let trustsEndUserIP: Bool
     /// When the credential ends by itself; nil: never.
     public let expiresAt: Timestamp?
+    /// Of a service account's JWT.
+    let keyID: Text?
 
     public init(_ key: ApiKey) {
         self.id = key.apiKeyID
@@ -19,14 +21,21 @@ public final class Caller: Sendable {
         self.trustsEndUserIP = key.trustedEndUserIP
         self.tenantID = key.scope?.onlyTenantID
         self.expiresAt = nil
+        self.keyID = nil
     }
 
-    init(_ account: ServiceAccount, until expiresAt: Timestamp) {
+    init(_ account: ServiceAccount, keyID: Text, until expiresAt: Timestamp) {
         self.id = account.email
         self.role = account.role
         self.trustsEndUserIP = account.trustedEndUserIP
         self.tenantID = account.scope?.onlyTenantID
         self.expiresAt = expiresAt
+        self.keyID = keyID
+    }
+
+    /// Whether the account as it is now still gives this caller what it began with.
+    func isStill(_ account: ServiceAccount) -> Bool {
+        id == account.email && !account.disabled && role == account.role && tenantID == account.scope?.onlyTenantID
     }
 
     /// A role includes the lower ones.

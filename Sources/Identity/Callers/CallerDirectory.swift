@@ -47,13 +47,16 @@ public final class CallerDirectory: Sendable {
             ? try apiKeyCaller(credential, in: transaction) : try jwtCaller(credential, in: transaction)
     }
 
-    /// CALLER_UNAUTHENTICATED once the credential a stream began with is revoked, disabled or past its time.
+    /// CALLER_UNAUTHENTICATED once the credential a stream began with is revoked, disabled, past its time or good for
+    /// something else.
     public func checkStillValid(_ caller: Caller, in transaction: borrowing ReadTransaction) throws {
         let now = resources.clock.now()
         guard let stored = try transaction.get(Tables.apiKeys, TextKey(caller.id)) else {
             let accountID = ServiceAccountSigners.accountID(ofEmail: caller.id)
-            guard let account = try transaction.liveServiceAccount(accountID), account.email == caller.id,
-                !account.disabled, caller.expiresAt.map({ now < $0 }) ?? false
+            guard let account = try transaction.liveServiceAccount(accountID), caller.isStill(account),
+                let keyID = caller.keyID,
+                let key = try transaction.get(Tables.serviceAccountKeys, ServiceAccountKeyKey(accountID, keyID))?.key,
+                key.isLive(at: now), caller.expiresAt.map({ now < $0 }) ?? false
             else { throw Failure.callerUnauthenticated }
             return
         }
@@ -78,7 +81,7 @@ public final class CallerDirectory: Sendable {
             jwt.audience == audience, jwt.keyID != nil, (try? jwt.checkTimes(now: now)) != nil,
             let signer = try signers.signer(of: jwt, now: now, in: transaction), signer.account.role != .unspecified
         else { return nil }
-        return Caller(signer.account, until: min(jwt.expiresAt, signer.expiresAt))
+        return Caller(signer.account, keyID: signer.key.keyID, until: min(jwt.expiresAt, signer.expiresAt))
     }
 
     /// Makes a key. INVALID_ROLE, INVALID_SCOPE, TENANT_NOT_FOUND.

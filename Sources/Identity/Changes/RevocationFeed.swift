@@ -4,8 +4,9 @@ public import Store
 
 /// The revocations one watcher is told of, and the cursors by which it comes back.
 ///
-/// A cursor reads `<feed>.<sequence>`: a feed is a store and a tenant, so that neither a restored backup nor another
-/// tenant's watcher goes on in the wrong place.
+/// A cursor reads `<feed>.<sequence>.<time>`: a feed is a store and a tenant, so that another tenant's watcher does not
+/// go on in the wrong place; the time is that of the revocation with this sequence. A backup that is restored counts on
+/// from an earlier sequence and comes by the cursor's again, though at another time.
 public struct RevocationFeed: Sendable {
     /// Nil: all tenants.
     public let tenantID: Text?
@@ -20,22 +21,24 @@ public struct RevocationFeed: Sendable {
 
     public var topic: ChangeTopic { tenantID.map { .revocations($0) } ?? .allRevocations }
 
-    public func cursor(_ sequence: Int64) -> Text { Text("\(prefix)\(sequence)") }
+    public func cursor(_ place: RevocationPlace) -> Text { Text("\(prefix)\(place.sequence).\(place.timeMicros)") }
 
     /// Where a stream goes on.
     public enum Resumption: Equatable, Sendable {
-        case behind(Int64)
+        case behind(RevocationPlace)
         case snapshot(SnapshotReason)
     }
 
     public func resume(_ cursor: Text, in transaction: borrowing ReadTransaction) throws -> Resumption {
         if cursor.isEmpty { return .snapshot(.noCursor) }
         let text = cursor.string
-        guard text.hasPrefix(prefix), let sequence = Int64(text.dropFirst(prefix.count)), sequence >= 0,
-            sequence <= (try transaction.lastRevocationSequence())
+        guard text.hasPrefix(prefix), let place = RevocationPlace(text.dropFirst(prefix.count)),
+            place.sequence <= (try transaction.lastRevocationSequence())
         else { return .snapshot(.cursorUnknown) }
-        guard sequence >= (try transaction.firstRevocationSequence()) - 1 else { return .snapshot(.cursorTooOld) }
-        return .behind(sequence)
+        guard place.sequence >= (try transaction.firstRevocationSequence()) - 1,
+            let kept = try transaction.revocationPlace(place.sequence)
+        else { return .snapshot(.cursorTooOld) }
+        return kept == place ? .behind(place) : .snapshot(.cursorUnknown)
     }
 
     public func revocations(
@@ -52,7 +55,7 @@ public struct RevocationFeed: Sendable {
 }
 
 /// A snapshot, page by page: first the tenants that are disabled, however long, then what was revoked lately, in order.
-/// A user's revocation that a later one of the same user covers is left out.
+/// A user's revocation that another one on the same page covers is left out.
 public struct RevocationSnapshot: Sendable {
     private let feed: RevocationFeed
     private let last: Int64
@@ -83,7 +86,7 @@ public struct RevocationSnapshot: Sendable {
         let wanted = page.filter { $0.sequence <= last }
         sequence = wanted.last?.sequence ?? start
         isDone = page.count < limit || wanted.count < page.count
-        return try wanted.filter { try !Self.isCovered($0.revocation, in: transaction) }.map(\.revocation)
+        return Self.withoutCovered(wanted.map(\.revocation))
     }
 
     private mutating func nextTenants(
@@ -115,14 +118,16 @@ public struct RevocationSnapshot: Sendable {
         return Revocation(kind: .tenantDisabled, tenantID: tenant.tenantID, timeMicros: tenant.updatedAtMicros)
     }
 
-    private static func isCovered(
-        _ revocation: Revocation, in transaction: borrowing ReadTransaction
-    ) throws -> Bool {
-        guard revocation.kind == .user else { return false }
-        // A new account of the same uid has nothing in the log for the tokens of the one before it.
-        guard let user = try transaction.user(UserKey(revocation.tenantID, revocation.uid)),
-            user.createdAtMicros < revocation.timeMicros
-        else { return false }
-        return user.tokensValidAfterMicros > revocation.validAfterMicros
+    // By the page alone: the account as it is now may be another one of the same uid, whose beginning is in no log.
+    private static func withoutCovered(_ page: [Revocation]) -> [Revocation] {
+        var newest: [UserKey: Int64] = [:]
+        for revocation in page where revocation.kind == .user {
+            newest[revocation.user] = max(newest[revocation.user] ?? .min, revocation.validAfterMicros)
+        }
+        return page.filter { $0.kind != .user || $0.validAfterMicros == newest[$0.user] }
     }
+}
+
+extension Revocation {
+    fileprivate var user: UserKey { UserKey(tenantID, uid) }
 }

@@ -17,6 +17,29 @@ public enum RevocationRetention {
 public struct SequencedRevocation: Sendable, Equatable {
     public let sequence: Int64
     public let revocation: Revocation
+
+    public var place: RevocationPlace { RevocationPlace(sequence: sequence, timeMicros: revocation.timeMicros) }
+}
+
+/// A place in the log, told apart from that of another log which came to the same sequence.
+public struct RevocationPlace: Sendable, Equatable {
+    public let sequence: Int64
+    public let timeMicros: Int64
+
+    init(sequence: Int64, timeMicros: Int64) {
+        self.sequence = sequence
+        self.timeMicros = timeMicros
+    }
+
+    /// `<sequence>.<time>`.
+    init?(_ text: Substring) {
+        let numbers = text.split(separator: ".", omittingEmptySubsequences: false).map { Int64($0) }
+        guard numbers.count == 2, let sequence = numbers[0], sequence >= 0, let time = numbers[1] else { return nil }
+        self.init(sequence: sequence, timeMicros: time)
+    }
+
+    /// Before everything.
+    static let start = RevocationPlace(sequence: 0, timeMicros: 0)
 }
 
 extension WriteTransaction {
@@ -67,6 +90,19 @@ extension WriteTransaction {
 extension ReadTransaction {
     /// 0 when there never was one.
     public func lastRevocationSequence() throws -> Int64 { try revocationSequence(reversed: true) }
+
+    /// Where the log ends.
+    public func lastRevocationPlace() throws -> RevocationPlace {
+        try revocationPlace(try lastRevocationSequence()) ?? .start
+    }
+
+    /// Nil when the row is no longer kept.
+    func revocationPlace(_ sequence: Int64) throws -> RevocationPlace? {
+        guard sequence > 0 else { return .start }
+        return try revocations(after: sequence - 1, limit: 1).first.flatMap {
+            $0.sequence == sequence ? $0.place : nil
+        }
+    }
 
     /// The oldest one kept.
     public func firstRevocationSequence() throws -> Int64 { try revocationSequence(reversed: false) }

@@ -9,8 +9,20 @@ enum InternationalEmail {
     static func isAcceptable(_ text: Text) -> Bool {
         // Text may have been made without a look at its bytes.
         guard let text = String(validating: text.bytes, as: UTF8.self) else { return false }
-        return text.unicodeScalars.allSatisfy(isAcceptable) && NFC.composed(text).utf8.elementsEqual(text.utf8)
+        let scalars = text.unicodeScalars
+        return scalars.allSatisfy(isAcceptable) && NFC.composed(text).utf8.elementsEqual(text.utf8)
+            && scalars.drop { $0 != "@" }.allSatisfy(isAcceptableInDomain)
     }
+
+    /// Nothing that looking a domain up maps to something else (UTS #46 §4): capitals, widths, ligatures. One mailbox
+    /// would have as many addresses, each with its own account and its own share of mails. ASCII capitals are mapped
+    /// here as well.
+    private static func isAcceptableInDomain(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.isASCII || deviations.contains(scalar) || !scalar.properties.changesWhenNFKCCaseFolded
+    }
+
+    /// Folded by NFKC, but letters of their own in domains since IDNA 2008 (UTS #46 §2.2).
+    private static let deviations: Set<Unicode.Scalar> = ["\u{DF}", "\u{3C2}"]
 
     private static func isAcceptable(_ scalar: Unicode.Scalar) -> Bool {
         guard !scalar.isASCII else { return true }

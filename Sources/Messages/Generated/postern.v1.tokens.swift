@@ -282,7 +282,7 @@ extension TokensListKeysResponse: ConvertibleToC {
 public struct TokensCreateSessionCookieRequest: Message {
     public var tenantID: Text = .empty
     public var idToken: Text = .empty
-    /// 300..1,209,600 (14 days); 0 = 14 days.
+    /// 300..1,209,600 (14 days); 0 = 14 days. The cookie ends no later than its session may last (session_absolute_seconds).
     public var validSeconds: Int64 = 0
 
     public init() {}
@@ -507,12 +507,15 @@ public struct TokensWatchRevocationsResponse: Message {
     public var revocations: [Revocation] = []
     /// Where to go on after this message.
     public var cursor: Text = .empty
-    /// The server's time: what was acknowledged before it has been sent.
+    /// The server's time: what was acknowledged before it has been sent, unless this continues.
     public var timeMicros: Int64 = 0
     /// Not UNSPECIFIED: the first message of a snapshot; whatever was known before is void.
     public var snapshotReason: SnapshotReason = .unspecified
-    /// More messages of the snapshot follow; until the last one nothing may be taken for not revoked.
-    public var snapshotContinues: Bool = false
+    /// More messages follow at once, of a snapshot or of what came behind the cursor; until the last one nothing may be
+    /// taken for not revoked.
+    public var continues: Bool = false
+    /// With a snapshot: the tenants that this stream is about. It says nothing of tokens of any other.
+    public var scope: Scope?
 
     public init() {}
 
@@ -521,13 +524,15 @@ public struct TokensWatchRevocationsResponse: Message {
         cursor: Text = .empty,
         timeMicros: Int64 = 0,
         snapshotReason: SnapshotReason = .unspecified,
-        snapshotContinues: Bool = false
+        continues: Bool = false,
+        scope: Scope? = nil
     ) {
         self.revocations = revocations
         self.cursor = cursor
         self.timeMicros = timeMicros
         self.snapshotReason = snapshotReason
-        self.snapshotContinues = snapshotContinues
+        self.continues = continues
+        self.scope = scope
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -546,7 +551,8 @@ extension TokensWatchRevocationsResponse: ConvertibleToC {
         self.cursor = Text(copying: source.pointee.cursor)
         self.timeMicros = source.pointee.time_micros
         self.snapshotReason = enumeration(source.pointee.snapshot_reason.rawValue)
-        self.snapshotContinues = source.pointee.snapshot_continues != 0
+        self.continues = source.pointee.continues != 0
+        self.scope = source.pointee.scope.map { Scope(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TokensWatchRevocationsResponse>, arena: Arena) {
@@ -555,7 +561,8 @@ extension TokensWatchRevocationsResponse: ConvertibleToC {
         target.pointee.cursor = arena.copy(self.cursor)
         target.pointee.time_micros = self.timeMicros
         target.pointee.snapshot_reason = Postern__V1__SnapshotReason(rawValue: UInt32(self.snapshotReason.rawValue))
-        target.pointee.snapshot_continues = self.snapshotContinues ? 1 : 0
+        target.pointee.continues = self.continues ? 1 : 0
+        if let value = self.scope { target.pointee.scope = arena.make(value) }
     }
 }
 

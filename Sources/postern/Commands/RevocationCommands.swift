@@ -71,7 +71,7 @@ struct WatchedPlace {
 
     /// That the message was the snapshot's last, if so.
     mutating func completion(_ message: TokensWatchRevocationsResponse) -> String? {
-        guard isInSnapshot, !message.snapshotContinues else { return nil }
+        guard isInSnapshot, !message.continues else { return nil }
         isInSnapshot = false
         return "the snapshot is complete; revocations: \(snapshotCount), cursor: \(cursor)"
     }

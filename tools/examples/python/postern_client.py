@@ -225,7 +225,7 @@ def watch_revocations(arguments, api_key):
                 print(f"snapshot: {enum_name(batch, 'snapshot_reason')}; forget what was known before")
             for revocation in batch.revocations:
                 print("revoked:", text_format.MessageToString(revocation, as_one_line=True))
-            if not batch.snapshot_continues:
+            if not batch.continues:
                 print(f"complete up to {batch.time_micros}, cursor {batch.cursor}", flush=True)
     except KeyboardInterrupt:
         feed.cancel()

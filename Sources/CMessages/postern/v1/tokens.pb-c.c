@@ -828,7 +828,7 @@ const ProtobufCMessageDescriptor postern__v1__tokens_watch_revocations_request__
   (ProtobufCMessageInit) postern__v1__tokens_watch_revocations_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__tokens_watch_revocations_response__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__tokens_watch_revocations_response__field_descriptors[6] =
 {
   {
     "revocations",
@@ -879,29 +879,42 @@ static const ProtobufCFieldDescriptor postern__v1__tokens_watch_revocations_resp
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
-    "snapshot_continues",
+    "continues",
     5,
     PROTOBUF_C_LABEL_NONE,
     PROTOBUF_C_TYPE_BOOL,
     0,   /* quantifier_offset */
-    offsetof(Postern__V1__TokensWatchRevocationsResponse, snapshot_continues),
+    offsetof(Postern__V1__TokensWatchRevocationsResponse, continues),
     NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "scope",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TokensWatchRevocationsResponse, scope),
+    &postern__v1__scope__descriptor,
     NULL,
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
 };
 static const unsigned postern__v1__tokens_watch_revocations_response__field_indices_by_name[] = {
+  4,   /* field[4] = continues */
   1,   /* field[1] = cursor */
   0,   /* field[0] = revocations */
-  4,   /* field[4] = snapshot_continues */
+  5,   /* field[5] = scope */
   3,   /* field[3] = snapshot_reason */
   2,   /* field[2] = time_micros */
 };
 static const ProtobufCIntRange postern__v1__tokens_watch_revocations_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__tokens_watch_revocations_response__descriptor =
 {
@@ -911,7 +924,7 @@ const ProtobufCMessageDescriptor postern__v1__tokens_watch_revocations_response_
   "Postern__V1__TokensWatchRevocationsResponse",
   "postern.v1",
   sizeof(Postern__V1__TokensWatchRevocationsResponse),
-  5,
+  6,
   postern__v1__tokens_watch_revocations_response__field_descriptors,
   postern__v1__tokens_watch_revocations_response__field_indices_by_name,
   1,  postern__v1__tokens_watch_revocations_response__number_ranges,

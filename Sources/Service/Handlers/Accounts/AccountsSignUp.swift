@@ -85,8 +85,10 @@ enum AccountsSignUp: SlowMethod {
     /// Says EMAIL_EXISTS before the hash is paid for; the transaction that creates the account checks again. Answers
     /// that tell of an account are throttled, so that a list of addresses cannot be tried out.
     private static func refuseIfTaken(_ email: Email, _ request: AccountsSignUpRequest, _ call: Call) async throws {
-        // With an idempotency key the email may be taken by this very request: the transaction tells.
-        guard call.idempotency == nil, try call.project.isTaken(email, tenantID: call.tenantID) else { return }
+        // In this order: who finds the email taken by this very request finds its record as well.
+        guard try call.project.isTaken(email, tenantID: call.tenantID), try !call.project.isRepeated(call.origin) else {
+            return
+        }
         try await chargeProbe(email, request, call)
         throw Failure.emailExists
     }

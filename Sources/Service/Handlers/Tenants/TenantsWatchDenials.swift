@@ -21,6 +21,7 @@ enum TenantsWatchDenials: ServerStreamMethod {
         while true {
             // The ticket comes before the read, so that a refusal between the two is not slept through.
             let ticket = await tenant.denialTicket()
+            _ = try call.stillAdmitted()
             let denials = try store.read { try $0.denials(tenantID: tenantID, after: last, limit: batchMax) }
             for denial in denials {
                 try await replies.send(TenantsWatchDenialsResponse(denial: denial))

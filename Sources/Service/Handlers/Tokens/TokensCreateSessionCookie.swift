@@ -27,9 +27,12 @@ enum TokensCreateSessionCookie: SlowMethod {
         guard let session = try call.project.store.read({ try $0.get(Tables.sessions, SessionKey(sessionID)) }) else {
             throw Failure.tokenExpired(cause: "SIGNED_OUT")
         }
+        // Who verifies cookies by themselves knows of no other end than this one.
+        let sessionEnd = Timestamp(microseconds: session.createdAtMicros) + call.settings.sessionAbsolute
+        let lifetime = min(.seconds(seconds), sessionEnd - call.now)
         let cookie = try await call.project.cookieIssuer.token(
             for: verified.account.user, session: session, sessionID: sessionID, settings: call.settings, now: call.now,
-            lifetime: .seconds(seconds), deadline: call.deadline)
+            lifetime: lifetime, deadline: call.deadline)
         return TokensCreateSessionCookieResponse(
             sessionCookie: cookie.token, expiresAtMicros: cookie.expiresAt.microseconds)
     }

@@ -20,10 +20,10 @@ enum TokensWatchRevocations: ServerStreamMethod {
             retention: request.sessionCookies ? RevocationRetention.sessionCookies : RevocationRetention.idTokens)
         let watch = call.project.changes.watch([feed.topic, .callers], on: replies.loop)
         defer { watch.end() }
-        var sequence = try await start(request.cursor, feed, call, replies)
+        var place = try await start(request.cursor, feed, call, replies)
         while true {
-            let batch = try batch(feed, after: sequence, call)
-            sequence = batch.last
+            let batch = try batch(feed, after: place, call)
+            place = batch.last
             try await replies.send(bytes: batch.message)
             if !batch.isFull { try await watch.next(timeout: heartbeat) }
         }
@@ -33,17 +33,18 @@ enum TokensWatchRevocations: ServerStreamMethod {
     // stream is, 12 KB that the allocator does not get back in one piece.
     @inline(never)
     private static func batch(
-        _ feed: RevocationFeed, after sequence: Int64, _ call: Call
-    ) throws -> (message: [UInt8], last: Int64, isFull: Bool) {
+        _ feed: RevocationFeed, after place: RevocationPlace, _ call: Call
+    ) throws -> (message: [UInt8], last: RevocationPlace, isFull: Bool) {
         // Before the read: what is acknowledged after this moment comes with the next message.
         let time = call.now
         let batch = try call.project.store.read { transaction in
             try call.checkCaller(in: transaction)
-            return try feed.revocations(in: transaction, after: sequence, limit: batchMax)
+            return try feed.revocations(in: transaction, after: place.sequence, limit: batchMax)
         }
-        let last = batch.last?.sequence ?? sequence
+        let last = batch.last?.place ?? place
         let message = TokensWatchRevocationsResponse(
-            revocations: batch.map(\.revocation), cursor: feed.cursor(last), timeMicros: time.microseconds)
+            revocations: batch.map(\.revocation), cursor: feed.cursor(last), timeMicros: time.microseconds,
+            continues: batch.count == batchMax)
         return (message.encoded(), last, batch.count == batchMax)
     }
 
@@ -57,17 +58,20 @@ enum TokensWatchRevocations: ServerStreamMethod {
     /// Sends a snapshot unless the cursor is good; returns where to go on.
     private static func start(
         _ cursor: Text, _ feed: RevocationFeed, _ call: Call, _ replies: ReplyStream<TokensWatchRevocationsResponse>
-    ) async throws -> Int64 {
+    ) async throws -> RevocationPlace {
         switch try resume(cursor, feed, call) {
-        case .goOn(let sequence): return sequence
+        case .goOn(let place): return place
         case .snapshot(var pages, let last, let reason, let time):
             var isFirst = true
             repeat {
                 var message = try nextPage(&pages, call)
                 message.timeMicros = time.microseconds
-                if isFirst { message.snapshotReason = reason }
+                if isFirst {
+                    message.snapshotReason = reason
+                    message.scope = Scope(tenants: feed.tenantID.map { .tenantID($0) } ?? .all(true))
+                }
                 if pages.isDone { message.cursor = feed.cursor(last) }
-                message.snapshotContinues = !pages.isDone
+                message.continues = !pages.isDone
                 isFirst = false
                 try await replies.send(message)
             } while !pages.isDone
@@ -76,19 +80,19 @@ enum TokensWatchRevocations: ServerStreamMethod {
     }
 
     private enum Start {
-        case goOn(Int64)
-        case snapshot(RevocationSnapshot, last: Int64, SnapshotReason, Timestamp)
+        case goOn(RevocationPlace)
+        case snapshot(RevocationSnapshot, last: RevocationPlace, SnapshotReason, Timestamp)
     }
 
     @inline(never)
     private static func resume(_ cursor: Text, _ feed: RevocationFeed, _ call: Call) throws -> Start {
         try call.project.store.read { transaction in
             switch try feed.resume(cursor, in: transaction) {
-            case .behind(let sequence): return .goOn(sequence)
+            case .behind(let place): return .goOn(place)
             case .snapshot(let reason):
-                let last = try transaction.lastRevocationSequence()
+                let last = try transaction.lastRevocationPlace()
                 let now = call.now
-                return .snapshot(feed.snapshot(through: last, now: now), last: last, reason, now)
+                return .snapshot(feed.snapshot(through: last.sequence, now: now), last: last, reason, now)
             }
         }
     }

@@ -12,6 +12,7 @@ enum UsersImport: BidirectionalMethod {
             spec: first.spec, onConflict: first.onConflict, settings: call.settings, origin: call.origin)
         var next: UsersImportRequest? = first
         while let request = next {
+            _ = try call.stillAdmitted()
             guard request.tenantID.isEmpty || request.tenantID == first.tenantID else { throw Failure.tenantMismatch }
             guard request.users.count <= call.limits.importBatchMax else {
                 throw Failure.invalid(
