@@ -1,13 +1,15 @@
 import Base
 import Messages
+import PosternClient
 import Synchronization
 
 extension User {
     /// Takes in what the server told by itself; false: it was the last.
     ///
-    /// In turn: a call under way may have caused what is told, and brings it itself, or began before it. What is told
-    /// last is the newest.
+    /// In turn: a call under way may have caused what is told, and brings it itself, or began before it. Which of the
+    /// two is newer only the server knows, and is asked.
     func take(_ told: SessionsWatchAuthStateResponse) async -> Bool {
+        let answerCount = state.withLock { $0.answerCount }
         await turns.take()
         defer { turns.giveBack() }
         if let end = AuthError(endingBy: told) {
@@ -17,8 +19,19 @@ extension User {
         }
         // That others who share the session have new tokens changes nothing for ours; the user comes along with it.
         guard let account = told.user, account.uid.string == uid else { return true }
-        changed(account, nil)
+        let (isAlone, idToken) = state.withLock { ($0.answerCount == answerCount, $0.tokens.idToken) }
+        if isAlone {
+            changed(account, nil)
+        } else if let present = await present(idToken) {
+            changed(present, nil)
+        }
         return true
+    }
+
+    /// The account as it is; nil while it cannot be had.
+    private func present(_ idToken: Text) async -> Messages.User? {
+        let request = AccountsLookupRequest(tenantID: backend.tenantID, idToken: idToken)
+        return try? await backend.call { try await backend.accounts.lookup(request) }.user
     }
 
     /// The server refused these tokens where no call was in turn: a refresh decides, unless it already has.

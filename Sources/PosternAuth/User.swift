@@ -20,6 +20,8 @@ public final class User: Sendable, Identifiable {
         var observers: [WeakAuth] = []
         /// How many `Auth` have it as their current user, in their storage too: one that is dropped keeps it there.
         var keeperCount = 0
+        /// How many of its own calls have told what the account is.
+        var answerCount = 0
         /// The server accepts nothing of it any more.
         var isOver = false
     }
@@ -104,6 +106,7 @@ extension User {
     func apply(_ answer: Answer, asked: Moment, cause: TokenRefreshCause) throws(AuthError) {
         let tokens: TokenSet? =
             if let pair = answer.tokens { try TokenSet(pair, asked: asked) } else { nil }
+        state.withLock { $0.answerCount += 1 }
         changed(answer.account, tokens.map { ($0, cause) })
     }
 
