@@ -3,8 +3,10 @@ import Reactor
 public import Wire
 
 extension Connection {
-    /// Memory a connection keeps between bursts.
-    private static let outputByteCountKept = 4 * 1024
+    /// Memory a connection keeps between bursts: for the next answers to requests that come one after the other, or
+    /// while a stream waits for news, which may be for hours.
+    private static let outputByteCountKept = 16 * 1024
+    private static let outputByteCountKeptWaiting = 4 * 1024
 
     var pendingOutputByteCount: Int { output.readableByteCount + backlog.readableByteCount }
 
@@ -107,7 +109,7 @@ extension Connection {
             isWriteBlocked = false
             watch?.setWriting(false)
         }
-        output.releaseIfIdle(above: Self.outputByteCountKept)
+        output.releaseIfIdle(above: calls.isEmpty ? Self.outputByteCountKept : Self.outputByteCountKeptWaiting)
         backlog.releaseIfIdle()
         wakeSenders()
         closeIfNothingLeft()
