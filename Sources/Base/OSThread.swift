@@ -80,6 +80,9 @@ public final class Semaphore: @unchecked Sendable {
     public func wait() {
         while sem_wait(storage) != 0 {}
     }
+
+    /// Takes a signal that is there already; false when there is none.
+    public func takeSignal() -> Bool { sem_trywait(storage) == 0 }
 }
 
 /// glibc hides pthread_setname_np(3) from Swift; the kernel takes the name through /proc as well.

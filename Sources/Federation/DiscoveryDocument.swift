@@ -2,7 +2,7 @@ import Base
 import JSON
 
 /// What is used of a provider's discovery document (OpenID Connect Discovery 1.0 §3).
-struct DiscoveryDocument: Sendable, Equatable {
+final class DiscoveryDocument: Sendable {
     let issuer: Text
     let jwks: Text
     let authorization: Text

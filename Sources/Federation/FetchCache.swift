@@ -77,12 +77,18 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     private func plan(_ state: inout State, _ key: Key, _ now: Timestamp, _ isEnough: (Value) -> Bool) -> Plan {
         state.useCount += 1
+        // The usual case, in place: a sign-in comes by twice.
+        if let index = state.entries.index(forKey: key), now < state.entries.values[index].freshUntil,
+            let kept = state.entries.values[index].kept(at: now), isEnough(kept)
+        {
+            state.entries.values[index].lastUse = state.useCount
+            return .use(kept)
+        }
         if state.entries[key] == nil && state.entries.count >= entriesMax { Self.evict(&state) }
         var entry = state.entries[key] ?? Entry()
         defer { state.entries[key] = entry }
         entry.lastUse = state.useCount
         let kept = entry.kept(at: now)
-        if let kept, now < entry.freshUntil, isEnough(kept) { return .use(kept) }
         if entry.waiters == nil, let lastAttempt = entry.lastAttempt, lastAttempt <= now,
             now < lastAttempt + Self.retryInterval
         {

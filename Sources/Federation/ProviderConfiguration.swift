@@ -3,25 +3,34 @@ public import Messages
 import Outbound
 
 /// One tenant's use of a provider, resolved: what is configured, over what is known of the provider.
-public struct ProviderConfiguration: Sendable {
+///
+/// Immutable: it may be kept for as long as what is configured stays the same.
+public final class ProviderConfiguration: Sendable {
     public let tenantID: Text
     public let provider: Provider
     public let known: KnownProvider
-    /// Empty = none.
-    public let clientSecret: Secret
+    let hasClientSecret: Bool
+    private let openClientSecret: @Sendable () throws -> Secret
     let policy: NetworkPolicy
     /// Empty for providers without ID tokens.
     let issuer: Text
     let endpoints: ProviderEndpoints
     let trust: TrustPolicy
+    /// Where the discovery document is: OpenID Connect Discovery 1.0 §4. Nil without an issuer to ask.
+    let discoveryURL: Text?
 
-    /// Nil when the id is none that can be configured.
-    public init?(tenantID: Text, provider: Provider, clientSecret: Secret) {
+    /// Nil when the id is none that can be configured. `openClientSecret` is asked whenever the secret is needed, and
+    /// the secret is not kept.
+    public init?(
+        tenantID: Text, provider: Provider, hasClientSecret: Bool,
+        openClientSecret: @escaping @Sendable () throws -> Secret
+    ) {
         guard let known = KnownProvider(provider.providerID) else { return nil }
         self.tenantID = tenantID
         self.provider = provider
         self.known = known
-        self.clientSecret = clientSecret
+        self.hasClientSecret = hasClientSecret
+        self.openClientSecret = openClientSecret
         self.policy = NetworkPolicy(
             allowsHTTPToLoopback: provider.allowHTTPLoopback, allowsPrivateAddresses: provider.allowPrivateAddresses)
         self.issuer = provider.issuer.isEmpty ? known.issuer : provider.issuer
@@ -31,18 +40,14 @@ public struct ProviderConfiguration: Sendable {
         // Another issuer's keys and endpoints are its own: nothing of the known one's may be mixed in.
         let defaults = provider.issuer.isEmpty ? known.endpoints : ProviderEndpoints()
         self.endpoints = Self.merge(given, over: defaults)
+        self.discoveryURL = endpoints.discovery.isEmpty ? Self.discoveryURL(of: issuer) : endpoints.discovery
     }
+
+    /// Empty = none.
+    var clientSecret: Secret { get throws { hasClientSecret ? try openClientSecret() : .empty } }
 
     /// Whose ID tokens are taken.
     var audiences: [Text] { [provider.clientID] + provider.additionalAudiences }
-
-    /// Where the discovery document is: OpenID Connect Discovery 1.0 §4. Nil without an issuer to ask.
-    var discoveryURL: Text? {
-        if !endpoints.discovery.isEmpty { return endpoints.discovery }
-        guard !issuer.isEmpty, !issuer.bytes.contains(UInt8(ascii: "{")) else { return nil }
-        let base = issuer.bytes.last == UInt8(ascii: "/") ? Array(issuer.bytes.dropLast()) : issuer.bytes
-        return Text(unchecked: base + Array("/.well-known/openid-configuration".utf8))
-    }
 
     /// An endpoint's URL, if it is one that may be asked at all.
     func url(_ text: Text) throws(FederationError) -> HTTPURL {
@@ -50,6 +55,12 @@ public struct ProviderConfiguration: Sendable {
             throw .misconfigured(.badEndpoint)
         }
         return url
+    }
+
+    private static func discoveryURL(of issuer: Text) -> Text? {
+        guard !issuer.isEmpty, !issuer.bytes.contains(UInt8(ascii: "{")) else { return nil }
+        let base = issuer.bytes.last == UInt8(ascii: "/") ? Array(issuer.bytes.dropLast()) : issuer.bytes
+        return Text(unchecked: base + Array("/.well-known/openid-configuration".utf8))
     }
 
     private static func merge(_ given: ProviderEndpoints, over defaults: ProviderEndpoints) -> ProviderEndpoints {

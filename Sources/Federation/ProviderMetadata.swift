@@ -8,7 +8,7 @@ import Outbound
 final class ProviderMetadata: Sendable {
     /// Where something comes from, and under which policy: what one tenant may reach is not handed to another.
     private struct Source: Hashable, Sendable {
-        let url: HTTPURL
+        let location: Text
         let policy: NetworkPolicy
     }
 
@@ -30,10 +30,12 @@ final class ProviderMetadata: Sendable {
     /// The provider's discovery document. NO_ISSUER when nothing says where it is, OTHER_ISSUER when it is another's.
     func document(of configuration: ProviderConfiguration, now: Timestamp) async throws -> DiscoveryDocument {
         guard let location = configuration.discoveryURL else { throw FederationError.misconfigured(.noIssuer) }
-        let source = Source(url: try configuration.url(location), policy: configuration.policy)
-        let (requests, tenant) = (requests, configuration.tenantID)
+        let source = Source(location: location, policy: configuration.policy)
+        let requests = requests
         let document = try await documents.value(for: source, now: now) {
-            try await requests.send(Self.request(source), tenant: tenant, deadline: Self.deadline) { answer in
+            try await requests.send(
+                Self.request(source, configuration), tenant: configuration.tenantID, deadline: Self.deadline
+            ) { answer in
                 guard answer.isSuccess, let document = DiscoveryDocument(parsing: answer.body) else {
                     throw FederationError.unavailable(.badAnswer)
                 }
@@ -53,10 +55,12 @@ final class ProviderMetadata: Sendable {
         var location = configuration.endpoints.jwks
         if location.isEmpty { location = try await document(of: configuration, now: now).jwks }
         guard !location.isEmpty else { throw FederationError.misconfigured(.noKeys) }
-        let source = Source(url: try configuration.url(location), policy: configuration.policy)
-        let (requests, tenant) = (requests, configuration.tenantID)
+        let source = Source(location: location, policy: configuration.policy)
+        let requests = requests
         return try await keySets.value(for: source, now: now, isEnough: isEnough) {
-            try await requests.send(Self.request(source), tenant: tenant, deadline: Self.deadline) { answer in
+            try await requests.send(
+                Self.request(source, configuration), tenant: configuration.tenantID, deadline: Self.deadline
+            ) { answer in
                 guard answer.isSuccess, let keys = ProviderKeySet(parsing: answer.body) else {
                     throw FederationError.unavailable(.badAnswer)
                 }
@@ -65,8 +69,11 @@ final class ProviderMetadata: Sendable {
         }
     }
 
-    private static func request(_ source: Source) -> HTTPRequest {
-        HTTPRequest(source.url, fields: [ProviderRequests.json], policy: source.policy)
+    private static func request(
+        _ source: Source, _ configuration: ProviderConfiguration
+    ) throws(FederationError) -> HTTPRequest {
+        HTTPRequest(
+            try configuration.url(source.location), fields: [ProviderRequests.json], policy: source.policy)
     }
 
     /// Of a fetch: it is nobody's in particular, so it has a time of its own.

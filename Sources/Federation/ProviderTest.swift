@@ -35,7 +35,7 @@ extension ProviderClient {
             })
         steps.append(
             try await step("token_exchange") {
-                guard !configuration.clientSecret.isEmpty else {
+                guard configuration.hasClientSecret else {
                     return (.skipped, "there is no client secret: authorization codes cannot be exchanged")
                 }
                 return try await self.testExchange(configuration, now, deadline)

@@ -32,7 +32,7 @@ struct TokenBinding: Sendable {
     func endpoint(of configuration: ProviderConfiguration, now: Timestamp) async throws -> Text? {
         let kind = configuration.known.tokenCheck
         if kind == .none { return nil }
-        if kind == .introspection && configuration.clientSecret.isEmpty { return nil }
+        if kind == .introspection && !configuration.hasClientSecret { return nil }
         let configured = configuration.endpoints.tokenCheck
         if !configured.isEmpty {
             return URLTemplate.fill(
@@ -61,8 +61,8 @@ struct TokenBinding: Sendable {
     private func facebook(
         _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
     ) async throws -> Text? {
-        guard !configuration.clientSecret.isEmpty else { throw FederationError.misconfigured(.noClientSecret) }
-        let appToken = configuration.clientSecret.withBytes {
+        guard configuration.hasClientSecret else { throw FederationError.misconfigured(.noClientSecret) }
+        let appToken = try configuration.clientSecret.withBytes {
             Secret(configuration.provider.clientID.bytes + [UInt8(ascii: "|")] + [UInt8]($0))
         }
         guard let full = url.with(query: "input_token", try ProviderRequests.text(of: token)) else {
@@ -85,7 +85,7 @@ struct TokenBinding: Sendable {
     private func gitHub(
         _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
     ) async throws -> Text? {
-        guard !configuration.clientSecret.isEmpty else { throw FederationError.misconfigured(.noClientSecret) }
+        guard configuration.hasClientSecret else { throw FederationError.misconfigured(.noClientSecret) }
         var body = JSONWriter()
         body.beginObject()
         body.member("access_token", text: try ProviderRequests.text(of: token))
@@ -94,7 +94,7 @@ struct TokenBinding: Sendable {
             url, method: .post(Secret(body.bytes)),
             fields: [
                 ProviderRequests.json, HTTPRequest.Field("Content-Type", "application/json"),
-                ProviderRequests.basic(configuration.provider.clientID, configuration.clientSecret),
+                ProviderRequests.basic(configuration.provider.clientID, try configuration.clientSecret),
             ], policy: configuration.policy)
         let answer = try await requests.send(request, tenant: configuration.tenantID, deadline: deadline) { answer in
             switch answer.status {
@@ -114,7 +114,7 @@ struct TokenBinding: Sendable {
             url,
             [
                 ("token", token), ("client_id", Secret(configuration.provider.clientID.bytes)),
-                ("client_secret", configuration.clientSecret),
+                ("client_secret", try configuration.clientSecret),
             ], fields: [ProviderRequests.json], policy: configuration.policy)
         let answer = try await requests.send(request, tenant: configuration.tenantID, deadline: deadline) { answer in
             if answer.status == 401 { throw FederationError.misconfigured(.clientRefused) }

@@ -46,7 +46,7 @@ struct UserInfo: Sendable {
     private func facebook(
         _ url: HTTPURL, _ token: Secret, _ configuration: ProviderConfiguration, _ deadline: Instant
     ) async throws -> ProviderProfile {
-        let proof = HMACKey(configuration.clientSecret).tag(of: try ProviderRequests.text(of: token).bytes)
+        let proof = HMACKey(try configuration.clientSecret).tag(of: try ProviderRequests.text(of: token).bytes)
         let withFields = url.with(query: "fields", "id,name,email,picture")
         guard let full = withFields?.with(query: "appsecret_proof", Hex.encode(proof)) else {
             throw FederationError.misconfigured(.badEndpoint)

@@ -30,6 +30,9 @@ public final class EventLoopGroup: Sendable {
     /// Always the same loop for the same hash.
     public func loop(for hash: UInt64) -> EventLoop { loops[Int(hash % UInt64(loops.count))] }
 
+    /// The loop whose thread this is; nil on any other thread.
+    public var current: EventLoop? { loops.first { $0.isCurrent } }
+
     public func start() {
         for loop in loops { loop.start() }
     }

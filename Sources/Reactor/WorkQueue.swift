@@ -4,15 +4,19 @@ import Base
 final class Work: Sendable {
     let tenant: Text
     let deadline: Instant
-    let execute: @Sendable () -> Void
+    /// Takes less than a millisecond: its answer may wait for that of the next one.
+    let isShort: Bool
+    /// Does the work; what it returns answers.
+    let execute: @Sendable () -> @Sendable () -> Void
     let fail: @Sendable (any Error) -> Void
 
     init(
-        tenant: Text, deadline: Instant, execute: @escaping @Sendable () -> Void,
-        fail: @escaping @Sendable (any Error) -> Void
+        tenant: Text, deadline: Instant, isShort: Bool = false,
+        execute: @escaping @Sendable () -> @Sendable () -> Void, fail: @escaping @Sendable (any Error) -> Void
     ) {
         self.tenant = tenant
         self.deadline = deadline
+        self.isShort = isShort
         self.execute = execute
         self.fail = fail
     }
@@ -120,10 +124,16 @@ struct WorkQueue: Sendable {
     /// When what is ahead should be done, in milliseconds rounded up, and not below a second: a client that comes
     /// back sooner only adds to the load.
     private var retryAfter: Duration {
-        let ahead = Int64(queue.count + counts.running)
-        let (nanoseconds, overflow) = averageNanoseconds.multipliedReportingOverflow(by: ahead)
-        let estimate = overflow ? Int64.max : nanoseconds / Int64(limits.workers)
-        return .milliseconds(max(1_000, estimate / 1_000_000 + 1))
+        .milliseconds(max(1_000, nanoseconds(of: queue.count + counts.running) / 1_000_000 + 1))
+    }
+
+    /// When a work that is queued now should begin.
+    var backlog: Duration { .nanoseconds(nanoseconds(of: queue.count)) }
+
+    /// What so many works take all workers together.
+    private func nanoseconds(of count: Int) -> Int64 {
+        let (nanoseconds, overflow) = averageNanoseconds.multipliedReportingOverflow(by: Int64(count))
+        return overflow ? Int64.max : nanoseconds / Int64(limits.workers)
     }
 
     private func isFull(for tenant: Text) -> Bool {

@@ -6,7 +6,13 @@ import Synchronization
 ///
 /// Tenants are served round robin. Work whose deadline passes while it waits is never run. Close it before it is
 /// dropped.
+///
+/// Waking whoever waits for an answer costs some microseconds, much beside a short work. So while work has to wait
+/// longer than `longBacklog` a worker gives up to `answersTogetherMax` answers of short works at once.
 public final class WorkerPool: Sendable {
+    static let answersTogetherMax = 8
+    static let longBacklog = Duration.milliseconds(2)
+
     /// What the threads share; they do not keep the pool, so that dropping it without `close()` is noticed.
     private final class Shared: Sendable {
         let queue: Mutex<WorkQueue>
@@ -35,19 +41,26 @@ public final class WorkerPool: Sendable {
 
     public var counts: WorkerPoolCounts { shared.queue.withLock { $0.counts } }
 
-    /// Runs `work` on one of the threads and returns or throws what it does.
+    /// How long a work would wait that is queued now.
+    public var backlog: Duration { shared.queue.withLock { $0.backlog } }
+
+    /// Runs `work` on one of the threads and returns or throws what it does. `isShort`: it takes less than a
+    /// millisecond.
     ///
     /// - Throws: `Failure` RESOURCE_EXHAUSTED `SERVER_OVERLOADED` with `retryAfter` when a queue is full,
     ///   DEADLINE_EXCEEDED when `deadline` passed before the work began, UNAVAILABLE once the pool is closed;
     ///   `CancellationError` when the task is cancelled: waiting work is taken out, running work goes on unheard.
     public func run<T: Sendable>(
-        tenant: Text = .empty, deadline: Instant, _ work: @escaping @Sendable () throws -> T
+        tenant: Text = .empty, deadline: Instant, isShort: Bool = false, _ work: @escaping @Sendable () throws -> T
     ) async throws -> T {
         try Task.checkCancellation()
         let promise = Promise<T>()
         let item = Work(
-            tenant: tenant, deadline: deadline,
-            execute: { promise.complete(with: Result { try work() }) },
+            tenant: tenant, deadline: deadline, isShort: isShort,
+            execute: {
+                let result = Result { try work() }
+                return { promise.complete(with: result) }
+            },
             fail: { promise.fail($0) })
         try submit(item)
         return try await withTaskCancellationHandler {
@@ -67,7 +80,7 @@ public final class WorkerPool: Sendable {
             defer { threads = [] }
             return threads
         }
-        for _ in threads { shared.wakeup.signal() }
+        shared.wakeup.signal()
         for thread in threads { thread.join() }
     }
 
@@ -80,21 +93,39 @@ public final class WorkerPool: Sendable {
         shared.wakeup.signal()
     }
 
-    /// One signal per accepted work, and one per thread to close: a signal without work (it was cancelled, or went
-    /// with an earlier one) just waits again.
+    /// One signal per accepted work; one whose work was cancelled or has expired is just used up. Closing is one more,
+    /// which each thread passes on.
     private static func workUntilClosed(_ shared: Shared) {
+        var answers: [@Sendable () -> Void] = []
         while true {
             shared.wakeup.wait()
-            let start = Instant.now
-            let (batch, isClosed) = shared.queue.withLock { ($0.take(now: start), $0.isClosed) }
-            for work in batch.expired { work.fail(Failure.workExpired) }
-            if let work = batch.next {
-                work.execute()
+            repeat {
+                guard let work = next(shared) else { continue }
+                if !work.isShort { give(&answers) }
+                let start = Instant.now
+                answers.append(work.execute())
                 let nanoseconds = Instant.now.nanoseconds(since: start)
-                shared.queue.withLock { $0.finished(afterNanoseconds: nanoseconds) }
-            }
-            if isClosed { return }
+                let isBehind = shared.queue.withLock { queue in
+                    queue.finished(afterNanoseconds: nanoseconds)
+                    return queue.backlog > longBacklog
+                }
+                if !work.isShort || !isBehind || answers.count == answersTogetherMax { give(&answers) }
+            } while shared.wakeup.takeSignal()
+            give(&answers)
+            if shared.queue.withLock({ $0.isClosed }) { return shared.wakeup.signal() }
         }
+    }
+
+    /// The next work that is still in time; what is not is failed.
+    private static func next(_ shared: Shared) -> Work? {
+        let batch = shared.queue.withLock { $0.take(now: .now) }
+        for work in batch.expired { work.fail(Failure.workExpired) }
+        return batch.next
+    }
+
+    private static func give(_ answers: inout [@Sendable () -> Void]) {
+        for answer in answers { answer() }
+        answers.removeAll(keepingCapacity: true)
     }
 }
 

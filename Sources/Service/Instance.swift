@@ -53,21 +53,30 @@ public final class Instance: Sendable {
         storeConfiguration.limits.boundMessages(as: Limits())
         let changes = ChangeHub()
         storeConfiguration.onCommit = { changes.announce($0) }
+        let signingPool = WorkerPool(
+            name: "signing", workers: EventLoopGroup.coreCount, queueMax: limits.signingQueueMax,
+            queueMaxPerTenant: limits.signingQueueMax, niceness: 5)
+        self.signingPool = signingPool
+        // What is committed while signatures queue would only queue itself. Half of that time, so that no signer idles.
+        storeConfiguration.spareTime = { signingPool.backlog / 2 }
         let health = health
-        let store = try Store(
-            storeConfiguration, authenticator: RecordMACs(masterKey: masterKey), eventHash: RecordMACs.eventHash,
-            onFatal: { error in
-                health.set(isServing: false)
-                onFatal(error)
-            })
+        let store: Store
+        do throws(StoreError) {
+            store = try Store(
+                storeConfiguration, authenticator: RecordMACs(masterKey: masterKey), eventHash: RecordMACs.eventHash,
+                onFatal: { error in
+                    health.set(isServing: false)
+                    onFatal(error)
+                })
+        } catch {
+            signingPool.close()
+            throw error
+        }
         let loops = EventLoopGroup(count: configuration.threads)
         // Lower priority than the loops: a hash takes 10 ms, a lookup 10 µs.
         self.passwordPool = WorkerPool(
             name: "password", workers: configuration.passwordWorkers, queueMax: limits.passwordQueueMax,
             queueMaxPerTenant: limits.passwordQueuePerTenantMax, niceness: 10)
-        self.signingPool = WorkerPool(
-            name: "signing", workers: EventLoopGroup.coreCount, queueMax: limits.signingQueueMax,
-            queueMaxPerTenant: limits.signingQueueMax, niceness: 5)
         self.outboundPool = WorkerPool(
             name: "outbound", workers: limits.outboundWorkers, queueMax: limits.blockingQueueMax,
             queueMaxPerTenant: limits.outboundRequestsPerTenantMax)

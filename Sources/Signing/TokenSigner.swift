@@ -118,7 +118,7 @@ public actor TokenSigner {
         let signedBytes = entry.tokenPrefix + Base64.url.encode(claims.payload())
         let signature =
             switch entry.publicKey.algorithm {
-            case .rs256: try await pool.run(deadline: deadline) { key.sign(signedBytes) }
+            case .rs256: try await pool.run(deadline: deadline, isShort: true) { key.sign(signedBytes) }
             case .es256, .edDSA: key.sign(signedBytes)
             }
         return Text(unchecked: signedBytes + [UInt8(ascii: ".")] + Base64.url.encode(signature))

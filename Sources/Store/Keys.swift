@@ -31,7 +31,7 @@ public struct UserKey: StoreKey, Sendable, Hashable {
 }
 
 /// `tenant ‖ 0x00 ‖ text`
-public struct TenantTextKey: StoreKey, Sendable {
+public struct TenantTextKey: StoreKey, Hashable, Sendable {
     public var tenant: Text
     public var text: Text
 

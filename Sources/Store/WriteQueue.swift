@@ -7,7 +7,8 @@ final class WriteQueue: Sendable {
     private struct State {
         var waiting: [WriteRequest] = []
         var refusal: StoreError?
-        var isWriterAsleep = false
+        /// How many must wait for the sleeping writer to be woken; nil while it is awake.
+        var countAwaited: Int?
     }
 
     enum Taken {
@@ -30,8 +31,9 @@ final class WriteQueue: Sendable {
             if let refusal = state.refusal { return (refusal, false) }
             guard state.waiting.count < countMax else { return (.overloaded, false) }
             state.waiting.append(request)
-            defer { state.isWriterAsleep = false }
-            return (nil, state.isWriterAsleep)
+            guard let awaited = state.countAwaited, state.waiting.count >= awaited else { return (nil, false) }
+            state.countAwaited = nil
+            return (nil, true)
         }
         if let refusal { throw refusal }
         if mustWake { wakeup.signal() }
@@ -41,21 +43,37 @@ final class WriteQueue: Sendable {
     func close(with refusal: StoreError) {
         let mustWake = state.withLock { state in
             if state.refusal == nil { state.refusal = refusal }
-            defer { state.isWriterAsleep = false }
-            return state.isWriterAsleep
+            defer { state.countAwaited = nil }
+            return state.countAwaited != nil
         }
         if mustWake { wakeup.signal() }
     }
 
-    /// Lets writers that were answered just now come back before the next batch is taken, so that `countExpected` of
-    /// them share one commit instead of alternating between two. Ends early when they are there, and after `patience`.
-    func gather(countExpected: Int, patience: Duration) {
+    /// Lets writers that were answered just now come back before the next batch is taken, so that `count` of them share
+    /// one commit instead of alternating between two. Ends early when they are there, and after `patience`, which is
+    /// too short to sleep.
+    func gather(_ count: Int, patience: Duration) {
         let deadline = Instant.now.advanced(by: patience)
         while true {
-            let count = state.withLock { $0.refusal == nil ? $0.waiting.count : .max }
-            if count >= countExpected || Instant.now >= deadline { return }
+            let present = state.withLock { $0.refusal == nil ? $0.waiting.count : .max }
+            if present >= count || Instant.now >= deadline { return }
             sched_yield()
         }
+    }
+
+    /// Sleeps for `time`, or until `count` requests are there.
+    @available(*, noasync, message: "blocks the thread")
+    func putOff(_ time: Duration, orUntil count: Int) {
+        let deadline = Instant.now.advanced(by: time)
+        while true {
+            let isDone = state.withLock { state in
+                if state.refusal != nil || state.waiting.count >= count { return true }
+                state.countAwaited = count
+                return false
+            }
+            if isDone || !wakeup.wait(until: deadline) { break }
+        }
+        state.withLock { $0.countAwaited = nil }
     }
 
     /// Waits for something to write, at most until `deadline` if there is one.
@@ -71,7 +89,7 @@ final class WriteQueue: Sendable {
     private func takeNow(_ state: inout State, _ countMax: Int) -> Taken? {
         guard !state.waiting.isEmpty else {
             if state.refusal != nil { return .closed }
-            state.isWriterAsleep = true
+            state.countAwaited = 1
             return nil
         }
         guard state.waiting.count > countMax else {

@@ -27,6 +27,7 @@ final class Writer: @unchecked Sendable {
 
     private static let rerunsMax = 4
     private static let patienceMax = Duration.milliseconds(1)
+    private static let spareTimeMax = Duration.milliseconds(5)
 
     /// `commitOutcome` lets a test turn what mdb_txn_commit returned into a failing disk.
     init(
@@ -60,7 +61,7 @@ final class Writer: @unchecked Sendable {
         threadID.store(UInt(pthread_self()), ordering: .relaxed)
         let limits = environment.limits
         while true {
-            if countExpected > 1 { queue.gather(countExpected: countExpected, patience: patience) }
+            gather()
             switch queue.take(countMax: limits.writeBatchMax, deadline: isSyncDue ? nextSync : nil) {
             case .batch(let requests):
                 let begin = Instant.now
@@ -74,6 +75,17 @@ final class Writer: @unchecked Sendable {
                 if isSyncDue { sync() }
                 return
             }
+        }
+    }
+
+    /// Lets more writes into the next batch: those that are likely to come back at once, now that the last batch was
+    /// answered; and all that come while there is time to spare.
+    private func gather() {
+        let spareTime = min(environment.configuration.spareTime(), Self.spareTimeMax)
+        if spareTime > patience {
+            queue.putOff(spareTime, orUntil: environment.limits.writeBatchMax)
+        } else if countExpected > 1 {
+            queue.gather(countExpected, patience: patience)
         }
     }
 }

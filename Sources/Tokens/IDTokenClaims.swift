@@ -24,7 +24,7 @@ public struct IDTokenClaims: Sendable, Equatable {
     public var issuedAt: Timestamp = .zero
     public var expiresAt: Timestamp = .zero
     public var authTime: Timestamp = .zero
-    /// 16 random bytes, as 32 hex digits in the token.
+    /// 16 bytes, as 32 hex digits in the token.
     public var sessionID: [UInt8] = []
     /// The user's tokens-valid-after when this was signed, in microseconds.
     public var generation: Int64 = 0

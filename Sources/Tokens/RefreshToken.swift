@@ -5,7 +5,7 @@ public import Crypto
 ///
 /// The successor of a token can be computed from its session's counter, so a rotation stores a number, not a token.
 public struct RefreshToken: Sendable, Equatable {
-    /// 16 random bytes.
+    /// 16 bytes.
     public var sessionID: [UInt8]
     public var counter: UInt64
 

@@ -23,7 +23,8 @@ struct FederationFixture {
         change(&configured)
         guard
             let configuration = ProviderConfiguration(
-                tenantID: tenantID, provider: configured, clientSecret: configured.clientSecret)
+                tenantID: tenantID, provider: configured, hasClientSecret: !configured.clientSecret.isEmpty,
+                openClientSecret: { [configured] in configured.clientSecret })
         else { preconditionFailure("\(providerID) is no provider id") }
         return configuration
     }

@@ -108,7 +108,8 @@ import Testing
         var provider = Provider()
         provider.providerID = "google.com"
         func isTrusted() throws -> Bool {
-            let configuration = ProviderConfiguration(tenantID: "t", provider: provider, clientSecret: .empty)
+            let configuration = ProviderConfiguration(
+                tenantID: "t", provider: provider, hasClientSecret: false, openClientSecret: { .empty })
             return try #require(configuration).trust.isTrusted(try profile("ann@gmail.com", verified: true))
         }
         #expect(try isTrusted())

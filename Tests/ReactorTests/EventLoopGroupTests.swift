@@ -31,6 +31,8 @@ import Testing
                 group.loops.map(\.isCurrent)
             }
             #expect(elsewhere == [true, false])
+            #expect(await Resident(on: group.loops[1]).perform { _ in group.current === group.loops[1] })
+            #expect(group.current == nil)
         }
     }
 }

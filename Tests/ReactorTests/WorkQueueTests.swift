@@ -12,7 +12,7 @@ import Testing
     }
 
     private func makeWork(_ tenant: Text = "a", deadline: Instant = .distantFuture) -> Work {
-        Work(tenant: tenant, deadline: deadline, execute: {}, fail: { _ in })
+        Work(tenant: tenant, deadline: deadline, execute: { {} }, fail: { _ in })
     }
 
     /// Submits and returns why it was refused, if it was.
@@ -56,6 +56,9 @@ import Testing
         for _ in 0..<2 { #expect(refusal(&queue, makeWork(), at: start) == nil) }
         // 1600 + (800 - 1600) / 8 = 1500 ms each, three ahead, two workers.
         #expect(refusal(&queue, makeWork(), at: start)?.retryAfter == .milliseconds(2_251))
+        #expect(queue.backlog == .milliseconds(2_250))
+        while queue.take(now: start).next != nil {}
+        #expect(queue.backlog == .zero)
     }
 
     @Test func workPastItsDeadlineIsSkippedWhenItsTurnComes() {

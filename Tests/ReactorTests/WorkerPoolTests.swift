@@ -1,8 +1,9 @@
 import Base
 import Glibc
-import Reactor
 import Synchronization
 import Testing
+
+@testable import Reactor
 
 /// Keeps the pool's only worker busy until it is opened, and tells when the worker is in.
 private final class Gate: Sendable {
@@ -57,10 +58,16 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
 
     /// Queues work that notes its name, and returns when it waits.
     private func enqueue(
-        _ name: String, tenant: Text, on pool: WorkerPool, _ journal: Journal, deadline: Instant = .distantFuture
+        _ name: String, tenant: Text = "a", on pool: WorkerPool, _ journal: Journal,
+        deadline: Instant = .distantFuture, isShort: Bool = false, _ work: @escaping @Sendable () -> Void = {}
     ) async -> Task<Void, any Error> {
         let queued = pool.counts.queued
-        let task = Task { try await pool.run(tenant: tenant, deadline: deadline) { journal.note(name) } }
+        let task = Task {
+            try await pool.run(tenant: tenant, deadline: deadline, isShort: isShort) {
+                journal.note(name)
+                work()
+            }
+        }
         await until { pool.counts.queued == queued + 1 }
         return task
     }
@@ -171,6 +178,76 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
         #expect(journal.entries.isEmpty)
         #expect(await failure(of: Task { try await pool.run(deadline: .distantFuture) {} })?.code == .unavailable)
         close(pool)
+    }
+
+    // MARK: Answers of short works
+
+    /// A pool whose only worker has just had a work that took long: what waits now waits longer than `longBacklog`.
+    private func withBacklog(_ body: (WorkerPool, Gate, Journal) async throws -> Void) async throws {
+        let journal = Journal()
+        try await withBusyPool(queueMax: 64, queueMaxPerTenant: 64) { pool, gate in
+            let begin = Instant.now
+            await until { Instant.now >= begin.advanced(by: WorkerPool.longBacklog * 10) }
+            try await body(pool, gate, journal)
+        }
+    }
+
+    @Test func answersOfShortWorksAreGivenTogetherWhileOthersWait() async throws {
+        try await withBacklog { pool, gate, journal in
+            let isAnswered = Mutex(false)
+            let first = await enqueue("first", on: pool, journal, isShort: true)
+            let answered = Task {
+                try await first.value
+                isAnswered.withLock { $0 = true }
+            }
+            let second = await enqueue("second", on: pool, journal, isShort: true) {
+                // Time enough for an answer that has been given to get through.
+                usleep(20_000)
+                journal.note(isAnswered.withLock { $0 } ? "first is answered" : "first waits")
+            }
+            let third = await enqueue("third", on: pool, journal, isShort: true)
+            gate.open()
+            for task in [answered, second, third] { try await task.value }
+            #expect(journal.entries == ["first", "second", "first waits", "third"])
+            gate.open()
+        }
+    }
+
+    /// It would wait for ever: the long work ends only when the short one is answered.
+    @Test(.timeLimit(.minutes(1))) func noAnswerWaitsForALongWork() async throws {
+        try await withBacklog { pool, gate, journal in
+            let answered = Semaphore()
+            let short = await enqueue("short", on: pool, journal, isShort: true)
+            let long = await enqueue("long", on: pool, journal) { answered.wait() }
+            gate.open()
+            try await short.value
+            answered.signal()
+            try await long.value
+            gate.open()
+        }
+    }
+
+    @Test func allOfManyShortWorksAreAnswered() async throws {
+        try await withBacklog { pool, gate, journal in
+            var tasks: [Task<Void, any Error>] = []
+            for number in 0..<(2 * WorkerPool.answersTogetherMax + 3) {
+                tasks.append(await enqueue("\(number)", on: pool, journal, isShort: true))
+            }
+            gate.open()
+            for task in tasks { try await task.value }
+            #expect(journal.entries == tasks.indices.map(String.init))
+            gate.open()
+        }
+    }
+
+    @Test func everyThreadOfAPoolEnds() async throws {
+        let pool = WorkerPool(name: "test", workers: 8, queueMax: 64, queueMaxPerTenant: 64)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<32 { group.addTask { try await pool.run(deadline: .distantFuture, isShort: true) {} } }
+            try await group.waitForAll()
+        }
+        close(pool)
+        #expect(pool.counts.done == 32)
     }
 
     @Test func niceWorkersRunAtALowerPriority() async throws {

@@ -99,6 +99,45 @@ import Testing
         }
     }
 
+    /// What a provider's row says now counts, whatever was made of it before.
+    @Test func aChangedProviderCountsFromTheNextSignInOn() async throws {
+        try await withSetup { setup in
+            try setup.create("oidc.corp")
+            func update(_ field: String, _ change: (inout Provider) -> Void) throws {
+                var provider = setup.fake.provider("oidc.corp")
+                change(&provider)
+                let _: ProvidersUpdateResponse = try setup.client.call(
+                    "postern.v1.Providers/Update",
+                    ProvidersUpdateRequest(
+                        provider: provider, updateMask: ProtobufFieldMask(paths: [Text(field)])))
+            }
+            func refusal(_ credential: () -> IdpCredential) -> String? {
+                failure { _ = try setup.signIn(credential()) }.metadata.first { $0.key == "detail" }?.value
+            }
+            let verifier = Secret(String(repeating: "v", count: 64))
+            func token() -> IdpCredential {
+                IdpCredential(providerID: "oidc.corp", credential: .providerIDToken(setup.fake.idToken(ann)))
+            }
+            func code() -> IdpCredential {
+                let code = setup.fake.code(ann, redirectURI: "https://app/cb", verifier: verifier)
+                return IdpCredential(
+                    providerID: "oidc.corp", credential: .authorizationCode(code), redirectURI: "https://app/cb",
+                    codeVerifier: verifier)
+            }
+            for _ in 0..<2 {
+                _ = try setup.signIn(token())
+                _ = try setup.signIn(code())
+                try update("client_id") { $0.clientID = "client-2" }
+                #expect(refusal(token) == "WRONG_AUDIENCE")
+                try update("client_id") { _ in }
+                try update("client_secret") { $0.clientSecret = Secret("secret-2") }
+                #expect(refusal(code) == "CLIENT_REFUSED")
+                _ = try setup.signIn(token())
+                try update("client_secret") { _ in }
+            }
+        }
+    }
+
     @Test(arguments: ["", "google", "saml.x", "password", "oidc."] as [Text])
     func whatIsNoProviderIDIsRefused(_ id: Text) async throws {
         try await withSetup { setup in

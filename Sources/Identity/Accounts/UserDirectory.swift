@@ -30,6 +30,8 @@ public final class UserDirectory: Sendable {
         self.loops = loops
     }
 
+    /// A new one is made on the loop that asks for it, mostly the one that uses it: going to another loop and back
+    /// wakes two threads.
     public func session(tenantID: Text, uid: Text) -> UserSession {
         let key = UserKey(tenantID, uid)
         let hash = UInt64(truncatingIfNeeded: Int64(key.hashValue))
@@ -40,7 +42,8 @@ public final class UserDirectory: Sendable {
                 shard.sweepAt = max(64, shard.sessions.count * 2)
             }
             let session = UserSession(
-                tenantID: tenantID, uid: uid, resources: resources, issuer: issuer, loop: loops.loop(for: hash >> 4))
+                tenantID: tenantID, uid: uid, resources: resources, issuer: issuer,
+                loop: loops.current ?? loops.loop(for: hash >> 4))
             shard.sessions[key] = Weak(session: session)
             return session
         }

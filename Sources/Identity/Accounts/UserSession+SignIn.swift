@@ -62,7 +62,7 @@ extension UserSession {
         _ decide: @escaping @Sendable (borrowing WriteTransaction, Account?) throws -> AccountEffect
     ) async throws -> SignedIn {
         let now = resources.clock.now()
-        let sessionID = resources.random.bytes(16)
+        let sessionID = SessionID.make(at: now, random: resources.random)
         let session = newSession(start, origin, now: now)
         let key = key
         let limits = resources.limits

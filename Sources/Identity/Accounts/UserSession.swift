@@ -15,7 +15,7 @@ public struct SignedIn: Sendable {
 
 /// The owner of one active user: every change of its account and of its sessions goes through here, in order.
 ///
-/// Made on demand by the `UserDirectory`, on the event loop its (tenant, uid) hashes to, and gone when nobody uses it.
+/// Made on demand by the `UserDirectory`, on the event loop that asks for it, and gone when nobody uses it.
 /// It keeps no copy of the account: each change is decided by a pure rule inside the write transaction, over what is
 /// committed at that moment, so that two servers' worth of callers cannot disagree.
 public actor UserSession {
@@ -44,7 +44,7 @@ public actor UserSession {
         _ account: Account, signInProvider: Text, settings: TenantSettings, origin: Origin, deadline: Instant
     ) async throws -> SignedIn {
         let now = resources.clock.now()
-        let sessionID = resources.random.bytes(16)
+        let sessionID = SessionID.make(at: now, random: resources.random)
         let session = newSession(SessionStart(signInProvider), origin, now: now)
         let tokens = try await issuer.tokens(
             for: account.user, session: session, sessionID: sessionID, settings: settings, now: now, deadline: deadline)

@@ -1,18 +1,21 @@
 public import Base
 public import Crypto
 import Federation
+import Glibc
 public import Messages
 public import Outbound
 public import Store
+import Synchronization
 
 /// The identity providers of all tenants: their configurations, and the proof of what applications bring from them.
 ///
-/// Nothing is kept in memory of a configuration: a sign-in reads its row. Client secrets are sealed in the store and
-/// never leave it but to their provider. Any thread.
+/// A sign-in reads its provider's row; what comes of it is kept for as long as the row stays the same. Client secrets
+/// are sealed in the store, opened when they are sent, and never leave it but to their provider. Any thread.
 public final class IdentityProviders: Sendable {
     let resources: Resources
     let client: ProviderClient
     private let sealing: SealingKey
+    private let resolved = ResolvedProviders()
 
     public init(resources: Resources, sealing: SealingKey, http: HTTPClient) {
         self.resources = resources
@@ -115,16 +118,28 @@ public final class IdentityProviders: Sendable {
         }
     }
 
-    /// A provider's configuration with its secret opened; nil when the tenant has none of this id.
+    /// A provider's configuration; nil when the tenant has none of this id.
     func configuration(_ providerID: Text, tenantID: Text) throws -> ProviderConfiguration? {
-        let stored = try resources.store.read { try $0.get(Tables.providers, TenantTextKey(tenantID, providerID)) }
-        guard let stored, let provider = stored.provider else { return nil }
-        var secret = Secret.empty
-        if !stored.sealedClientSecret.isEmpty {
-            let context = Self.context(providerID: providerID, tenantID: tenantID)
-            secret = try sealing.open(stored.sealedClientSecret, context: context)
+        let key = TenantTextKey(tenantID, providerID)
+        return try resources.store.read { transaction in
+            try transaction.withValue(Tables.providers, key) { row in
+                if let known = resolved.configuration(key, row: row) { return known }
+                guard let configuration = resolve(try StoredProvider(decoding: row), tenantID: tenantID) else {
+                    return nil
+                }
+                resolved.keep(configuration, key, row: row)
+                return configuration
+            }
+        } ?? nil
+    }
+
+    private func resolve(_ stored: StoredProvider, tenantID: Text) -> ProviderConfiguration? {
+        guard let provider = stored.provider else { return nil }
+        let context = Self.context(providerID: provider.providerID, tenantID: tenantID)
+        let (sealing, sealed) = (sealing, stored.sealedClientSecret)
+        return ProviderConfiguration(tenantID: tenantID, provider: provider, hasClientSecret: !sealed.isEmpty) {
+            try sealing.open(sealed, context: context)
         }
-        return ProviderConfiguration(tenantID: tenantID, provider: provider, clientSecret: secret)
     }
 
     private func seal(_ secret: Secret, providerID: Text, tenantID: Text) -> [UInt8] {
@@ -137,6 +152,34 @@ public final class IdentityProviders: Sendable {
     /// Sealed for this place only: a secret that is moved to another row does not open there.
     private static func context(providerID: Text, tenantID: Text) -> [UInt8] {
         Array("provider client secret".utf8) + [0] + tenantID.bytes + [0] + providerID.bytes
+    }
+}
+
+/// Configurations as they were resolved from rows; each good for exactly the bytes of its row. Any thread.
+private final class ResolvedProviders: Sendable {
+    private struct Entry {
+        let row: [UInt8]
+        let configuration: ProviderConfiguration
+    }
+
+    private let entries = Mutex<[TenantTextKey: Entry]>([:])
+    /// A kilobyte or two each. When they are too many all go: those in use are back with their next sign-in.
+    private static let entriesMax = 1_024
+
+    func configuration(_ key: TenantTextKey, row: UnsafeRawBufferPointer) -> ProviderConfiguration? {
+        guard let entry = entries.withLock({ $0[key] }) else { return nil }
+        let isSame = entry.row.withUnsafeBytes { kept in
+            kept.count == row.count && memcmp(kept.baseAddress!, row.baseAddress!, row.count) == 0
+        }
+        return isSame ? entry.configuration : nil
+    }
+
+    func keep(_ configuration: ProviderConfiguration, _ key: TenantTextKey, row: UnsafeRawBufferPointer) {
+        let entry = Entry(row: [UInt8](row), configuration: configuration)
+        entries.withLock { entries in
+            if entries.count >= Self.entriesMax { entries = [:] }
+            entries[key] = entry
+        }
     }
 }
 

@@ -37,6 +37,18 @@ import Tokens
         }
     }
 
+    @Test func aUserIsOwnedWhereItIsAskedFor() async throws {
+        try await withDirectory { directory, fixture in
+            for loop in fixture.loops.loops {
+                let made = Promise<UserSession>()
+                loop.run { made.succeed(directory.session(tenantID: "acme", uid: Text(loop.name))) }
+                let owner = try await made.value()
+                #expect(owner.loop === loop)
+                #expect(directory.session(tenantID: "acme", uid: Text(loop.name)) === owner)
+            }
+        }
+    }
+
     @Test func anOwnerNobodyUsesIsDropped() async throws {
         try await withDirectory { directory, _ in
             weak var dropped: UserSession?

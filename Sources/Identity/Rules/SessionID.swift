@@ -1,0 +1,18 @@
+import Base
+
+/// The ids of sessions: UUIDs of version 7 (RFC 9562 §5.7), 48 bits of milliseconds and then chance.
+///
+/// Sessions that begin together lie together in the store, so that a commit of many touches few pages. An id is no
+/// secret: a refresh token is authenticated (`RefreshTokenCodec`), and an ID token tells it together with the time.
+enum SessionID {
+    /// 16 bytes.
+    static func make(at now: Timestamp, random: RandomSource) -> [UInt8] {
+        var id = random.bytes(16)
+        withUnsafeBytes(of: (UInt64(clamping: now.microseconds) / 1_000).bigEndian) {
+            id.replaceSubrange(..<6, with: $0[2...])
+        }
+        id[6] = id[6] & 0x0F | 0x70
+        id[8] = id[8] & 0x3F | 0x80
+        return id
+    }
+}
