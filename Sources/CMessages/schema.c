@@ -403,9 +403,10 @@ static const PosternField postern__store__v1__sealed_pending_credential__fields[
     [7] = {"display_name", 0, 0, 9, 2, 0, 6},
     [8] = {"photo_url", 0, 0, 9, 2, 0, 7},
     [9] = {"expires_at_micros", 0, 0, 1, 0, 0, 8},
+    [10] = {"provider_updated_at_micros", 0, 0, 1, 0, 0, 9},
 };
 const PosternSchema postern__store__v1__sealed_pending_credential__table = {
-    &postern__store__v1__sealed_pending_credential__descriptor, postern__store__v1__sealed_pending_credential__fields, 10, 0,
+    &postern__store__v1__sealed_pending_credential__descriptor, postern__store__v1__sealed_pending_credential__fields, 11, 0,
 };
 
 static const PosternField postern__v1__provider_endpoints__fields[] = {

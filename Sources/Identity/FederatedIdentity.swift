@@ -15,6 +15,8 @@ public struct FederatedIdentity: Sendable, Equatable {
     public var isEmailTrusted: Bool
     public var displayName: Text
     public var photoURL: Text
+    /// The last change of the provider's configuration that it was proved under.
+    public var providerUpdatedAt = Timestamp.zero
     /// When the proof ends that came in a pending token: another token for it ends no later. Nil: proved just now.
     public var provedUntil: Timestamp?
 

@@ -13,7 +13,9 @@ extension Call {
         }
         if case .pendingToken(let token) = kind {
             let text = token.withBytes { Text(validating: [UInt8]($0)) } ?? .empty
-            return try project.pendingCredentials.identity(in: text, tenantID: tenantID, now: now)
+            let identity = try project.pendingCredentials.identity(in: text, tenantID: tenantID, now: now)
+            try project.providers.requireUnchanged(identity, tenantID: tenantID)
+            return identity
         }
         return try await project.providers.prove(credential, settings: settings, now: now, deadline: deadline)
     }

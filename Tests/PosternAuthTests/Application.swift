@@ -69,8 +69,7 @@ struct Application {
 
     /// What a provider proved: as good as what it proves now, without a provider that runs.
     func credential(_ identity: FederatedIdentity) -> AuthCredential {
-        let token = server.project.pendingCredentials.token(
-            for: identity, tenantID: .empty, now: server.clock.clock.now())
+        let token = server.pendingToken(for: identity)
         return AuthCredential(provider: identity.providerID.string, kind: .pending(Secret(token.bytes)))
     }
 }

@@ -125,6 +125,45 @@ import Testing
 
     // MARK: Toggles and disabled accounts
 
+    /// Whoever disables a provider, trusts it less or deletes it means what it proved a moment ago too.
+    @Test func aPendingTokenIsNoGoodOnceItsProviderChanged() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let token = client.pendingToken(.github())
+            func use(_ token: Text) -> Failure {
+                failure {
+                    let _: AccountsSignInWithIdpResponse = try client.client.call(
+                        "postern.v1.Accounts/SignInWithIdp",
+                        AccountsSignInWithIdpRequest(
+                            credential: IdpCredential(credential: .pendingToken(Secret(token.bytes)))))
+                }
+            }
+            func update(_ path: Text, _ change: (inout Provider) -> Void) throws {
+                var provider = Provider()
+                provider.providerID = "github.com"
+                change(&provider)
+                let _: ProvidersUpdateResponse = try client.client.call(
+                    "postern.v1.Providers/Update",
+                    ProvidersUpdateRequest(provider: provider, updateMask: ProtobufFieldMask(paths: [path])))
+            }
+            try update("enabled") { $0.enabled = false }
+            #expect(use(token).reason == "OPERATION_NOT_ALLOWED")
+            try update("enabled") { $0.enabled = true }
+            #expect(use(token).reason == "INVALID_PENDING_TOKEN")
+            let second = client.pendingToken(.github())
+            try update("trust") { $0.trust = ProviderTrust(level: .never) }
+            #expect(use(second).reason == "INVALID_PENDING_TOKEN")
+            let third = client.pendingToken(.github())
+            let _: ProvidersDeleteResponse = try client.client.call(
+                "postern.v1.Providers/Delete", ProvidersDeleteRequest(providerID: "github.com"))
+            #expect(use(third).reason == "OPERATION_NOT_ALLOWED")
+            server.clock.advance(by: .microseconds(1))
+            let made = client.pendingToken(.github())
+            #expect(use(third).reason == "INVALID_PENDING_TOKEN")
+            #expect(use(made).reason == "")
+        }
+    }
+
     @Test func aPendingTokenIsNotMadeYoungerByUsingIt() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

@@ -16,7 +16,7 @@ struct IdentityClient {
     }
 
     func pendingToken(_ identity: FederatedIdentity, tenantID: Text = .empty) -> Text {
-        server.project.pendingCredentials.token(for: identity, tenantID: tenantID, now: server.clock.clock.now())
+        server.pendingToken(for: identity, tenantID: tenantID)
     }
 
     func credential(_ identity: FederatedIdentity) -> IdpCredential {

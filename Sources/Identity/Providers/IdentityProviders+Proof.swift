@@ -22,11 +22,22 @@ extension IdentityProviders {
         do {
             let (profile, isEmailTrusted) = try await client.prove(
                 proof, nonce: credential.nonce, configuration, now: now, deadline: deadline)
-            return FederatedIdentity(
+            var identity = FederatedIdentity(
                 profile, providerID: credential.providerID, isEmailTrusted: isEmailTrusted, form: settings.emailForm,
                 limits: resources.limits)
+            identity.providerUpdatedAt = Timestamp(microseconds: configuration.provider.updatedAtMicros)
+            return identity
         } catch let error as FederationError {
             throw Failure(error, providerID: credential.providerID)
+        }
+    }
+
+    /// What was proved earlier counts only while the provider is as it was then: whoever disables a provider or trusts
+    /// it less means what is pending too. OPERATION_NOT_ALLOWED, INVALID_PENDING_TOKEN.
+    public func requireUnchanged(_ identity: FederatedIdentity, tenantID: Text) throws {
+        let configuration = try enabledConfiguration(identity.providerID, tenantID: tenantID)
+        guard configuration.provider.updatedAtMicros == identity.providerUpdatedAt.microseconds else {
+            throw Failure.invalidPendingToken
         }
     }
 

@@ -16,6 +16,8 @@ public struct SealedPendingCredential: Message {
     public var displayName: Text = .empty
     public var photoURL: Text = .empty
     public var expiresAtMicros: Int64 = 0
+    /// Of the provider's configuration that the identity was proved under.
+    public var providerUpdatedAtMicros: Int64 = 0
 
     public init() {}
 
@@ -28,7 +30,8 @@ public struct SealedPendingCredential: Message {
         emailTrusted: Bool = false,
         displayName: Text = .empty,
         photoURL: Text = .empty,
-        expiresAtMicros: Int64 = 0
+        expiresAtMicros: Int64 = 0,
+        providerUpdatedAtMicros: Int64 = 0
     ) {
         self.tenantID = tenantID
         self.providerID = providerID
@@ -39,6 +42,7 @@ public struct SealedPendingCredential: Message {
         self.displayName = displayName
         self.photoURL = photoURL
         self.expiresAtMicros = expiresAtMicros
+        self.providerUpdatedAtMicros = providerUpdatedAtMicros
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -62,6 +66,7 @@ extension SealedPendingCredential: ConvertibleToC {
         self.displayName = Text(copying: source.pointee.display_name)
         self.photoURL = Text(copying: source.pointee.photo_url)
         self.expiresAtMicros = source.pointee.expires_at_micros
+        self.providerUpdatedAtMicros = source.pointee.provider_updated_at_micros
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__SealedPendingCredential>, arena: Arena) {
@@ -74,5 +79,6 @@ extension SealedPendingCredential: ConvertibleToC {
         target.pointee.display_name = arena.copy(self.displayName)
         target.pointee.photo_url = arena.copy(self.photoURL)
         target.pointee.expires_at_micros = self.expiresAtMicros
+        target.pointee.provider_updated_at_micros = self.providerUpdatedAtMicros
     }
 }
