@@ -97,9 +97,9 @@ enum AppleClientSecret {
     private static let lifetime = Duration.minutes(5)
 
     /// Nil when the configuration has no Apple key: its client secret is ready-made. BAD_PRIVATE_KEY.
-    static func make(_ configuration: ProviderConfiguration, now: Timestamp) throws -> Secret? {
+    static func make(_ configuration: ProviderConfiguration, now: Timestamp) throws(FederationError) -> Secret? {
         guard let apple = configuration.provider.apple else { return nil }
-        guard let key = key(try configuration.clientSecret) else { throw FederationError.misconfigured(.badPrivateKey) }
+        guard let key = key(try configuration.clientSecret) else { throw .misconfigured(.badPrivateKey) }
         var header = JSONWriter()
         header.beginObject()
         header.member("alg", text: "ES256")

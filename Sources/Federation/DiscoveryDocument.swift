@@ -1,10 +1,13 @@
 import Base
 import JSON
+import Outbound
 
 /// What is used of a provider's discovery document (OpenID Connect Discovery 1.0 §3).
 final class DiscoveryDocument: Sendable {
     let issuer: Text
     let jwks: Text
+    /// Nil when there is none that could be asked.
+    let jwksURL: HTTPURL?
     let authorization: Text
     let token: Text
     let userInfo: Text
@@ -17,6 +20,7 @@ final class DiscoveryDocument: Sendable {
         guard let document = try? JSONValue(parsing: body), let issuer = document["issuer"]?.text else { return nil }
         self.issuer = issuer
         self.jwks = document["jwks_uri"]?.text ?? .empty
+        self.jwksURL = HTTPURL(jwks)
         self.authorization = document["authorization_endpoint"]?.text ?? .empty
         self.token = document["token_endpoint"]?.text ?? .empty
         self.userInfo = document["userinfo_endpoint"]?.text ?? .empty

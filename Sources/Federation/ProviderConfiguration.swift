@@ -43,8 +43,14 @@ public final class ProviderConfiguration: Sendable {
         self.discoveryURL = endpoints.discovery.isEmpty ? Self.discoveryURL(of: issuer) : endpoints.discovery
     }
 
-    /// Empty = none.
-    var clientSecret: Secret { get throws { hasClientSecret ? try openClientSecret() : .empty } }
+    /// Empty = none. NO_CLIENT_SECRET for one that cannot be opened: it has to be set again.
+    var clientSecret: Secret {
+        get throws(FederationError) {
+            guard hasClientSecret else { return .empty }
+            guard let secret = try? openClientSecret() else { throw .misconfigured(.noClientSecret) }
+            return secret
+        }
+    }
 
     /// Whose ID tokens are taken.
     var audiences: [Text] { [provider.clientID] + provider.additionalAudiences }

@@ -8,6 +8,7 @@ import Outbound
 final class ProviderMetadata: Sendable {
     /// Where something comes from, and under which policy: what one tenant may reach is not handed to another.
     private struct Source: Hashable, Sendable {
+        /// A URL.
         let location: Text
         let policy: NetworkPolicy
     }
@@ -53,8 +54,13 @@ final class ProviderMetadata: Sendable {
         // Before anything is asked: for a provider without ID tokens no token of any issuer is the right one.
         guard !configuration.issuer.isEmpty else { throw FederationError.misconfigured(.noIssuer) }
         var location = configuration.endpoints.jwks
-        if location.isEmpty { location = try await document(of: configuration, now: now).jwks }
-        guard !location.isEmpty else { throw FederationError.misconfigured(.noKeys) }
+        if location.isEmpty {
+            let document = try await document(of: configuration, now: now)
+            guard !document.jwks.isEmpty else { throw FederationError.misconfigured(.noKeys) }
+            // Before it is a key of the cache that all tenants share.
+            guard let url = document.jwksURL else { throw FederationError.misconfigured(.badEndpoint) }
+            location = url.text
+        }
         let source = Source(location: location, policy: configuration.policy)
         let requests = requests
         return try await keySets.value(for: source, now: now, isEnough: isEnough) {

@@ -57,6 +57,8 @@ struct WorkQueue: Sendable {
     private(set) var isClosed = false
     /// Moving average of one work's run time: an eighth of every new one.
     private var averageNanoseconds: Int64 = 0
+    /// The same of short works alone: one long one says nothing about how long they wait.
+    private var averageShortNanoseconds: Int64 = 0
     /// No queued deadline is earlier: spares the search while a full queue holds nothing expired.
     private var earliestDeadline = Instant.distantFuture
 
@@ -100,9 +102,9 @@ struct WorkQueue: Sendable {
         return batch
     }
 
-    mutating func finished(afterNanoseconds nanoseconds: Int64) {
-        averageNanoseconds =
-            averageNanoseconds == 0 ? nanoseconds : averageNanoseconds + (nanoseconds - averageNanoseconds) / 8
+    mutating func finished(_ work: Work, afterNanoseconds nanoseconds: Int64) {
+        Self.move(&averageNanoseconds, nanoseconds)
+        if work.isShort { Self.move(&averageShortNanoseconds, nanoseconds) }
         counts.running -= 1
         counts.done += 1
     }
@@ -124,16 +126,21 @@ struct WorkQueue: Sendable {
     /// When what is ahead should be done, in milliseconds rounded up, and not below a second: a client that comes
     /// back sooner only adds to the load.
     private var retryAfter: Duration {
-        .milliseconds(max(1_000, nanoseconds(of: queue.count + counts.running) / 1_000_000 + 1))
+        let nanoseconds = nanoseconds(of: queue.count + counts.running, each: averageNanoseconds)
+        return .milliseconds(max(1_000, nanoseconds / 1_000_000 + 1))
     }
 
-    /// When a work that is queued now should begin.
-    var backlog: Duration { .nanoseconds(nanoseconds(of: queue.count)) }
+    /// How long what is queued takes, if it is short.
+    var backlog: Duration { .nanoseconds(nanoseconds(of: queue.count, each: averageShortNanoseconds)) }
 
-    /// What so many works take all workers together.
-    private func nanoseconds(of count: Int) -> Int64 {
-        let (nanoseconds, overflow) = averageNanoseconds.multipliedReportingOverflow(by: Int64(count))
-        return overflow ? Int64.max : nanoseconds / Int64(limits.workers)
+    /// All workers together.
+    private func nanoseconds(of count: Int, each nanoseconds: Int64) -> Int64 {
+        let (sum, overflow) = nanoseconds.multipliedReportingOverflow(by: Int64(count))
+        return overflow ? Int64.max : sum / Int64(limits.workers)
+    }
+
+    private static func move(_ average: inout Int64, _ nanoseconds: Int64) {
+        average = average == 0 ? nanoseconds : average + (nanoseconds - average) / 8
     }
 
     private func isFull(for tenant: Text) -> Bool {

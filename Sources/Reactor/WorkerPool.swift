@@ -41,7 +41,7 @@ public final class WorkerPool: Sendable {
 
     public var counts: WorkerPoolCounts { shared.queue.withLock { $0.counts } }
 
-    /// How long a work would wait that is queued now.
+    /// How long a work would wait that is queued now, if what waits is short.
     public var backlog: Duration { shared.queue.withLock { $0.backlog } }
 
     /// Runs `work` on one of the threads and returns or throws what it does. `isShort`: it takes less than a
@@ -106,7 +106,7 @@ public final class WorkerPool: Sendable {
                 answers.append(work.execute())
                 let nanoseconds = Instant.now.nanoseconds(since: start)
                 let isBehind = shared.queue.withLock { queue in
-                    queue.finished(afterNanoseconds: nanoseconds)
+                    queue.finished(work, afterNanoseconds: nanoseconds)
                     return queue.backlog > longBacklog
                 }
                 if !work.isShort || !isBehind || answers.count == answersTogetherMax { give(&answers) }

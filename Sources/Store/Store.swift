@@ -66,12 +66,14 @@ extension Store {
     /// `body` runs on the writer's thread, maybe more than once: it must be a function of the transaction and of what
     /// it captured, must not block, and holds up every other write while it runs. What it throws is thrown here, and
     /// then it has written nothing. Throws `.overloaded`, `.full`, `.fatal` and `.closed` besides.
+    ///
+    /// `mayBePutOff`: the caller waits afterwards for what `StoreConfiguration.spareTime` tells of.
     @discardableResult
     public func write<Value: Sendable>(
-        _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value
+        mayBePutOff: Bool = false, _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value
     ) async throws -> Value {
         let promise = Promise<Value>()
-        try writer.add(TypedWriteRequest(body, .promise(promise)))
+        try writer.add(TypedWriteRequest(mayBePutOff: mayBePutOff, body, .promise(promise)))
         return try await promise.value()
     }
 

@@ -27,9 +27,9 @@ public struct StoreConfiguration: Sendable {
     /// Called on the writer's thread when a batch is committed, before its writes are acknowledged, with what they
     /// announced. It must be quick.
     public var onCommit: @Sendable (_ topics: [ChangeTopic]) -> Void = { _ in }
-    /// For how long nobody would miss a commit, because those who wait for it will have to wait for something else
-    /// anyway: it may be put off by some milliseconds of that, for more writes to share it. Asked on the writer's
-    /// thread, before every batch.
+    /// How long those who let their commit be put off (`Store.write`) will have to wait for something else anyway.
+    /// While nobody else waits, a commit is put off by at most that, and 5 ms, for more writes to share it. Asked on
+    /// the writer's thread.
     public var spareTime: @Sendable () -> Duration = { .zero }
 
     public init(directory: String, tables: [TableDeclaration]) {

@@ -9,6 +9,8 @@ final class WriteQueue: Sendable {
         var refusal: StoreError?
         /// How many must wait for the sleeping writer to be woken; nil while it is awake.
         var countAwaited: Int?
+        /// How many of those that wait may not be put off.
+        var urgentCount = 0
     }
 
     enum Taken {
@@ -31,7 +33,10 @@ final class WriteQueue: Sendable {
             if let refusal = state.refusal { return (refusal, false) }
             guard state.waiting.count < countMax else { return (.overloaded, false) }
             state.waiting.append(request)
-            guard let awaited = state.countAwaited, state.waiting.count >= awaited else { return (nil, false) }
+            if !request.mayBePutOff { state.urgentCount += 1 }
+            guard let awaited = state.countAwaited, state.waiting.count >= awaited || state.urgentCount > 0 else {
+                return (nil, false)
+            }
             state.countAwaited = nil
             return (nil, true)
         }
@@ -61,13 +66,16 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Sleeps for `time`, or until `count` requests are there.
+    /// Whether the writer sleeps.
+    var isAwaited: Bool { state.withLock { $0.countAwaited != nil } }
+
+    /// Sleeps for `time`, or until `count` requests are there or one that may not be put off.
     @available(*, noasync, message: "blocks the thread")
     func putOff(_ time: Duration, orUntil count: Int) {
         let deadline = Instant.now.advanced(by: time)
         while true {
             let isDone = state.withLock { state in
-                if state.refusal != nil || state.waiting.count >= count { return true }
+                if state.refusal != nil || state.waiting.count >= count || state.urgentCount > 0 { return true }
                 state.countAwaited = count
                 return false
             }
@@ -92,11 +100,9 @@ final class WriteQueue: Sendable {
             state.countAwaited = 1
             return nil
         }
-        guard state.waiting.count > countMax else {
-            defer { state.waiting = [] }
-            return .batch(state.waiting)
-        }
-        defer { state.waiting.removeFirst(countMax) }
-        return .batch(Array(state.waiting.prefix(countMax)))
+        let batch = Array(state.waiting.prefix(countMax))
+        state.waiting.removeFirst(batch.count)
+        state.urgentCount = state.waiting.count { !$0.mayBePutOff }
+        return .batch(batch)
     }
 }

@@ -8,6 +8,10 @@ class WriteRequest: @unchecked Sendable {
     var error: (any Error)?
     /// It threw after a change: the batch is run again without it.
     var isExcluded = false
+    /// Whether its commit may be put off while there is time to spare.
+    let mayBePutOff: Bool
+
+    init(mayBePutOff: Bool) { self.mayBePutOff = mayBePutOff }
 
     func run(in transaction: borrowing WriteTransaction) throws {
         preconditionFailure("abstract")
@@ -31,9 +35,13 @@ final class TypedWriteRequest<Value: Sendable>: WriteRequest, @unchecked Sendabl
     private let completion: Completion
     private var value: Value?
 
-    init(_ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value, _ completion: Completion) {
+    init(
+        mayBePutOff: Bool = false, _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value,
+        _ completion: Completion
+    ) {
         self.body = body
         self.completion = completion
+        super.init(mayBePutOff: mayBePutOff)
     }
 
     override func run(in transaction: borrowing WriteTransaction) throws {

@@ -139,6 +139,49 @@ import Testing
         }
     }
 
+    /// What a document says is a key of the cache that all tenants share.
+    @Test func whereKeysAreSaidToBeMustBeAURLThatMayBeAsked() async throws {
+        let huge = Text("http://127.0.0.1/" + String(repeating: "k", count: 200_000))
+        for (location, fault) in [
+            ("", .noKeys), ("nowhere", .badEndpoint), ("ftp://127.0.0.1/jwks", .badEndpoint), (huge, .badEndpoint),
+        ] as [(Text, FederationError.Fault)] {
+            try await withFederation { fixture in
+                fixture.provider.setDiscoveryJWKS(location)
+                let token = fixture.provider.idToken(.ann)
+                for _ in 0..<2 { #expect(await fixture.error(.idToken(token)) == .misconfigured(fault)) }
+                #expect(fixture.provider.jwksRequestCount == 0)
+                #expect(fixture.provider.server.requestCount(discovery) == 1)
+            }
+        }
+        try await withFederation { fixture in
+            let known = fixture.configuration { $0.allowHTTPLoopback = false }
+            #expect(
+                await fixture.error(.idToken(fixture.provider.idToken(.ann)), known)
+                    == .misconfigured(.badEndpoint))
+            #expect(fixture.provider.server.connectionCount == 0)
+        }
+    }
+
+    @Test func aSecretThatCannotBeOpenedIsNone() async throws {
+        struct Broken: Error {}
+        try await withFederation { fixture in
+            let sound = fixture.configuration()
+            let unopenable = ProviderConfiguration(
+                tenantID: "t", provider: sound.provider, hasClientSecret: true,
+                openClientSecret: { throw Broken() })
+            let broken = try #require(unopenable)
+            let verifier = Secret(String(repeating: "v", count: 64))
+            let code = fixture.provider.code(.ann, redirectURI: "https://app/cb", verifier: verifier)
+            let proof = ProviderProof.code(code, redirectURI: "https://app/cb", verifier: verifier)
+            #expect(await fixture.error(proof, broken) == .misconfigured(.noClientSecret))
+            #expect(await fixture.error(.idToken(fixture.provider.idToken(.ann)), broken) == nil)
+            let steps = try await fixture.client.test(
+                broken, now: fixture.now, deadline: .now.advanced(by: .seconds(20)))
+            #expect(steps.last?.name == "token_exchange" && steps.last?.result == .failed)
+            #expect(await fixture.error(proof, sound) == nil)
+        }
+    }
+
     @Test func aDocumentOfAnotherIssuerIsNotUsed() async throws {
         try await withFederation { fixture in
             fixture.provider.setDiscoveryIssuer("https://evil.example")

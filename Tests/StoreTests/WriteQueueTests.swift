@@ -1,4 +1,5 @@
 import Base
+import Glibc
 import TestSupport
 import Testing
 
@@ -7,28 +8,42 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct WriteQueueTests {
     private static let longTime = Duration.minutes(10)
 
-    private func request() -> WriteRequest { TypedWriteRequest<Void>({ _ in }, .callback({ _ in })) }
-
-    private func fill(_ queue: WriteQueue, _ count: Int) throws {
-        for _ in 0..<count { try queue.add(request()) }
+    private func fill(_ queue: WriteQueue, _ count: Int, mayBePutOff: Bool = true) throws {
+        for _ in 0..<count {
+            try queue.add(TypedWriteRequest<Void>(mayBePutOff: mayBePutOff, { _ in }, .callback({ _ in })))
+        }
     }
 
     private func count(_ taken: WriteQueue.Taken) -> Int? {
         if case .batch(let requests) = taken { requests.count } else { nil }
     }
 
-    /// What `body` does, on a thread of its own that is waited for.
-    private func onThread(_ body: @escaping @Sendable () -> Void, while other: () throws -> Void) rethrows {
-        let thread = OSThread(name: "writer", body)
-        defer { thread.join() }
+    /// `writer` on a thread of its own and, while that sleeps, `other`. False when it did not end within 20 s.
+    private func sleeping(
+        on queue: WriteQueue, _ writer: @escaping @Sendable () -> Void, while other: () throws -> Void
+    ) rethrows -> Bool {
+        let ended = Semaphore()
+        let thread = OSThread(name: "writer") {
+            writer()
+            ended.signal()
+        }
+        while !queue.isAwaited { usleep(100) }
         try other()
+        for _ in 0..<20_000 {
+            if ended.takeSignal() {
+                thread.join()
+                return true
+            }
+            usleep(1_000)
+        }
+        return false
     }
 
     @Test func gatheringEndsWithTheLastOneThatIsExpected() throws {
         let queue = WriteQueue(countMax: 16)
-        try onThread({ queue.gather(3, patience: Self.longTime) }) { try fill(queue, 3) }
-        try onThread({ queue.putOff(Self.longTime, orUntil: 6) }) { try fill(queue, 3) }
-        #expect(count(queue.take(countMax: 16, deadline: nil)) == 6)
+        #expect(try sleeping(on: queue, { queue.putOff(Self.longTime, orUntil: 3) }) { try fill(queue, 3) })
+        queue.gather(3, patience: Self.longTime)
+        #expect(count(queue.take(countMax: 16, deadline: nil)) == 3)
     }
 
     @Test func whatIsThereIsNotWaitedFor() throws {
@@ -47,26 +62,45 @@ import Testing
         #expect(count(queue.take(countMax: 16, deadline: nil)) == 1)
     }
 
-    @Test func closingEndsGathering() throws {
+    @Test func nothingUrgentIsPutOff() throws {
         let queue = WriteQueue(countMax: 16)
-        onThread({ queue.putOff(Self.longTime, orUntil: 2) }) { queue.close(with: .closed) }
+        try fill(queue, 2)
+        let didEnd = try sleeping(on: queue, { queue.putOff(Self.longTime, orUntil: 16) }) {
+            try fill(queue, 1, mayBePutOff: false)
+        }
+        #expect(didEnd)
+        // Urgent until it is taken, and not after that.
+        queue.putOff(Self.longTime, orUntil: 16)
+        #expect(count(queue.take(countMax: 2, deadline: nil)) == 2)
+        queue.putOff(Self.longTime, orUntil: 16)
+        #expect(count(queue.take(countMax: 2, deadline: nil)) == 1)
+        queue.putOff(.milliseconds(1), orUntil: 16)
+        #expect(try sleeping(on: queue, { queue.putOff(Self.longTime, orUntil: 2) }) { try fill(queue, 2) })
+    }
+
+    @Test func closingWakesTheWriter() throws {
+        let queue = WriteQueue(countMax: 16)
+        #expect(sleeping(on: queue, { queue.putOff(Self.longTime, orUntil: 2) }) { queue.close(with: .closed) })
         queue.gather(2, patience: Self.longTime)
-        #expect(throws: StoreError.closed) { try queue.add(request()) }
+        queue.putOff(Self.longTime, orUntil: 2)
+        #expect(throws: StoreError.closed) { try fill(queue, 1) }
     }
 
     @Test func anEmptyQueueIsWaitedForAfterPuttingOffInVain() throws {
         let queue = WriteQueue(countMax: 16)
         queue.putOff(.milliseconds(1), orUntil: 2)
-        try onThread({ _ = queue.take(countMax: 16, deadline: nil) }) { try fill(queue, 1) }
+        #expect(try sleeping(on: queue, { _ = queue.take(countMax: 16, deadline: nil) }) { try fill(queue, 1) })
         #expect(queue.count == 0)
     }
 
-    /// However much time there is to spare, a commit comes.
+    /// However much time there is to spare, a commit comes; and what may not be put off takes the others along.
     @Test func aCommitIsPutOffOnlyALittle() async throws {
         try await withTemporaryStore(tables: testTables) {
             $0.spareTime = { Self.longTime }
         } _: { store in
-            for number in UInt8(0)..<4 { try await store.write { try $0.put(blobs, [number], [1]) } }
+            for number in UInt8(0)..<4 {
+                try await store.write(mayBePutOff: number % 2 == 0) { try $0.put(blobs, [number], [1]) }
+            }
             #expect(try store.read { try $0.get(blobs, [3]) } == [1])
         }
     }

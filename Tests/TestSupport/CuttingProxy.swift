@@ -2,7 +2,7 @@ import Base
 import Glibc
 import Synchronization
 
-/// A way to the server that loses answers: it forwards bytes in both directions, counts requests by method, and cuts
+/// A way to the server that loses answers: it forwards frames in both directions, counts requests by method, and cuts
 /// the connection in place of the answer to a request, once the server has given it.
 public final class CuttingProxy: Sendable {
     private struct State {
@@ -21,8 +21,11 @@ public final class CuttingProxy: Sendable {
 
     /// What both directions of a connection know.
     private final class Link: Sendable {
-        let loseAnswer = Atomic(false)
+        /// The call whose answer is lost; 0 = none.
+        let lostStream = Atomic<UInt32>(0)
     }
+
+    private static let headerByteCount = 10
 
     public let port: UInt16
     private let listener: Int32
@@ -127,7 +130,7 @@ public final class CuttingProxy: Sendable {
         while true {
             let count = recv(client, &chunk, chunk.count, 0)
             guard count > 0 else { break }
-            note(Text(unchecked: Array(chunk[..<count])), link)
+            note(chunk[..<count], link)
             if let hidden = state.withLock({ $0.hidden }) { Self.misspell(hidden, in: &chunk, count) }
             guard send(server, chunk, count, Int32(MSG_NOSIGNAL)) == count else { break }
         }
@@ -135,20 +138,35 @@ public final class CuttingProxy: Sendable {
     }
 
     /// A small request comes in one piece, with its method's name in clear and a length before it.
-    private func note(_ bytes: Text, _ link: Link) {
-        for method in methods {
-            let field = Self.field(method)
-            let found = bytes.bytes.indices.filter { bytes.bytes[$0...].starts(with: field) }.count
-            guard found > 0 else { continue }
-            state.withLock { state in
-                state.requests[method, default: 0] += found
-                if state.cut == method {
-                    state.cut = nil
-                    state.isDown = state.goesDownAtCut
-                    link.loseAnswer.store(true, ordering: .sequentiallyConsistent)
+    private func note(_ bytes: ArraySlice<UInt8>, _ link: Link) {
+        var rest = bytes
+        while let (frame, stream) = Self.frame(of: rest) {
+            rest = rest[frame.endIndex...]
+            for method in methods where Self.contains(frame, Self.field(method)) {
+                state.withLock { state in
+                    state.requests[method, default: 0] += 1
+                    if state.cut == method {
+                        state.cut = nil
+                        state.isDown = state.goesDownAtCut
+                        link.lostStream.store(stream, ordering: .sequentiallyConsistent)
+                    }
                 }
             }
         }
+    }
+
+    /// The first frame, once it is there as a whole, and its stream.
+    private static func frame(of bytes: ArraySlice<UInt8>) -> (frame: ArraySlice<UInt8>, stream: UInt32)? {
+        func number(at offset: Int) -> UInt32 {
+            bytes.dropFirst(offset).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
+        }
+        guard bytes.count >= headerByteCount else { return nil }
+        let frame = bytes.prefix(headerByteCount + Int(number(at: 0)))
+        return frame.count == headerByteCount + Int(number(at: 0)) ? (frame, number(at: 4)) : nil
+    }
+
+    private static func contains(_ bytes: ArraySlice<UInt8>, _ sought: [UInt8]) -> Bool {
+        bytes.indices.contains { bytes[$0...].starts(with: sought) }
     }
 
     private static func field(_ method: String) -> [UInt8] { [UInt8(method.utf8.count)] + [UInt8](method.utf8) }
@@ -160,13 +178,23 @@ public final class CuttingProxy: Sendable {
         }
     }
 
+    /// Frame by frame: what the server says to other calls meanwhile gets through.
     private func forwardAnswers(_ server: Int32, _ client: Int32, _ link: Link) {
         var chunk = [UInt8](repeating: 0, count: 65_536)
-        while true {
+        var received: [UInt8] = []
+        receiving: while true {
             let count = recv(server, &chunk, chunk.count, 0)
-            guard count > 0, !link.loseAnswer.load(ordering: .sequentiallyConsistent) else { break }
-            while state.withLock({ $0.isHolding }) { usleep(500) }
-            guard send(client, chunk, count, Int32(MSG_NOSIGNAL)) == count else { break }
+            guard count > 0 else { break }
+            received += chunk[..<count]
+            while let (frame, stream) = Self.frame(of: received[...]) {
+                if stream != 0, stream == link.lostStream.load(ordering: .sequentiallyConsistent) { break receiving }
+                while state.withLock({ $0.isHolding }) { usleep(500) }
+                let isSent = frame.withUnsafeBytes {
+                    send(client, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) == $0.count
+                }
+                guard isSent else { break receiving }
+                received.removeFirst(frame.count)
+            }
         }
         shutdown(client, Int32(SHUT_RDWR))
         shutdown(server, Int32(SHUT_RDWR))

@@ -54,7 +54,8 @@ extension FakeIdentityProvider {
         let state = state.withLock { $0 }
         let document: JSONValue =
             [
-                "issuer": .string(state.discoveryIssuer ?? issuer), "jwks_uri": at("/jwks"),
+                "issuer": .string(state.discoveryIssuer ?? issuer),
+                "jwks_uri": state.discoveryJWKS.map { .string($0) } ?? at("/jwks"),
                 "token_endpoint": at("/token"),
                 "userinfo_endpoint": at("/userinfo"), "introspection_endpoint": at("/introspect"),
                 "authorization_endpoint": at("/authorize"),

@@ -73,6 +73,7 @@ public final class FakeIdentityProvider: Sendable {
         var hasIDTokens = true
         var hasAuthorizationEndpoint = true
         var discoveryIssuer: Text?
+        var discoveryJWKS: Text?
         var keyIssuers: [Text: Text] = [:]
         /// RS256 keys take their time: made once for all.
         static let rsa = SigningKey.generate(.rs256)
@@ -110,6 +111,9 @@ public final class FakeIdentityProvider: Sendable {
 
     /// The issuer that the discovery document names, right or wrong.
     public func setDiscoveryIssuer(_ issuer: Text) { state.withLock { $0.discoveryIssuer = issuer } }
+
+    /// Where the discovery document says that the keys are.
+    public func setDiscoveryJWKS(_ url: Text?) { state.withLock { $0.discoveryJWKS = url } }
 
     /// Whether the token endpoint answers with an ID token, too.
     public func setHasIDTokens(_ value: Bool) { state.withLock { $0.hasIDTokens = value } }

@@ -68,7 +68,7 @@ extension UserSession {
         let limits = resources.limits
         let entered: (account: Account, isNew: Bool)
         do {
-            entered = try await resources.store.write { transaction in
+            entered = try await resources.store.write(mayBePutOff: true) { transaction in
                 try transaction.onceIssuing(session: sessionID, origin, now: now) {
                     let entered = try transaction.enter(key, settings: settings, origin: origin, now: now, decide)
                     try transaction.insertSession(
@@ -98,7 +98,7 @@ extension UserSession {
         let key = key
         let changed: (user: User, session: StoredSession)
         do {
-            changed = try await resources.store.write { transaction in
+            changed = try await resources.store.write(mayBePutOff: true) { transaction in
                 try transaction.onceIssuing(session: sessionID, origin, now: now) {
                     let (current, alive) = try transaction.reading.signedIn(
                         key, sessionID: sessionID, settings: settings, now: now)

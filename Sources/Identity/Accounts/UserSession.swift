@@ -99,7 +99,7 @@ public actor UserSession {
         let now = resources.clock.now()
         let key = key
         let attemptHash = attemptID.isEmpty ? [] : Digest.sha256(attemptID)
-        let decided = try await resources.store.write { transaction in
+        let decided = try await resources.store.write(mayBePutOff: true) { transaction in
             try transaction.refresh(token, of: key, attemptHash: attemptHash, settings: settings, now: now)
         }
         switch decided.decision {

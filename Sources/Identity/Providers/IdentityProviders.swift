@@ -122,20 +122,19 @@ public final class IdentityProviders: Sendable {
     func configuration(_ providerID: Text, tenantID: Text) throws -> ProviderConfiguration? {
         let key = TenantTextKey(tenantID, providerID)
         return try resources.store.read { transaction in
-            try transaction.withValue(Tables.providers, key) { row in
-                if let known = resolved.configuration(key, row: row) { return known }
-                guard let configuration = resolve(try StoredProvider(decoding: row), tenantID: tenantID) else {
-                    return nil
-                }
-                resolved.keep(configuration, key, row: row)
-                return configuration
-            }
-        } ?? nil
+            let known = try transaction.withValue(Tables.providers, key) { resolved.configuration(key, row: $0) }
+            if let known = known ?? nil { return known }
+            guard let stored = try transaction.get(Tables.providers, key),
+                let configuration = resolve(stored, providerID: providerID, tenantID: tenantID)
+            else { return nil }
+            _ = try transaction.withValue(Tables.providers, key) { resolved.keep(configuration, key, row: $0) }
+            return configuration
+        }
     }
 
-    private func resolve(_ stored: StoredProvider, tenantID: Text) -> ProviderConfiguration? {
+    private func resolve(_ stored: StoredProvider, providerID: Text, tenantID: Text) -> ProviderConfiguration? {
         guard let provider = stored.provider else { return nil }
-        let context = Self.context(providerID: provider.providerID, tenantID: tenantID)
+        let context = Self.context(providerID: providerID, tenantID: tenantID)
         let (sealing, sealed) = (sealing, stored.sealedClientSecret)
         return ProviderConfiguration(tenantID: tenantID, provider: provider, hasClientSecret: !sealed.isEmpty) {
             try sealing.open(sealed, context: context)
@@ -163,8 +162,9 @@ private final class ResolvedProviders: Sendable {
     }
 
     private let entries = Mutex<[TenantTextKey: Entry]>([:])
-    /// A kilobyte or two each. When they are too many all go: those in use are back with their next sign-in.
     private static let entriesMax = 1_024
+    /// A usual row has a few hundred bytes; what is made of one takes some times as much.
+    private static let rowByteCountMax = 4_096
 
     func configuration(_ key: TenantTextKey, row: UnsafeRawBufferPointer) -> ProviderConfiguration? {
         guard let entry = entries.withLock({ $0[key] }) else { return nil }
@@ -175,10 +175,14 @@ private final class ResolvedProviders: Sendable {
     }
 
     func keep(_ configuration: ProviderConfiguration, _ key: TenantTextKey, row: UnsafeRawBufferPointer) {
+        guard row.count <= Self.rowByteCountMax else { return }
         let entry = Entry(row: [UInt8](row), configuration: configuration)
-        entries.withLock { entries in
-            if entries.count >= Self.entriesMax { entries = [:] }
+        // When they are too many all go, and those in use are back with their next sign-in. They end after the lock.
+        _ = entries.withLock { entries in
+            var dropped: [TenantTextKey: Entry] = [:]
+            if entries.count >= Self.entriesMax { swap(&entries, &dropped) }
             entries[key] = entry
+            return dropped
         }
     }
 }
