@@ -42,14 +42,21 @@ public struct KnownProvider: Sendable {
             self = known
             return
         }
-        let name = providerID.bytes.dropFirst(Self.prefix.count)
-        let isName = name.allSatisfy { byte in
-            (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
-        }
-        guard providerID.bytes.starts(with: Self.prefix), (1...32).contains(name.count), isName else { return nil }
+        guard Self.isOwnProvider(providerID) else { return nil }
         self.init(issuer: .empty, endpoints: ProviderEndpoints())
         tokenCheck = .introspection
         clientAuthentication = .discovered
+    }
+
+    /// Whether a provider can have this id: one of those known, or "oidc." and a name.
+    public static func isID(_ providerID: Text) -> Bool { table[providerID] != nil || isOwnProvider(providerID) }
+
+    private static func isOwnProvider(_ providerID: Text) -> Bool {
+        let name = providerID.bytes.dropFirst(prefix.count)
+        let isName = name.allSatisfy { byte in
+            (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
+        }
+        return providerID.bytes.starts(with: prefix) && (1...32).contains(name.count) && isName
     }
 
     private init(issuer: Text, endpoints: ProviderEndpoints) {

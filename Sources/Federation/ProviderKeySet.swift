@@ -10,6 +10,7 @@ struct ProviderKeySet: Sendable {
     private struct Entry: Sendable {
         let id: Text
         let key: VerificationKey
+        let algorithm: Text
         /// The only issuer it signs for, `{tenantid}` being the user's directory; empty = any of this set.
         let issuer: Text
     }
@@ -32,7 +33,7 @@ struct ProviderKeySet: Sendable {
     /// sign for its issuer.
     func candidates(id: Text, algorithm: Text, maySignFor: (Text) -> Bool) -> [VerificationKey] {
         entries.filter { entry in
-            (id.isEmpty || entry.id == id) && Text(entry.key.algorithm.rawValue) == algorithm
+            (id.isEmpty || entry.id == id) && entry.algorithm == algorithm
                 && (entry.issuer.isEmpty || maySignFor(entry.issuer))
         }.map(\.key)
     }
@@ -48,6 +49,6 @@ struct ProviderKeySet: Sendable {
         }
         guard let key = try? VerificationKey(jwk: jwk) else { return nil }
         guard let id = (json["kid"] ?? "").text, let issuer = (json["issuer"] ?? "").text else { return nil }
-        return Entry(id: id, key: key, issuer: issuer)
+        return Entry(id: id, key: key, algorithm: Text(key.algorithm.rawValue), issuer: issuer)
     }
 }

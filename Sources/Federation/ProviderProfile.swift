@@ -24,14 +24,15 @@ public struct ProviderProfile: Sendable, Equatable {
 
     /// The standard claims (OpenID Connect Core 1.0 §5.1) of an ID token or a user-info answer.
     init(openID claims: JSONValue) throws(FederationError) {
-        guard let subject = claims["sub"]?.text, (1...Self.subjectByteCountMax).contains(subject.byteCount) else {
+        guard let subject = claims.member("sub")?.text, (1...Self.subjectByteCountMax).contains(subject.byteCount)
+        else {
             throw .flawed(.missingSubject)
         }
         self.init(subject: subject, claims: claims)
-        email = claims["email"]?.text ?? .empty
-        isEmailVerified = Self.flag(claims["email_verified"])
-        displayName = claims["name"]?.text ?? .empty
-        photoURL = claims["picture"]?.text ?? .empty
+        email = claims.member("email")?.text ?? .empty
+        isEmailVerified = Self.flag(claims.member("email_verified"))
+        displayName = claims.member("name")?.text ?? .empty
+        photoURL = claims.member("picture")?.text ?? .empty
     }
 
     /// JSON true and false, or the same as text. Anything else is no yes.

@@ -41,7 +41,8 @@ struct ProviderToken: Sendable {
     /// Microsoft's keys name the issuer they are for: a key of personal accounts signs for no company, and the other
     /// way round (learn.microsoft.com/entra/identity-platform/access-tokens, "Validate the signing key issuer").
     private func isOwnIssuer(_ issuer: Text) -> Bool {
-        URLTemplate.fill("{tenantid}", in: issuer, with: claims["tid"]?.text ?? .empty) == claims["iss"]?.text
+        URLTemplate.fill("{tenantid}", in: issuer, with: claims.member("tid")?.text ?? .empty)
+            == claims.member("iss")?.text
     }
 
     /// In order: issuer, audience, times, nonce.
@@ -50,27 +51,30 @@ struct ProviderToken: Sendable {
     ) throws(FederationError) {
         guard isIssued(by: configuration) else { throw .flawed(.wrongIssuer) }
         guard isMeant(for: configuration.audiences) else { throw .flawed(.wrongAudience) }
-        guard let expiresAt = Self.time(claims["exp"]), now < expiresAt + Self.leeway else {
+        guard let expiresAt = Self.time(claims.member("exp")), now < expiresAt + Self.leeway else {
             throw .flawed(.expired)
         }
-        guard let issuedAt = Self.time(claims["iat"]), issuedAt <= now + Self.leeway else {
+        guard let issuedAt = Self.time(claims.member("iat")), issuedAt <= now + Self.leeway else {
             throw .flawed(.notYetValid)
         }
-        if let notBefore = claims["nbf"] {
+        if let notBefore = claims.member("nbf") {
             guard let time = Self.time(notBefore), time <= now + Self.leeway else { throw .flawed(.notYetValid) }
         }
-        guard nonce.isEmpty || Self.matches(claims["nonce"]?.text, nonce) else { throw .flawed(.wrongNonce) }
+        guard nonce.isEmpty || Self.matches(claims.member("nonce")?.text, nonce) else { throw .flawed(.wrongNonce) }
     }
 
     private func isIssued(by configuration: ProviderConfiguration) -> Bool {
-        guard let issuer = claims["iss"]?.text, !issuer.isEmpty, !configuration.issuer.isEmpty else { return false }
+        guard let issuer = claims.member("iss")?.text, !issuer.isEmpty, !configuration.issuer.isEmpty else {
+            return false
+        }
         if issuer == configuration.issuer { return !Self.isTemplate(issuer) }
         let usesOwnIssuer = configuration.provider.issuer.isEmpty
         if usesOwnIssuer && !configuration.known.issuerAlias.isEmpty && issuer == configuration.known.issuerAlias {
             return true
         }
         // Microsoft's: the issuer names the directory that the claim `tid` names as well.
-        guard configuration.known.hasIssuerTemplate, let directory = claims["tid"]?.text, Self.isUUID(directory) else {
+        guard configuration.known.hasIssuerTemplate, let directory = claims.member("tid")?.text, Self.isUUID(directory)
+        else {
             return false
         }
         return issuer == URLTemplate.fill("{tenantid}", in: configuration.issuer, with: directory)
@@ -78,13 +82,13 @@ struct ProviderToken: Sendable {
 
     /// Each audience counts; several need `azp` to say which one asked.
     private func isMeant(for audiences: [Text]) -> Bool {
-        switch claims["aud"] {
+        switch claims.member("aud") {
         case .string(let audience): return audiences.contains(audience)
         case .array(let values):
             let named = values.compactMap(\.text)
             guard named.count == values.count, named.contains(where: audiences.contains) else { return false }
             if named.count == 1 { return true }
-            guard let party = claims["azp"]?.text else { return false }
+            guard let party = claims.member("azp")?.text else { return false }
             return audiences.contains(party)
         default: return false
         }

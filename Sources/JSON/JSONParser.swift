@@ -63,6 +63,8 @@ struct JSONParser {
     private mutating func members(depth: Int) throws(JSONError) -> [JSONValue.Member] {
         var members: [JSONValue.Member] = []
         if skip(UInt8(ascii: "}")) { return members }
+        // Most objects have a few: one allocation, not four that grow.
+        members.reserveCapacity(8)
         var names = MemberNames()
         repeat {
             try expect(UInt8(ascii: "\""))

@@ -23,16 +23,16 @@ public struct JWT: Sendable {
         guard parts.count == 3, let header = Base64.url.decode(parts[0]), let payload = Base64.url.decode(parts[1]),
             let signature = Base64.url.decode(parts[2])
         else { return nil }
-        guard let value = try? JSONValue(parsing: header), case .object(let members) = value,
-            !members.contains(where: { $0.name == "crit" || $0.name == "b64" }),
-            let algorithm = value["alg"]?.text
+        guard let value = try? JSONValue(parsing: header), case .object = value,
+            value.member("crit") == nil, value.member("b64") == nil, let algorithm = value.member("alg")?.text
         else { return nil }
-        let keyID = value["kid"]?.text
-        if value["kid"] != nil && keyID == nil || (keyID?.byteCount ?? 0) > keyIDByteCountMax { return nil }
-        if value["typ"] != nil && value["typ"]?.text == nil { return nil }
+        let (keyID, type) = (value.member("kid"), value.member("typ"))
+        guard keyID == nil || keyID?.text != nil, type == nil || type?.text != nil,
+            (keyID?.text?.byteCount ?? 0) <= keyIDByteCountMax
+        else { return nil }
         self.algorithm = algorithm
-        self.keyID = keyID
-        self.type = value["typ"]?.text
+        self.keyID = keyID?.text
+        self.type = type?.text
         self.signedBytes = token[token.startIndex..<parts[1].endIndex]
         self.payload = payload
         self.signature = signature

@@ -121,6 +121,7 @@ extension Connection {
             if state.maySendData(stream: stream), pendingOutputByteCount <= limits.unreadOutputMax { break }
             let waiter = Promise<Void>()
             calls[stream]?.sender = waiter
+            mayHaveSenders = true
             try await waiter.cancellableValue()
         }
         let payloadMax = state.peerPayloadMax
@@ -137,6 +138,8 @@ extension Connection {
     }
 
     func wakeSenders() {
-        for stream in calls.keys { calls[stream]?.wakeSender() }
+        guard mayHaveSenders else { return }
+        mayHaveSenders = false
+        for stream in Array(calls.keys) { calls[stream]?.wakeSender() }
     }
 }

@@ -53,6 +53,8 @@ public actor Connection {
     var isDirty = false
     var isReadingPaused = false
     var calls: [UInt32: ActiveCall] = [:]
+    /// Some call may be waiting to send: looked for when output has left.
+    var mayHaveSenders = false
     var watch: FileWatch?
     var timer: Timer?
     let acceptedAt: Instant

@@ -49,7 +49,7 @@ public struct Account: Sendable, Equatable {
     /// "password" is there while there are an email and a password or a sign-in by link, as in Firebase; "phone" while
     /// there is a phone number.
     public mutating func deriveProviders() {
-        user.providers.removeAll { $0.providerID == "password" || $0.providerID == "phone" }
+        user.providers.removeAll { !$0.isFederated }
         if !user.email.isEmpty && (hasPassword || signsInByEmailLink) {
             user.providers.append(
                 ProviderInfo(

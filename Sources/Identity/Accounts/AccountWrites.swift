@@ -33,13 +33,15 @@ extension WriteTransaction {
         _ old: Account, by new: Account, origin: Origin, kind: EventKind, detail: Text = .empty, now: Timestamp
     ) throws {
         let key = UserKey(old.user.tenantID, old.user.uid)
-        let (oldNames, newNames) = (UniqueNames(old), UniqueNames(new))
-        // Most changes leave them as they are: each that is written is a page of its own to be copied and synced.
-        let (gone, added) = (oldNames.subtracting(newNames), newNames.subtracting(oldNames))
-        try checkUnique(added, key: key)
-        try deleteIndexes(gone, key: key)
+        // Most changes leave the names as they are: each that is written is a page of its own to be copied and synced.
+        if !UniqueNames.areSame(old, new) {
+            let (oldNames, newNames) = (UniqueNames(old), UniqueNames(new))
+            let added = newNames.subtracting(oldNames)
+            try checkUnique(added, key: key)
+            try deleteIndexes(oldNames.subtracting(newNames), key: key)
+            try putIndexes(added, key: key)
+        }
         try put(Tables.users, key, new.record)
-        try putIndexes(added, key: key)
         if old.passwordHash != new.passwordHash {
             try countPasswordHash(old.passwordHash, tenantID: key.tenant, by: -1)
             try countPasswordHash(new.passwordHash, tenantID: key.tenant, by: 1)
@@ -131,6 +133,15 @@ private struct UniqueNames {
         identities = user.providers.filter(\.isFederated).map { $0.indexKey(user.tenantID) }
     }
 
+    /// Without working them out: all that they are made of is the same.
+    static func areSame(_ one: Account, _ other: Account) -> Bool {
+        one.user.email == other.user.email && one.user.phoneNumber == other.user.phoneNumber
+            && one.user.providers.count == other.user.providers.count
+            && zip(one.user.providers, other.user.providers).allSatisfy {
+                $0.providerID == $1.providerID && $0.rawID == $1.rawID
+            }
+    }
+
     func subtracting(_ other: UniqueNames) -> UniqueNames {
         var left = self
         if email == other.email { left.email = nil }
@@ -142,7 +153,11 @@ private struct UniqueNames {
 
 extension ProviderInfo {
     /// "password" and "phone" are found by email and phone number.
-    var isFederated: Bool { providerID != "password" && providerID != "phone" }
+    var isFederated: Bool { providerID != Self.password && providerID != Self.phone }
+
+    /// Made once: a literal would be allocated for every comparison.
+    static let password: Text = "password"
+    static let phone: Text = "phone"
 
     func indexKey(_ tenantID: Text) -> TenantHashKey {
         TenantHashKey(tenantID, Digest.sha256(providerID.bytes + [0] + rawID.bytes))

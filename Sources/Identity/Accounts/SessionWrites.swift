@@ -12,6 +12,15 @@ extension ReadTransaction {
         }
         return ids
     }
+
+    func sessionCount(of key: UserKey) throws -> Int {
+        var count = 0
+        try scan(Tables.sessionByUser, prefix: UserSessionKey(key.tenant, key.uid)) { _, _ in
+            count += 1
+            return true
+        }
+        return count
+    }
 }
 
 extension WriteTransaction {
@@ -20,9 +29,8 @@ extension WriteTransaction {
         _ session: StoredSession, id: [UInt8], sessionsMax: Int, settings: TenantSettings, now: Timestamp
     ) throws {
         let key = UserKey(session.tenantID, session.uid)
-        let present = try reading.sessionIDs(of: key)
-        if present.count >= sessionsMax {
-            let oldest = try present.min { try lastUse(of: $0) < lastUse(of: $1) }
+        if try reading.sessionCount(of: key) >= sessionsMax {
+            let oldest = try reading.sessionIDs(of: key).min { try lastUse(of: $0) < lastUse(of: $1) }
             if let oldest {
                 try removeSession(oldest, of: key)
                 try revokeTokens(ofSession: oldest, of: key, now: now)

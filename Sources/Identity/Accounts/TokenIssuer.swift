@@ -70,7 +70,7 @@ public final class TokenIssuer: Sendable {
     private static func identities(of user: User) -> [IDTokenClaims.Identity] {
         var identities: [IDTokenClaims.Identity] = []
         if !user.email.isEmpty { identities.append(.init(providerID: "email", identifiers: [user.email])) }
-        for provider in user.providers where provider.providerID != "password" {
+        for provider in user.providers where provider.providerID != ProviderInfo.password {
             identities.append(.init(providerID: provider.providerID, identifiers: [provider.rawID]))
         }
         return identities

@@ -13,7 +13,7 @@ extension IdentityProviders {
     public func prove(
         _ credential: IdpCredential, settings: TenantSettings, now: Timestamp, deadline: Instant
     ) async throws -> FederatedIdentity {
-        guard KnownProvider(credential.providerID) != nil, let proof = ProviderProof(credential) else {
+        guard KnownProvider.isID(credential.providerID), let proof = ProviderProof(credential) else {
             throw Failure(
                 .invalidArgument, "INVALID_CREDENTIAL_OR_PROVIDER_ID",
                 "credential needs the id of a provider and an ID token, an access token or an authorization code.")
