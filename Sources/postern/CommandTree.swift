@@ -44,7 +44,7 @@ enum CommandTree {
         while let word = rest.popFirst() {
             if word == "--", !flagsEnded {
                 flagsEnded = true
-            } else if word.hasPrefix("-"), word != "-", !flagsEnded {
+            } else if word.hasPrefix("-"), word != "-", !flagsEnded, !isID(word, of: command) {
                 try takeFlag(word, &rest, command: command, into: &arguments)
             } else if command != nil {
                 arguments.operands.append(word)
@@ -63,6 +63,13 @@ enum CommandTree {
         try check(arguments, for: command)
         return .command(command, arguments)
     }
+
+    /// One key's id in 64 begins with a dash. It is longer than any flag.
+    private static func isID(_ word: String, of command: Command?) -> Bool {
+        command != nil && word.utf8.count > flagByteCountMax && !word.contains("=")
+    }
+
+    static let flagByteCountMax = 40
 
     private static func takeFlag(
         _ word: String, _ rest: inout ArraySlice<String>, command: Command?, into arguments: inout Arguments

@@ -79,6 +79,24 @@ import Wire
         }
     }
 
+    /// An anonymous sign-up proves nothing: who guesses its key must not become its user for the rest of the day.
+    @Test func tokensAreGivenAgainForAnHour() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            try IdentityClient(server).setTenant(["enable_anonymous_user"]) { $0.enableAnonymousUser = true }
+            func signUp() throws -> AccountsSignUpResponse {
+                try client.call(
+                    "postern.v1.Accounts/SignUp", AccountsSignUpRequest(), returning: AccountsSignUpResponse.self,
+                    metadata: key("k1"))
+            }
+            let first = try signUp()
+            server.clock.advance(by: .hours(1))
+            #expect(try signUp().user?.uid == first.user?.uid)
+            server.clock.advance(by: .microseconds(1))
+            expectRefusal("ALREADY_DONE") { _ = try signUp() }
+        }
+    }
+
     @Test func anAPIKeyIsToldOnlyOnce() async throws {
         try await withServer { server in
             let client = try server.connect()

@@ -49,7 +49,7 @@ import Testing
             #expect(uploaded.json["key_id"]?.text == pair.publicKey.keyID, "\(uploaded.json)")
             let revoked = try postern(
                 server, "service-account", "key", "revoke", "shop", pair.publicKey.keyID.string)
-            #expect(revoked.status == 0 && revoked.json["revoked_at_micros"] != 0)
+            #expect(revoked.status == 0 && revoked.json["revoked_at_micros"] != 0, "\(revoked.json)")
             let keys = try postern(server, "service-account", "key", "list", "shop")
             #expect(keys.json.array?.count == 2, "\(keys.json)")
         }

@@ -31,6 +31,10 @@ import Testing
     @Test func `A dash alone is an operand, two end the flags`() throws {
         #expect(try match("token verify -").1.operands == ["-"])
         #expect(try match("token verify -- -x.y.z").1.operands == ["-x.y.z"])
+        let keyID = "-" + String(repeating: "k", count: 42)
+        #expect(try match("service-account key revoke shop \(keyID) --quiet").1.operands == ["shop", keyID])
+        let flags = CommandTree.commands.flatMap(\.allFlags) + GlobalFlags.all
+        #expect(flags.allSatisfy { $0.name.utf8.count + 2 <= CommandTree.flagByteCountMax })
     }
 
     @Test(

@@ -12,20 +12,23 @@ struct RepeatedSession: Error {
     let sessionID: [UInt8]
     /// Of the refresh token in that answer.
     let counter: UInt64
+    let madeAt: Timestamp
 
     init(_ record: StoredIdempotency) {
         self.sessionID = record.sessionID
         self.counter = record.counter
+        self.madeAt = Timestamp(microseconds: record.madeAtMicros)
     }
 }
 
 extension UserSession {
-    /// The tokens of the first answer, issued again only while the session lives and went on from nothing else: then
-    /// nobody has used them but, at most, who lost them. ALREADY_DONE.
+    /// The tokens of the first answer, issued again for an hour and only while the session lives and went on from
+    /// nothing else: then nobody has used them but, at most, who lost them. ALREADY_DONE.
     func signedInAgain(
         _ repeated: RepeatedSession, settings: TenantSettings, deadline: Instant
     ) async throws -> SignedIn {
         let now = resources.clock.now()
+        guard now - repeated.madeAt <= TokenSigner.tokenLifetime else { throw Failure.alreadyDone }
         let found = try resources.store.read { transaction -> (StoredSession, User)? in
             guard let session = try transaction.get(Tables.sessions, SessionKey(repeated.sessionID)),
                 session.isUnused(sinceCounter: repeated.counter),

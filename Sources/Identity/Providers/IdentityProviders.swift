@@ -1,7 +1,6 @@
 public import Base
 public import Crypto
 import Federation
-import Glibc
 public import Messages
 public import Outbound
 public import Store
@@ -167,11 +166,10 @@ private final class ResolvedProviders: Sendable {
     private static let rowByteCountMax = 4_096
 
     func configuration(_ key: TenantTextKey, row: UnsafeRawBufferPointer) -> ProviderConfiguration? {
-        guard let entry = entries.withLock({ $0[key] }) else { return nil }
-        let isSame = entry.row.withUnsafeBytes { kept in
-            kept.count == row.count && memcmp(kept.baseAddress!, row.baseAddress!, row.count) == 0
-        }
-        return isSame ? entry.configuration : nil
+        guard let entry = entries.withLock({ $0[key] }),
+            entry.row.withUnsafeBytes({ $0.hasSameBytes(as: row) })
+        else { return nil }
+        return entry.configuration
     }
 
     func keep(_ configuration: ProviderConfiguration, _ key: TenantTextKey, row: UnsafeRawBufferPointer) {
