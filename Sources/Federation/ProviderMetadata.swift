@@ -32,16 +32,8 @@ final class ProviderMetadata: Sendable {
     func document(of configuration: ProviderConfiguration, now: Timestamp) async throws -> DiscoveryDocument {
         guard let location = configuration.discoveryURL else { throw FederationError.misconfigured(.noIssuer) }
         let source = Source(location: location, policy: configuration.policy)
-        let requests = requests
-        let document = try await documents.value(for: source, now: now) {
-            try await requests.send(
-                Self.request(source, configuration), tenant: configuration.tenantID, deadline: Self.deadline
-            ) { answer in
-                guard answer.isSuccess, let document = DiscoveryDocument(parsing: answer.body) else {
-                    throw FederationError.unavailable(.badAnswer)
-                }
-                return .init(value: document, lifetime: answer.maxAge)
-            }
+        let document = try await documents.value(for: source, now: now) { [self] in
+            try await fetch(source, configuration, DiscoveryDocument.init(parsing:))
         }
         guard document.issuer == configuration.issuer else { throw FederationError.misconfigured(.otherIssuer) }
         return document
@@ -62,24 +54,23 @@ final class ProviderMetadata: Sendable {
             location = url.text
         }
         let source = Source(location: location, policy: configuration.policy)
-        let requests = requests
-        return try await keySets.value(for: source, now: now, isEnough: isEnough) {
-            try await requests.send(
-                Self.request(source, configuration), tenant: configuration.tenantID, deadline: Self.deadline
-            ) { answer in
-                guard answer.isSuccess, let keys = ProviderKeySet(parsing: answer.body) else {
-                    throw FederationError.unavailable(.badAnswer)
-                }
-                return .init(value: keys, lifetime: answer.maxAge)
-            }
+        return try await keySets.value(for: source, now: now, isEnough: isEnough) { [self] in
+            try await fetch(source, configuration, ProviderKeySet.init(parsing:))
         }
     }
 
-    private static func request(
-        _ source: Source, _ configuration: ProviderConfiguration
-    ) throws(FederationError) -> HTTPRequest {
-        HTTPRequest(
+    /// BAD_ENDPOINT, and what asking brings; BAD_ANSWER for what `parse` makes nothing of.
+    private func fetch<Value>(
+        _ source: Source, _ configuration: ProviderConfiguration, _ parse: @escaping @Sendable ([UInt8]) -> Value?
+    ) async throws -> FetchCache<Source, Value>.Fetched {
+        let request = HTTPRequest(
             try configuration.url(source.location), fields: [ProviderRequests.json], policy: source.policy)
+        return try await requests.send(request, tenant: configuration.tenantID, deadline: Self.deadline) { answer in
+            guard answer.isSuccess, let value = parse(answer.body) else {
+                throw FederationError.unavailable(.badAnswer)
+            }
+            return .init(value: value, lifetime: answer.maxAge)
+        }
     }
 
     /// Of a fetch: it is nobody's in particular, so it has a time of its own.

@@ -21,6 +21,12 @@ struct RepeatedSession: Error {
     }
 }
 
+/// Tokens are given again for as long as an ID token of the first answer would have spoken for the session.
+/// ALREADY_DONE.
+private func requireAnswerable(madeAt: Timestamp, now: Timestamp) throws(Failure) {
+    guard now - madeAt <= TokenSigner.tokenLifetime else { throw .alreadyDone }
+}
+
 extension UserSession {
     /// The tokens of the first answer, issued again for an hour and only while the session lives and went on from
     /// nothing else: then nobody has used them but, at most, who lost them. ALREADY_DONE.
@@ -28,7 +34,7 @@ extension UserSession {
         _ repeated: RepeatedSession, settings: TenantSettings, deadline: Instant
     ) async throws -> SignedIn {
         let now = resources.clock.now()
-        guard now - repeated.madeAt <= TokenSigner.tokenLifetime else { throw Failure.alreadyDone }
+        try requireAnswerable(madeAt: repeated.madeAt, now: now)
         let found = try resources.store.read { transaction -> (StoredSession, User)? in
             guard let session = try transaction.get(Tables.sessions, SessionKey(repeated.sessionID)),
                 session.isUnused(sinceCounter: repeated.counter),
@@ -88,7 +94,7 @@ extension Project {
         of record: StoredIdempotency, idToken: Text, settings: TenantSettings
     ) throws -> VerifiedToken {
         let madeAt = Timestamp(microseconds: record.madeAtMicros)
-        guard clock.now() - madeAt <= TokenSigner.tokenLifetime else { throw Failure.alreadyDone }
+        try requireAnswerable(madeAt: madeAt, now: clock.now())
         let token = try tokenCheck.verify(idToken, at: madeAt)
         guard token.tenantID == settings.tenantID else { throw Failure.tenantMismatch }
         return token
