@@ -10,7 +10,8 @@ struct PasswordProof: Sendable {
 
 extension Call {
     /// Proves an email and a password, then runs `body`; all of it counts as one attempt of the throttle, which is
-    /// charged before the password is looked at and given back unless the password was wrong.
+    /// charged before the password is looked at and given back unless the password was wrong. Both are done again when
+    /// `body` throws `AccountMoved`.
     ///
     /// Refusals: MISSING_EMAIL, INVALID_EMAIL, MISSING_PASSWORD, TOO_MANY_ATTEMPTS_TRY_LATER, INVALID_LOGIN_CREDENTIALS
     /// (or, without email-enumeration protection, EMAIL_NOT_FOUND and INVALID_PASSWORD), USER_DISABLED (only after the
@@ -22,11 +23,14 @@ extension Call {
         if address.isEmpty { throw Failure.missingEmail }
         let email = try Values.email(address, form: .toFind, limits: limits)
         if password.isEmpty { throw Failure.missingPassword }
-        if settings.isSynthetic { return try await body(try await proof(email, password)) }
+        func signIn() async throws -> SignedIn {
+            try await startingOverWhenAccountMoved { try await body(try await proof(email, password)) }
+        }
+        if settings.isSynthetic { return try await signIn() }
         let tenant = project.tenants.tenant(settings)
         let subject = try await tenant.admitPasswordAttempt(email: email, address: endUserAddress(endUserIP))
         do {
-            let signedIn = try await body(try await proof(email, password))
+            let signedIn = try await signIn()
             await tenant.passwordSucceeded(subject)
             return signedIn
         } catch let failure as Failure where Self.wrongPasswordReasons.contains(failure.reason) {

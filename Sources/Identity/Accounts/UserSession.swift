@@ -66,15 +66,14 @@ public actor UserSession {
     /// Starts a session after the password in `verified` was found right; `newHash` replaces an outdated one.
     ///
     /// The account is read again in the transaction: a password that changed or a user who was disabled while the hash
-    /// was computed does not get in.
+    /// was computed does not get in. Throws `AccountMoved` when the stored hash is not the one that was checked.
     public func signInWithPassword(
         verified: Account, newHash: Text?, settings: TenantSettings, origin: Origin, deadline: Instant
     ) async throws -> SignedIn {
         try await signIn(SessionStart("password"), settings: settings, origin: origin, deadline: deadline) {
             _, current in
-            guard let current, current.passwordHash == verified.passwordHash else {
-                throw Failure.invalidLoginCredentials
-            }
+            guard let current else { throw AccountMoved() }
+            try current.requirePassword(of: verified)
             var changed = current
             if let newHash { changed.passwordHash = newHash }
             return AccountEffect(changed)

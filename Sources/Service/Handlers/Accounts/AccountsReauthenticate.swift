@@ -43,11 +43,7 @@ enum AccountsReauthenticate: SlowMethod {
             guard proof.account.user.uid == verified.account.user.uid else { throw Failure.userMismatch }
             return try await call.project.reauthenticate(
                 verified, as: SessionStart("password"), origin: call.origin, deadline: call.deadline
-            ) { _, current in
-                guard current.passwordHash == proof.account.passwordHash else {
-                    throw Failure.invalidLoginCredentials
-                }
-            }
+            ) { _, current in try current.requirePassword(of: proof.account) }
         }
     }
 
