@@ -20,8 +20,9 @@ struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
 
     var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// A connected socket, without Nagle's delay.
-    func connect() throws(BenchError) -> Int32 {
+    /// A connected socket, without Nagle's delay. `source` is the numeric IPv4 address it comes from; nil leaves that
+    /// to the system.
+    func connect(from source: String? = nil) throws(BenchError) -> Int32 {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var found: UnsafeMutablePointer<addrinfo>?
@@ -33,6 +34,11 @@ struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
         let descriptor = socket(
             address.ai_family, address.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), address.ai_protocol)
         guard descriptor >= 0 else { throw .system(.notReady, "socket") }
+        if let source, !Self.bind(descriptor, to: source) {
+            let error = BenchError.system(.notReady, "bind to \(source)")
+            close(descriptor)
+            throw error
+        }
         guard Glibc.connect(descriptor, address.ai_addr, address.ai_addrlen) == 0 else {
             let error = BenchError.system(.notReady, "connect to \(self)")
             close(descriptor)
@@ -41,6 +47,17 @@ struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
         var on: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
         return descriptor
+    }
+
+    private static func bind(_ descriptor: Int32, to source: String) -> Bool {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        guard inet_pton(AF_INET, source, &address.sin_addr) == 1 else { return false }
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
     }
 }
 
@@ -58,8 +75,8 @@ final class Connection {
     private var nextStream: UInt32 = 1
 
     /// Connects, and waits for the server's HELLO.
-    init(to address: ServerAddress, authorization: Text) throws(BenchError) {
-        descriptor = try address.connect()
+    init(to address: ServerAddress, authorization: Text, from source: String? = nil) throws(BenchError) {
+        descriptor = try address.connect(from: source)
         var timeout = timeval(tv_sec: Self.readTimeoutSeconds, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         output.appendHello(

@@ -20,6 +20,10 @@ let help = """
           how soon verifiers know of a revocation, and what a verifier's stream costs the server
       postern-bench providers --key-file F [--tenants N] [--per-tenant N] [-o table|json]
           what identity providers of many tenants cost the server's memory
+      postern-bench hostile --key-file F [--http HOST:PORT] [--seconds N] [--connections N] [--rate PER-SECOND]
+                        [--p99-max MILLISECONDS] [-o table|json]
+          open loop of one tenant while another tenant's app, its admin and connections from outside do their worst;
+          98 when a request of the first failed or was slow. Makes two tenants and leaves them
       postern-bench allocations [--check FILE]
           allocations of the codec's paths, in this process; run it by tools/allocations/run
 
@@ -39,6 +43,7 @@ func runCommand() throws {
     case "seed": try SeedCommand(&arguments).run()
     case "revocation": try RevocationCommand(&arguments).run()
     case "providers": try ProvidersCommand(&arguments).run()
+    case "hostile": try HostileCommand(&arguments).run()
     case "idle": try IdleCommand(&arguments).run()
     case "allocations": try AllocationsCommand(&arguments).run()
     default: throw UsageError("\(command): no such command; see postern-bench --help")

@@ -84,12 +84,34 @@ def faults_of_decisions():
             yield f"docs/decisions/README.md does not list {name} (tools/checks/docs.py --index prints the list)"
 
 
+def tests_named(text):
+    """The tests that the rows of a table name in their last column: `Suite` or `Suite.function`.
+
+    >>> tests_named("| a | b | test |\\n|---|---|---|\\n| `x` | y | `ATests.one`, `BTests` |")
+    ['ATests.one', 'BTests']
+    """
+    rows = [line.strip().strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
+    return [name for row in rows for name in re.findall(r"`(\w+Tests(?:\.\w+)?)`", row[-1])]
+
+
+def faults_of_attacks():
+    """docs/security.md names tests that exist."""
+    page = ROOT / "docs" / "security.md"
+    tests = {path.stem: path.read_text() for path in (ROOT / "Tests").rglob("*Tests.swift")}
+    for name in tests_named(page.read_text()):
+        suite, _, function = name.partition(".")
+        found = tests.get(suite, "")
+        if not found or function and f"func {function}(" not in found:
+            yield f"docs/security.md: there is no test {name}"
+
+
 def main():
     if sys.argv[1:] == ["--index"]:
         for name, title in decisions():
             print(f"- [{name[:4]}]({name}) {title}")
         return
     faults = [fault for path in markdown_files() for fault in faults_of_links(path)] + list(faults_of_decisions())
+    faults += faults_of_attacks()
     print(*faults, sep="\n", end="\n" if faults else "")
     sys.exit(bool(faults))
 

@@ -1,0 +1,85 @@
+import Base
+import Glibc
+import JSON
+
+/// `postern-bench hostile`: whether a tenant that behaves keeps what is its own while another tenant's app, its admin
+/// and a thousand connections from outside do their worst.
+///
+/// It makes two tenants and leaves them there. Its attacks are bounded by `--seconds`.
+struct HostileCommand {
+    private let target: Target
+    private let http: ServerAddress?
+    private let seconds: Int
+    private let connections: Int
+    private let canaryPerSecond: Int
+    private let slowestMilliseconds: Int
+    private let format: OutputFormat
+
+    /// What the canary asks for. A sign-in hashes a password; the rest are what services call on every request.
+    private static let mix = "verify=38,get=30,lookup=10,refresh=10,create=5,health=5,sign-in=2"
+    static let canaryConnections = 4
+    /// How long the attacks are on their way before the canary is measured.
+    private static let warmup = Duration.seconds(2)
+
+    init(_ arguments: inout Arguments) throws {
+        target = try Target(&arguments)
+        http = try arguments.text("--http").map { text throws(UsageError) in try ServerAddress(parsing: text) }
+        seconds = try arguments.number("--seconds", default: 60, in: 1...600)
+        connections = try arguments.number("--connections", default: 1_000, in: 1...10_000)
+        canaryPerSecond = try arguments.number("--rate", default: 50, in: 1...10_000)
+        slowestMilliseconds = try arguments.number("--p99-max", default: 250, in: 1...60_000)
+        format = try arguments.choice("-o", default: OutputFormat.table)
+        try arguments.finish()
+    }
+
+    func run() throws {
+        raiseFileLimit()
+        let scene = try HostileScene(target)
+        let canary = try makeCanary(scene)
+        let newcomer = Newcomer(
+            address: scene.address, authorization: scene.canary.authorization, tenantID: scene.canary.tenantID)
+        let begin = Instant.now.advanced(by: Self.warmup)
+        let end = begin.advanced(by: .seconds(Int64(seconds)))
+        let attacks = attacks(scene).map { RunningAttack($0, until: end) }
+        var failure: BenchError?
+        let newcomerThread = OSThread(name: "newcomer") { newcomer.run(from: begin, until: end) }
+        do throws(BenchError) {
+            try canary.run(from: begin, until: end, drain: .seconds(10))
+        } catch {
+            failure = error
+        }
+        newcomerThread.join()
+        for attack in attacks { attack.join() }
+        if let failure { throw failure }
+        var rows = Operation.allCases.map { ($0.name, canary.outcomes[$0.rawValue]) }
+        rows.append(("new connection", newcomer.outcome))
+        rows.append(("not sent", Outcome(errors: canary.unsent)))
+        let report = HostileReport(
+            canary: rows.filter { $0.1.okCount + $0.1.errorCount > 0 }.map { (name: $0.0, outcome: $0.1) },
+            attacks: attacks.map { ($0.name, $0.answers.all) })
+        try TextFile.printOut(report.printed(as: format))
+        try report.check(slowestMilliseconds: slowestMilliseconds)
+    }
+
+    private func makeCanary(_ scene: HostileScene) throws -> OpenLoop {
+        let workload = Workload(
+            mix: try Mix(parsing: Self.mix), population: scene.canaryPopulation,
+            sessions: scene.canaryPopulation.sessions, tokensMax: .max, driver: 0,
+            run: UInt64(bitPattern: Clock.system.now().microseconds), seed: 1)
+        return try OpenLoop(
+            workload, address: scene.address, authorization: scene.canary.authorization,
+            connections: Self.canaryConnections, perSecond: canaryPerSecond)
+    }
+
+    private func attacks(_ scene: HostileScene) -> [any Attack] {
+        let numbers = FreshNumbers()
+        var attacks: [any Attack] = [
+            AppKeyFlood(scene: scene, numbers: numbers), AppKeyFlood(scene: scene, numbers: numbers),
+            LongPasswords(scene: scene), ManyStreams(scene: scene), TenantAdminFlood(scene: scene),
+            CostlyHashes(scene: scene), UnreadAnswers(scene: scene),
+            AnonymousConnections(scene: scene, count: connections),
+        ]
+        if let http { attacks.append(HalfHTTPRequests(address: http)) }
+        return attacks
+    }
+}
