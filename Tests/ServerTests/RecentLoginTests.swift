@@ -129,7 +129,7 @@ import Testing
                     ]
                     #expect(
                         reasons
-                            == (isDisabled ? ["TOKEN_EXPIRED", "USER_DISABLED"] : ["TOKEN_EXPIRED", "TOKEN_EXPIRED"]))
+                            == (isDisabled ? ["USER_DISABLED", "USER_DISABLED"] : ["TOKEN_EXPIRED", "TOKEN_EXPIRED"]))
                 }
             }
             _ = try client.signIn("ada@gmail.com")

@@ -53,8 +53,11 @@ public final class TokenCheck: Sendable {
         }
     }
 
-    /// Checks a genuine token against the store. In order: TENANT_ID_MISMATCH, USER_NOT_FOUND, TOKEN_EXPIRED (the
-    /// session is over, or an older generation), USER_DISABLED.
+    /// Checks a genuine token against the store. In order: TENANT_ID_MISMATCH, USER_NOT_FOUND, USER_DISABLED,
+    /// TOKEN_EXPIRED (the session is over, or an older generation).
+    ///
+    /// USER_DISABLED comes first because disabling ends the sessions, too: a user who is told that the session expired
+    /// would sign in again in vain.
     public func checkAlive(
         _ token: VerifiedToken, settings: TenantSettings, in transaction: borrowing ReadTransaction
     ) throws {
@@ -62,6 +65,7 @@ public final class TokenCheck: Sendable {
         guard let user = try transaction.encodedUser(UserKey(token.tenantID, token.uid)),
             let status = UserStatus(user)
         else { throw Failure.userNotFound }
+        if status.isDisabled { throw Failure.userDisabled }
         guard let record = try transaction.borrowedValue(Tables.sessions, SessionKey(token.sessionID)),
             let session = SessionStatus(record, tenantID: token.tenantID, uid: token.uid), session.belongsToUser
         else { throw Failure.tokenExpired(cause: "SIGNED_OUT") }
@@ -69,7 +73,6 @@ public final class TokenCheck: Sendable {
             throw Failure.tokenExpired(cause: cause.rawValue)
         }
         guard token.generation >= status.tokensValidAfterMicros else { throw Failure.tokenExpired(cause: "ADMIN") }
-        if status.isDisabled { throw Failure.userDisabled }
     }
 
     /// The same, with the account for who goes on to work on it.
