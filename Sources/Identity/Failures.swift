@@ -27,6 +27,9 @@ extension Failure {
         .unauthenticated, "INVALID_LOGIN_CREDENTIALS", "The email or the password is wrong.")
     public static let emailNotFound = Failure(
         .unauthenticated, "EMAIL_NOT_FOUND", "There is no account with this email address.")
+    /// For admins, who ask about a user and do not sign in as one.
+    public static let noUserWithEmail = Failure(
+        .notFound, "EMAIL_NOT_FOUND", "There is no account with this email address in this tenant.")
     public static let invalidPassword = Failure(.unauthenticated, "INVALID_PASSWORD", "The password is wrong.")
     public static let passwordLoginDisabled = Failure(
         .permissionDenied, "PASSWORD_LOGIN_DISABLED", "Signing in with a password is switched off for this tenant.")

@@ -54,6 +54,8 @@ public final class Project: Sendable {
     public let startedAt: Timestamp
     /// Keys the hashes of requests that carry an idempotency key.
     public let idempotencyHashKey: HMACKey
+    /// Authenticates page tokens.
+    public let pageTokenKey: HMACKey
 
     public var store: Store { resources.store }
     public var limits: Limits { resources.limits }
@@ -72,8 +74,7 @@ public final class Project: Sendable {
         self.refreshTokens = RefreshTokenCodec(key: refreshKey, keyID: refreshKeyID)
         self.signer = TokenSigner(
             use: .idToken, store: store, sealing: masterKey.sealing, pool: signingPool, loop: loops.loops[0],
-            clock: resources.clock,
-            random: resources.random)
+            clock: resources.clock, random: resources.random)
         self.revocationFeedID = Hex.encode(refreshKeyID)
         let verifier = IssuedTokenVerifier(
             keys: signer.published, issuer: configuration.issuer, audience: configuration.projectID,
@@ -118,6 +119,7 @@ public final class Project: Sendable {
             resources: resources, configs: emailConfigs, contents: oobDelivery, smtp: smtp, http: http,
             loop: loops.loops[0])
         self.idempotencyHashKey = masterKey.hmac("idempotency")
+        self.pageTokenKey = masterKey.hmac("page token")
         self.startedAt = resources.clock.now()
     }
 

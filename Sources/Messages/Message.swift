@@ -16,12 +16,20 @@ public protocol Message: Sendable, Equatable {
     /// How many bytes `encode` appends.
     var encodedByteCount: Int { get }
 
-    /// The field tenant_id of a request; empty for messages without one.
-    var requestedTenantID: Text { get }
+    /// The field tenant_id of a request; empty for messages without one. Nil when the request sets any_tenant: then
+    /// tenant_id is ignored.
+    var requestedTenantID: Text? { get }
+}
+
+/// A request for one page of a list. The generator finds these requests by the two fields.
+public protocol PagedRequest: Message {
+    var pageSize: Int32 { get set }
+    /// Empty for the first page; otherwise `next_page_token` of the page before.
+    var pageToken: Text { get set }
 }
 
 extension Message {
-    public var requestedTenantID: Text { .empty }
+    public var requestedTenantID: Text? { .empty }
 
     public init(decoding bytes: UnsafeRawBufferPointer) throws(DecodeError) {
         try self.init(decoding: bytes, limits: standardLimits)

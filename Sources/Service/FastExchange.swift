@@ -21,7 +21,7 @@ struct FastExchange: ~Copyable {
     /// Runs the handler in one read transaction and writes its answer while the transaction lasts: a reply may point
     /// into the database's pages.
     borrowing func answer<Response: Message>(
-        requestedTenantID: Text, on connection: isolated Connection,
+        requestedTenantID: Text?, on connection: isolated Connection,
         _ handle: (borrowing Call, borrowing ReadTransaction) throws -> Reply<Response>
     ) throws {
         let project = router.context.project

@@ -31,16 +31,20 @@ struct Gate: Sendable {
     }
 
     /// The tenant of a call. In order: the caller's scope, TENANT_NOT_FOUND, PROJECT_DISABLED.
+    ///
+    /// `requested` is nil for a request about any tenant: its handler checks the tenant it comes upon.
     func tenant(
-        requested: Text, caller: Caller?, rule: MethodDescriptor, context: ConnectionContext,
+        requested: Text?, caller: Caller?, rule: MethodDescriptor, context: ConnectionContext,
         in transaction: borrowing ReadTransaction
     ) throws -> (settings: TenantSettings, namedTenantID: Text) {
         switch rule.tenant {
         case .unspecified: return (try settings(of: .empty, context: context, in: transaction), .empty)
         case .named:
+            let requested = requested ?? .empty
             let named = try caller?.tenant(requested: requested) ?? requested
             return (try settings(of: .empty, context: context, in: transaction), named)
         case .request:
+            guard let requested else { return (try settings(of: .empty, context: context, in: transaction), .empty) }
             let tenantID = try caller?.tenant(requested: requested) ?? requested
             let settings = try settings(of: tenantID, context: context, in: transaction)
             if rule.refusedWhenDisabled && settings.isAuthDisabled { throw Failure.projectDisabled }

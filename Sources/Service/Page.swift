@@ -1,33 +1,80 @@
 import Base
+import Crypto
+import Identity
+import Messages
 
 /// Where a listing goes on, and how much of it is wanted.
+///
+/// A page token is base64url(version ‖ tag ‖ position). The position is the last item of the page before. The tag is
+/// a MAC over the method, the tenant, the request's other fields and the position: a token continues exactly the
+/// listing that gave it out. Every node of a cluster makes the same key from the master key.
 struct Page {
+    private static let version: UInt8 = 1
+    private static let tagByteCount = 16
+    private static let tokenByteCountMax = 512
+
     let size: Int
     /// The last item of the page before.
     let last: Text?
+    private let key: HMACKey
+    /// What a token is bound to, as the beginning of the bytes under the tag.
+    private let listing: [UInt8]
 
     /// INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
-    init(size: Int32, token: Text, limits: Limits) throws(Failure) {
-        guard (0...limits.pageSizeMax).contains(Int(size)) else {
+    fileprivate init(
+        of request: some PagedRequest, method: String, tenantID: Text, key: HMACKey, limits: Limits
+    ) throws(Failure) {
+        guard (0...limits.pageSizeMax).contains(Int(request.pageSize)) else {
             throw .invalid("INVALID_PAGE_SIZE", field: "page_size", "must be 0 to \(limits.pageSizeMax)")
         }
-        self.size = size == 0 ? limits.pageSizeDefault : Int(size)
-        guard !token.isEmpty else {
+        self.size = request.pageSize == 0 ? limits.pageSizeDefault : Int(request.pageSize)
+        self.key = key
+        var filter = request
+        filter.pageSize = 0
+        filter.pageToken = .empty
+        self.listing = Self.joined([[UInt8](method.utf8), tenantID.bytes, filter.encoded()])
+        guard !request.pageToken.isEmpty else {
             self.last = nil
             return
         }
-        guard token.byteCount <= 512, let bytes = Base64.url.decode(token.bytes), let last = Text(validating: bytes)
-        else {
-            throw Self.invalidToken
-        }
-        self.last = last
+        self.last = try Self.position(in: request.pageToken, key: key, listing: listing)
     }
 
     static let invalidToken = Failure.invalid(
-        "INVALID_PAGE_TOKEN", field: "page_token", "is not one this server gave out; start from the first page")
+        "INVALID_PAGE_TOKEN", field: "page_token",
+        "is not one this server gave out for the same request; start from the first page")
 
-    /// The token of the page behind `last`.
-    static func token(after last: Text?) -> Text {
-        last.map { Text(unchecked: Base64.url.encode($0.bytes)) } ?? .empty
+    /// The token of the page behind `last`; empty when there is none.
+    func token(after last: Text?) -> Text {
+        guard let last else { return .empty }
+        let tag = key.tag(of: listing + last.bytes).prefix(Self.tagByteCount)
+        return Text(unchecked: Base64.url.encode([Self.version] + tag + last.bytes))
+    }
+
+    private static func position(in token: Text, key: HMACKey, listing: [UInt8]) throws(Failure) -> Text {
+        guard token.byteCount <= tokenByteCountMax, let bytes = Base64.url.decode(token.bytes),
+            bytes.count >= 1 + tagByteCount, bytes[0] == version
+        else { throw invalidToken }
+        let position = Array(bytes[(1 + tagByteCount)...])
+        let expected = Array(key.tag(of: listing + position).prefix(tagByteCount))
+        guard constantTimeEqual(Array(bytes[1...tagByteCount]), expected), let position = Text(validating: position)
+        else { throw invalidToken }
+        return position
+    }
+
+    /// Each part behind its length, so that no part can pass for the end of the one before it.
+    private static func joined(_ parts: [[UInt8]]) -> [UInt8] {
+        parts.flatMap { part in
+            withUnsafeBytes(of: UInt64(part.count).bigEndian) { [UInt8]($0) } + part
+        }
+    }
+}
+
+extension Call {
+    /// The page a list method is asked for. INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+    borrowing func page(_ request: some PagedRequest) throws(Failure) -> Page {
+        try Page(
+            of: request, method: method.descriptor.fullName, tenantID: tenantID, key: project.pageTokenKey,
+            limits: limits)
     }
 }

@@ -38,14 +38,14 @@ enum MethodBody: Sendable {
 
 /// A decoded request of a slow method, ready to run.
 struct PreparedCall: Sendable {
-    let requestedTenantID: Text
+    let requestedTenantID: Text?
     /// Runs the handler and returns the encoded response.
     let run: @Sendable (Call) async throws -> [UInt8]
 }
 
 /// A decoded first request of a stream, ready to run.
 struct PreparedStream: Sendable {
-    let requestedTenantID: Text
+    let requestedTenantID: Text?
     let run: @Sendable (Call, Connection, UInt32) async throws -> Void
 }
 

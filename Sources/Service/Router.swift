@@ -114,7 +114,7 @@ public final class Router: Dispatcher {
 
 extension Router {
     private func call(
-        _ method: RegisteredMethod, _ caller: Caller?, requestedTenantID: Text, requestID: UnsafeRawBufferPointer,
+        _ method: RegisteredMethod, _ caller: Caller?, requestedTenantID: Text?, requestID: UnsafeRawBufferPointer,
         deadline: Instant, _ connection: isolated Connection
     ) throws -> Call {
         if deadline <= .now { throw Failure.deadlinePassedBefore }

@@ -68,7 +68,9 @@ def _indented(lines):
 
 
 def _declaration(message, name):
-    lines = [*doc_lines(message.doc), f"public struct {name}: Message {{"]
+    is_paged = {"page_size", "page_token"} <= {field.name for field in message.fields}
+    protocol = "PagedRequest" if is_paged else "Message"
+    lines = [*doc_lines(message.doc), f"public struct {name}: {protocol} {{"]
     for oneof in message.oneofs:
         lines += [*doc_lines(oneof.doc, "    "), f"    public enum {oneof.type_name}: Sendable, Equatable {{"]
         for field in oneof.fields:
@@ -91,7 +93,9 @@ def _declaration(message, name):
         "    public var encodedByteCount: Int { measureMessage(self) }",
     ]
     if name.endswith("Request") and any(field.name == "tenant_id" for field in message.fields):
-        lines.append("    public var requestedTenantID: Text { tenantID }")
+        is_any_possible = any(field.name == "any_tenant" for field in message.fields)
+        value = "anyTenant ? nil : tenantID" if is_any_possible else "tenantID"
+        lines.append(f"    public var requestedTenantID: Text? {{ {value} }}")
     return [*lines, "}"]
 
 

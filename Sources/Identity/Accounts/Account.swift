@@ -36,10 +36,12 @@ public struct Account: Sendable, Equatable {
 
     public var hasPassword: Bool { !passwordHash.isEmpty }
 
-    /// How its user can sign in, by the names of Identity Toolkit's `signinMethods`.
-    public var signInMethods: [Text] {
+    /// How its user can sign in after typing the email address, by the names of Identity Toolkit's `signinMethods`.
+    /// "phone" is none of them: a phone number is another identifier.
+    public var signInMethodsByEmail: [Text] {
         user.providers.flatMap { provider -> [Text] in
-            guard provider.providerID == "password" else { return [provider.providerID] }
+            if provider.isFederated { return [provider.providerID] }
+            guard provider.providerID == "password" else { return [] }
             return (hasPassword ? ["password"] : []) + (signsInByEmailLink ? ["emailLink"] : [])
         }
     }

@@ -18,7 +18,7 @@ public final class CallerDirectory: Sendable {
     /// The audience of caller JWTs.
     private let audience: Text
     private let versionCounter = Atomic<UInt64>(1)
-    private static let prefix = [UInt8]("Bearer ".utf8)
+    private static let scheme = [UInt8]("bearer ".utf8)
     private static let keyPrefix = [UInt8]("pk_".utf8)
     private static let idByteCount = 12
 
@@ -35,16 +35,24 @@ public final class CallerDirectory: Sendable {
     /// Has every connection look at its caller again.
     func credentialsChanged() { versionCounter.add(1, ordering: .acquiringAndReleasing) }
 
-    /// The caller behind `Bearer pk_…` or `Bearer <JWT>`, or nil.
+    /// The caller behind `Bearer pk_…` or `Bearer <JWT>`, or nil. `Bearer` may be written in any case.
     public func caller(
         authorization: UnsafeRawBufferPointer, in transaction: borrowing ReadTransaction
     ) throws -> Caller? {
-        guard authorization.count <= Self.prefix.count + resources.limits.tokenMax,
-            authorization.starts(with: Self.prefix)
+        guard authorization.count <= Self.scheme.count + resources.limits.tokenMax,
+            Self.beginsWithScheme(authorization)
         else { return nil }
-        let credential = [UInt8](authorization.dropFirst(Self.prefix.count))
+        let credential = [UInt8](authorization.dropFirst(Self.scheme.count))
         return credential.starts(with: Self.keyPrefix)
             ? try apiKeyCaller(credential, in: transaction) : try jwtCaller(credential, in: transaction)
+    }
+
+    /// The name of a scheme is the same in any case (RFC 9110 §11.1); one space follows it (§11.4).
+    private static func beginsWithScheme(_ authorization: UnsafeRawBufferPointer) -> Bool {
+        guard authorization.count >= scheme.count else { return false }
+        return zip(authorization, scheme).allSatisfy { byte, expected in
+            byte == expected || ((0x41...0x5A).contains(byte) && byte | 0x20 == expected)
+        }
     }
 
     /// CALLER_UNAUTHENTICATED once the credential a stream began with is revoked, disabled, past its time or good for

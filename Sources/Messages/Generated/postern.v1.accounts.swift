@@ -44,7 +44,7 @@ public struct AccountsSignUpRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsSignUpRequest: ConvertibleToC {
@@ -134,7 +134,7 @@ public struct AccountsSignInWithPasswordRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsSignInWithPasswordRequest: ConvertibleToC {
@@ -221,7 +221,7 @@ public struct AccountsSignInWithIdpRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsSignInWithIdpRequest: ConvertibleToC {
@@ -322,7 +322,7 @@ public struct AccountsSignInWithEmailLinkRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsSignInWithEmailLinkRequest: ConvertibleToC {
@@ -424,7 +424,7 @@ public struct AccountsSendOobCodeRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsSendOobCodeRequest: ConvertibleToC {
@@ -500,7 +500,7 @@ public struct AccountsCheckOobCodeRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsCheckOobCodeRequest: ConvertibleToC {
@@ -571,7 +571,7 @@ public struct AccountsApplyOobCodeRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsApplyOobCodeRequest: ConvertibleToC {
@@ -641,7 +641,7 @@ public struct AccountsResetPasswordRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsResetPasswordRequest: ConvertibleToC {
@@ -727,7 +727,7 @@ public struct AccountsCreateAuthUriRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsCreateAuthUriRequest: ConvertibleToC {
@@ -874,7 +874,7 @@ public struct AccountsUnlinkRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsUnlinkRequest: ConvertibleToC {
@@ -961,7 +961,7 @@ public struct AccountsReauthenticateRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsReauthenticateRequest: ConvertibleToC {
@@ -1058,7 +1058,7 @@ public struct AccountsSignInWithCustomTokenRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsSignInWithCustomTokenRequest: ConvertibleToC {
@@ -1134,7 +1134,7 @@ public struct AccountsLookupRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsLookupRequest: ConvertibleToC {
@@ -1220,7 +1220,7 @@ public struct AccountsUpdateRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsUpdateRequest: ConvertibleToC {
@@ -1302,7 +1302,7 @@ public struct AccountsDeleteRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension AccountsDeleteRequest: ConvertibleToC {

@@ -137,7 +137,7 @@ extension OutboxContents: ConvertibleToC {
     }
 }
 
-public struct OutboxListRequest: Message {
+public struct OutboxListRequest: PagedRequest {
     public var tenantID: Text = .empty
     /// Unspecified = any.
     public var state: OutboxState = .unspecified
@@ -164,7 +164,7 @@ public struct OutboxListRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension OutboxListRequest: ConvertibleToC {
@@ -236,7 +236,7 @@ public struct OutboxGetRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension OutboxGetRequest: ConvertibleToC {
@@ -303,7 +303,7 @@ public struct OutboxRetryRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension OutboxRetryRequest: ConvertibleToC {
@@ -366,7 +366,7 @@ public struct OutboxDeleteRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension OutboxDeleteRequest: ConvertibleToC {

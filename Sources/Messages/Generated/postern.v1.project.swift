@@ -160,7 +160,7 @@ extension ProjectCreateApiKeyResponse: ConvertibleToC {
     }
 }
 
-public struct ProjectListApiKeysRequest: Message {
+public struct ProjectListApiKeysRequest: PagedRequest {
     public var pageSize: Int32 = 0
     public var pageToken: Text = .empty
 

@@ -344,7 +344,7 @@ public struct ProvidersCreateRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension ProvidersCreateRequest: ConvertibleToC {
@@ -411,7 +411,7 @@ public struct ProvidersGetRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension ProvidersGetRequest: ConvertibleToC {
@@ -457,7 +457,7 @@ extension ProvidersGetResponse: ConvertibleToC {
     }
 }
 
-public struct ProvidersListRequest: Message {
+public struct ProvidersListRequest: PagedRequest {
     public var tenantID: Text = .empty
     public var pageSize: Int32 = 0
     public var pageToken: Text = .empty
@@ -476,7 +476,7 @@ public struct ProvidersListRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension ProvidersListRequest: ConvertibleToC {
@@ -557,7 +557,7 @@ public struct ProvidersUpdateRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension ProvidersUpdateRequest: ConvertibleToC {
@@ -626,7 +626,7 @@ public struct ProvidersDeleteRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension ProvidersDeleteRequest: ConvertibleToC {
@@ -683,7 +683,7 @@ public struct ProvidersTestRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension ProvidersTestRequest: ConvertibleToC {

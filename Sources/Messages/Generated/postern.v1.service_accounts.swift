@@ -301,7 +301,7 @@ extension ProjectGetServiceAccountResponse: ConvertibleToC {
     }
 }
 
-public struct ProjectListServiceAccountsRequest: Message {
+public struct ProjectListServiceAccountsRequest: PagedRequest {
     public var pageSize: Int32 = 0
     public var pageToken: Text = .empty
 

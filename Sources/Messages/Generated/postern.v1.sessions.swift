@@ -128,7 +128,7 @@ public struct SessionsListRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension SessionsListRequest: ConvertibleToC {
@@ -200,7 +200,7 @@ public struct SessionsRevokeRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension SessionsRevokeRequest: ConvertibleToC {
@@ -281,7 +281,7 @@ public struct SessionsSignOutRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension SessionsSignOutRequest: ConvertibleToC {
@@ -338,7 +338,7 @@ public struct SessionsWatchAuthStateRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension SessionsWatchAuthStateRequest: ConvertibleToC {

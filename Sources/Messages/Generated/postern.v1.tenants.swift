@@ -350,7 +350,7 @@ public struct TenantsCreateRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension TenantsCreateRequest: ConvertibleToC {
@@ -415,7 +415,7 @@ public struct TenantsGetRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension TenantsGetRequest: ConvertibleToC {
@@ -459,7 +459,7 @@ extension TenantsGetResponse: ConvertibleToC {
     }
 }
 
-public struct TenantsListRequest: Message {
+public struct TenantsListRequest: PagedRequest {
     public var pageSize: Int32 = 0
     public var pageToken: Text = .empty
 
@@ -553,7 +553,7 @@ public struct TenantsUpdateRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension TenantsUpdateRequest: ConvertibleToC {
@@ -620,7 +620,7 @@ public struct TenantsDeleteRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension TenantsDeleteRequest: ConvertibleToC {
@@ -783,7 +783,7 @@ extension DenialCount: ConvertibleToC {
     }
 }
 
-public struct TenantsListDenialsRequest: Message {
+public struct TenantsListDenialsRequest: PagedRequest {
     public var tenantID: Text = .empty
     /// Inclusive; 0 = open.
     public var fromMicros: Int64 = 0
@@ -814,7 +814,7 @@ public struct TenantsListDenialsRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension TenantsListDenialsRequest: ConvertibleToC {
@@ -895,7 +895,7 @@ public struct TenantsWatchDenialsRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension TenantsWatchDenialsRequest: ConvertibleToC {

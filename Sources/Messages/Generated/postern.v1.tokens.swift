@@ -68,7 +68,7 @@ public struct TokensVerifyIdTokenRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { anyTenant ? nil : tenantID }
 }
 
 extension TokensVerifyIdTokenRequest: ConvertibleToC {
@@ -164,7 +164,7 @@ public struct TokensRefreshRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension TokensRefreshRequest: ConvertibleToC {
@@ -299,7 +299,7 @@ public struct TokensCreateSessionCookieRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension TokensCreateSessionCookieRequest: ConvertibleToC {
@@ -371,7 +371,7 @@ public struct TokensVerifySessionCookieRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { anyTenant ? nil : tenantID }
 }
 
 extension TokensVerifySessionCookieRequest: ConvertibleToC {
@@ -480,7 +480,7 @@ public struct TokensWatchRevocationsRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { anyTenant ? nil : tenantID }
 }
 
 extension TokensWatchRevocationsRequest: ConvertibleToC {

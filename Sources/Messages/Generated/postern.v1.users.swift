@@ -77,7 +77,7 @@ public struct UsersCreateRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersCreateRequest: ConvertibleToC {
@@ -158,7 +158,7 @@ public struct UsersGetRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersGetRequest: ConvertibleToC {
@@ -223,7 +223,7 @@ public struct UsersGetByEmailRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersGetByEmailRequest: ConvertibleToC {
@@ -269,7 +269,7 @@ extension UsersGetByEmailResponse: ConvertibleToC {
     }
 }
 
-public struct UsersListRequest: Message {
+public struct UsersListRequest: PagedRequest {
     public var tenantID: Text = .empty
     /// 1..1,000; 0 = 100. A page also ends at 1 MiB.
     public var pageSize: Int32 = 0
@@ -289,7 +289,7 @@ public struct UsersListRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersListRequest: ConvertibleToC {
@@ -392,7 +392,7 @@ public struct UsersUpdateRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersUpdateRequest: ConvertibleToC {
@@ -483,7 +483,7 @@ public struct UsersSetCustomClaimsRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersSetCustomClaimsRequest: ConvertibleToC {
@@ -552,7 +552,7 @@ public struct UsersDeleteRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersDeleteRequest: ConvertibleToC {
@@ -611,7 +611,7 @@ public struct UsersRevokeTokensRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersRevokeTokensRequest: ConvertibleToC {
@@ -691,7 +691,7 @@ public struct UsersCreateCustomTokenRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersCreateCustomTokenRequest: ConvertibleToC {
@@ -1009,7 +1009,7 @@ public struct UsersImportRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersImportRequest: ConvertibleToC {
@@ -1155,7 +1155,7 @@ public struct UsersLinkRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersLinkRequest: ConvertibleToC {
@@ -1226,7 +1226,7 @@ public struct UsersUnlinkRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersUnlinkRequest: ConvertibleToC {
@@ -1307,7 +1307,7 @@ public struct UsersGenerateOobLinkRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersGenerateOobLinkRequest: ConvertibleToC {
@@ -1391,7 +1391,7 @@ public struct UsersExplainLinkRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersExplainLinkRequest: ConvertibleToC {
@@ -1490,7 +1490,7 @@ public struct UsersListSessionsRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersListSessionsRequest: ConvertibleToC {
@@ -1556,7 +1556,7 @@ public struct UsersRevokeSessionRequest: Message {
 
     public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
     public var encodedByteCount: Int { measureMessage(self) }
-    public var requestedTenantID: Text { tenantID }
+    public var requestedTenantID: Text? { tenantID }
 }
 
 extension UsersRevokeSessionRequest: ConvertibleToC {

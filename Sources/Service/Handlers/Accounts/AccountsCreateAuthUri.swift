@@ -27,6 +27,6 @@ enum AccountsCreateAuthUri: SlowMethod {
             throw Failure.invalid("INVALID_IDENTIFIER", field: "identifier", "is no email address")
         }
         guard !call.settings.hasEmailPrivacy else { return nil }
-        return try call.project.account(email: email, tenantID: call.tenantID)?.signInMethods
+        return try call.project.account(email: email, tenantID: call.tenantID)?.signInMethodsByEmail
     }
 }

@@ -7,12 +7,12 @@ enum ProjectListApiKeys: FastMethod {
     static func handle(
         _ request: ProjectListApiKeysRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProjectListApiKeysResponse> {
-        let page = try Page(size: request.pageSize, token: request.pageToken, limits: call.limits)
+        let page = try call.page(request)
         var keys = try transaction.apiKeys(after: page.last, limit: page.size + 1)
         var response = ProjectListApiKeysResponse()
         if keys.count > page.size {
             keys.removeLast()
-            response.nextPageToken = Page.token(after: keys.last?.apiKeyID)
+            response.nextPageToken = page.token(after: keys.last?.apiKeyID)
         }
         response.apiKeys = keys
         return .message(response)

@@ -7,12 +7,12 @@ enum ProjectListServiceAccounts: FastMethod {
     static func handle(
         _ request: ProjectListServiceAccountsRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProjectListServiceAccountsResponse> {
-        let page = try Page(size: request.pageSize, token: request.pageToken, limits: call.limits)
+        let page = try call.page(request)
         var accounts = try transaction.serviceAccounts(after: page.last, limit: page.size + 1)
         var response = ProjectListServiceAccountsResponse()
         if accounts.count > page.size {
             accounts.removeLast()
-            response.nextPageToken = Page.token(after: accounts.last?.serviceAccountID)
+            response.nextPageToken = page.token(after: accounts.last?.serviceAccountID)
         }
         response.serviceAccounts = accounts
         return .message(response)

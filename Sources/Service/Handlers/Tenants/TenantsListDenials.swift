@@ -8,7 +8,7 @@ enum TenantsListDenials: FastMethod {
     static func handle(
         _ request: TenantsListDenialsRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<TenantsListDenialsResponse> {
-        let page = try Page(size: request.pageSize, token: request.pageToken, limits: call.limits)
+        let page = try call.page(request)
         let before = try page.last.map { token in
             guard let sequence = Int64(token.string) else { throw Page.invalidToken }
             return sequence
@@ -20,7 +20,7 @@ enum TenantsListDenials: FastMethod {
         var response = TenantsListDenialsResponse()
         if denials.count > page.size {
             denials.removeLast()
-            response.nextPageToken = Page.token(after: denials.last.map { Text("\($0.sequence)") })
+            response.nextPageToken = page.token(after: denials.last.map { Text("\($0.sequence)") })
         }
         response.denials = denials
         if page.last == nil {

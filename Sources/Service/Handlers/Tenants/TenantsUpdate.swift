@@ -9,7 +9,14 @@ enum TenantsUpdate: SlowMethod {
         guard !paths.isEmpty else {
             throw Failure.invalid("INVALID_UPDATE_MASK", field: "update_mask", "must name the settings to change")
         }
-        let change = try TenantChange(request.tenant ?? Messages.Tenant(), paths: paths)
+        let wanted = request.tenant ?? Messages.Tenant()
+        // Otherwise a request that names its tenant inside of `tenant` alone would change the default pool.
+        guard wanted.tenantID.isEmpty || wanted.tenantID == call.tenantID else {
+            throw Failure(
+                .invalidArgument, "TENANT_ID_MISMATCH",
+                "tenant_id and tenant.tenant_id name different tenants; leave tenant.tenant_id empty.")
+        }
+        let change = try TenantChange(wanted, paths: paths)
         let settings = try await call.project.tenants.tenant(call.settings).update(
             change, validateOnly: request.validateOnly, origin: call.origin)
         return TenantsUpdateResponse(tenant: settings.tenant)

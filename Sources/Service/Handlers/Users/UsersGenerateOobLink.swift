@@ -17,7 +17,7 @@ enum UsersGenerateOobLink: SlowMethod {
         order.continueURL = request.continueURL
         if request.requestType != .emailSignin {
             guard let account = try call.project.account(email: email, tenantID: call.tenantID) else {
-                throw Failure.emailNotFound
+                throw Failure.noUserWithEmail
             }
             order.uid = account.user.uid
             order.email = account.user.email

@@ -8,14 +8,14 @@ enum UsersList: FastMethod {
     static func handle(
         _ request: UsersListRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<UsersListResponse> {
-        let page = try Page(size: request.pageSize, token: request.pageToken, limits: call.limits)
+        let page = try call.page(request)
         var response = UsersListResponse()
         var byteCount = 0
         var last: Text?
         let start = page.last.map { ScanStart.after(UserKey(call.tenantID, $0).bytes) } ?? .first
         try transaction.scan(Tables.users, prefix: TenantPrefix(call.tenantID), from: start) { _, value in
             if response.users.count == page.size || byteCount >= call.limits.pageBytesMax {
-                response.nextPageToken = Page.token(after: last)
+                response.nextPageToken = page.token(after: last)
                 return false
             }
             let user = try User(decoding: Account.encodedUser(in: value))
