@@ -1372,9 +1372,10 @@ static const PosternField postern__store__v1__stored_user__fields[] = {
     [2] = {"password_hash", 0, 0, 9, 2, 0, 1},
     [3] = {"password_updated_at_micros", 0, 0, 1, 0, 0, 2},
     [4] = {"email_link_sign_in", 0, 0, 4, 0, 0, 3},
+    [10] = {"tokens_revoked_for", 0, 0x1f, 5, 0, 0, 4},
 };
 const PosternSchema postern__store__v1__stored_user__table = {
-    &postern__store__v1__stored_user__descriptor, postern__store__v1__stored_user__fields, 5, 0,
+    &postern__store__v1__stored_user__descriptor, postern__store__v1__stored_user__fields, 11, 0,
 };
 
 static const PosternField postern__store__v1__stored_session__fields[] = {
@@ -1393,9 +1394,11 @@ static const PosternField postern__store__v1__stored_session__fields[] = {
     [13] = {"device_name", 0, 0, 9, 2, 0, 12},
     [14] = {"end_user_ip", 0, 0, 9, 2, 0, 13},
     [15] = {"refresh_cause", 0, 0x3f, 5, 0, 0, 14},
+    [21] = {"counter_valid_from", 0, 0, 1, 0, 0, 15},
+    [22] = {"older_tokens_end", 0, 0x1f, 5, 0, 0, 16},
 };
 const PosternSchema postern__store__v1__stored_session__table = {
-    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 16, 0,
+    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 23, 0,
 };
 
 static const PosternField postern__store__v1__stored_tenant__fields[] = {

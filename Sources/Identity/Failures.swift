@@ -1,4 +1,5 @@
 public import Base
+import Messages
 
 // The refusals of account rules, each once: reason, status (BEHAVIOUR of the API: docs/protocol.md) and what to do.
 
@@ -59,6 +60,16 @@ extension Failure {
         Failure(
             .unauthenticated, "TOKEN_EXPIRED", "The token is no longer valid; sign in again.",
             metadata: [Entry("cause", cause)])
+    }
+
+    /// An ID token of an older generation; records of before the reason was kept say none.
+    static func tokenExpired(revokedFor end: SessionEnd) -> Failure {
+        tokenExpired(cause: (RefreshDecision.RefusedCause(end) ?? .admin).rawValue)
+    }
+
+    /// A genuine token of a session that is gone.
+    public static func sessionGone(_ id: [UInt8], settings: TenantSettings, now: Timestamp) -> Failure {
+        tokenExpired(cause: StoredSession.causeOfAbsence(ofSession: id, settings: settings, now: now).rawValue)
     }
 
     public static func tooManyAttempts(retryAfter: Duration) -> Failure {

@@ -341,7 +341,7 @@ import Testing
             let _: AccountsDeleteResponse = try client.client.call(
                 "postern.v1.Accounts/Delete", AccountsDeleteRequest(idToken: made.tokens!.idToken))
             expectRefusal("USER_NOT_FOUND") { _ = try client.lookup(made.tokens!.idToken) }
-            expectRefusal("INVALID_REFRESH_TOKEN") { _ = try client.refresh(made.tokens!.refreshToken) }
+            expectRefusal("TOKEN_EXPIRED", cause: "SIGNED_OUT") { _ = try client.refresh(made.tokens!.refreshToken) }
             #expect(try client.signUp("ada@example.com").user?.uid != made.user?.uid)
         }
     }

@@ -9,6 +9,8 @@ public struct Account: Sendable, Equatable {
     public var passwordUpdatedAt: Timestamp
     /// Whether the user signs in with links sent to the email.
     public var signsInByEmailLink = false
+    /// Why `user.tokensValidAfterMicros` was moved last; unspecified while it says when the account was made.
+    public private(set) var tokensRevokedFor = SessionEnd.unspecified
 
     public init(user: User, passwordHash: Text = .empty, passwordUpdatedAt: Timestamp = .zero) {
         self.user = user
@@ -21,12 +23,13 @@ public struct Account: Sendable, Equatable {
         self.passwordHash = record.passwordHash
         self.passwordUpdatedAt = Timestamp(microseconds: record.passwordUpdatedAtMicros)
         self.signsInByEmailLink = record.emailLinkSignIn
+        self.tokensRevokedFor = record.tokensRevokedFor
     }
 
     public var record: StoredUser {
         StoredUser(
             user: user.encoded(), passwordHash: passwordHash, passwordUpdatedAtMicros: passwordUpdatedAt.microseconds,
-            emailLinkSignIn: signsInByEmailLink)
+            emailLinkSignIn: signsInByEmailLink, tokensRevokedFor: tokensRevokedFor)
     }
 
     /// The public user inside a stored record's bytes.
@@ -64,8 +67,9 @@ public struct Account: Sendable, Equatable {
         }
     }
 
-    /// Refuses every ID token signed until now. Never goes back, even if the clock did.
-    public mutating func revokeTokens(now: Timestamp) {
+    /// Refuses every ID token signed until now, for the reason `end`. Never goes back, even if the clock did.
+    public mutating func revokeTokens(_ end: SessionEnd, now: Timestamp) {
+        tokensRevokedFor = end
         user.tokensValidAfterMicros = max(now.microseconds, user.tokensValidAfterMicros &+ 1)
     }
 }

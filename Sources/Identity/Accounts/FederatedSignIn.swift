@@ -41,7 +41,7 @@ extension Project {
         let start = verified.isAnonymous ? SessionStart(identity.providerID) : nil
         do {
             return try await users.session(tenantID: user.tenantID, uid: user.uid).change(
-                inSession: verified.token.sessionID, provingAs: start, settings: settings, origin: origin,
+                by: verified.token, provingAs: start, settings: settings, origin: origin,
                 deadline: deadline
             ) { transaction, current in
                 let (owner, emailOwner) = try transaction.reading.accounts(
@@ -76,7 +76,7 @@ extension Project {
     ) async throws -> SignedIn {
         let user = verified.account.user
         return try await users.session(tenantID: user.tenantID, uid: user.uid).change(
-            inSession: verified.token.sessionID, provingAs: start, settings: verified.settings, origin: origin,
+            by: verified.token, provingAs: start, settings: verified.settings, origin: origin,
             deadline: deadline
         ) { transaction, current in
             try check(transaction, current)

@@ -101,7 +101,7 @@ extension Project {
         let user = verified.account.user
         try requireAddress(email, of: try checkOobCode(code, settings: settings))
         return try await users.session(tenantID: user.tenantID, uid: user.uid).change(
-            inSession: verified.token.sessionID, provingAs: verified.isAnonymous ? SessionStart("password") : nil,
+            by: verified.token, provingAs: verified.isAnonymous ? SessionStart("password") : nil,
             settings: settings, origin: origin, deadline: deadline
         ) { [now = clock.now()] transaction, current in
             if current.user.email.isEmpty { try settings.checkMayEnter(email) }

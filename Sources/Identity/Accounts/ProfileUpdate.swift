@@ -22,7 +22,7 @@ extension Project {
                 uid: user.uid, email: user.email, newEmail: newEmail.address, settings: verified.settings, now: now)
         }
         let signedIn = try await session.change(
-            inSession: verified.token.sessionID, settings: verified.settings, origin: origin, deadline: deadline
+            by: verified.token, settings: verified.settings, origin: origin, deadline: deadline
         ) { [recovery] transaction, current in
             var changed = current
             try change.apply(to: &changed, now: now)

@@ -17,9 +17,10 @@ extension WriteTransaction {
     func refresh(
         _ token: RefreshToken, of key: UserKey, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
     ) throws -> DecidedRefresh {
-        guard let session = try get(Tables.sessions, SessionKey(token.sessionID)), session.uid == key.uid,
-            session.tenantID == key.tenant
-        else { throw Failure.invalidRefreshToken }
+        guard let session = try get(Tables.sessions, SessionKey(token.sessionID)) else {
+            throw Failure.sessionGone(token.sessionID, settings: settings, now: now)
+        }
+        guard session.uid == key.uid, session.tenantID == key.tenant else { throw Failure.invalidRefreshToken }
         guard let account = try reading.account(key) else { throw Failure.userNotFound }
         if account.user.disabled { throw Failure.userDisabled }
         let decision = session.refreshing(

@@ -68,11 +68,14 @@ public final class TokenCheck: Sendable {
         if status.isDisabled { throw Failure.userDisabled }
         guard let record = try transaction.borrowedValue(Tables.sessions, SessionKey(token.sessionID)),
             let session = SessionStatus(record, tenantID: token.tenantID, uid: token.uid), session.belongsToUser
-        else { throw Failure.tokenExpired(cause: "SIGNED_OUT") }
+        else { throw Failure.sessionGone(token.sessionID, settings: settings, now: clock.now()) }
         if let cause = session.refusedCause(settings: settings, now: clock.now()) {
             throw Failure.tokenExpired(cause: cause.rawValue)
         }
-        guard token.generation >= status.tokensValidAfterMicros else { throw Failure.tokenExpired(cause: "ADMIN") }
+        guard token.generation >= status.tokensValidAfterMicros else {
+            let record = try transaction.get(Tables.users, UserKey(token.tenantID, token.uid))
+            throw Failure.tokenExpired(revokedFor: record?.tokensRevokedFor ?? .unspecified)
+        }
     }
 
     /// The same, with the account for who goes on to work on it.

@@ -2,6 +2,7 @@ public import Base
 import Crypto
 public import Messages
 public import Store
+public import Tokens
 
 /// What a proved credential makes of an account; decided inside the write transaction, over what is committed then.
 public struct AccountEffect: Sendable {
@@ -22,6 +23,12 @@ public struct AccountEffect: Sendable {
 }
 
 extension AccountEffect {
+    /// Why refresh tokens of before end in the session that goes on. Nil for what adds a way to sign in: whoever held
+    /// such a token could have come so far anyway, and a second tab may still show it.
+    ///
+    /// A reauthentication counts as well. The session's login is recent then, and may change the password.
+    fileprivate var endsOlderTokens: SessionEnd? { endsSessions ?? (kind == .reauthenticated ? .signedOut : nil) }
+
     /// Why the session it is made in goes on with new tokens.
     fileprivate var refreshCause: TokenRefreshCause {
         switch kind {
@@ -85,26 +92,30 @@ extension UserSession {
         return SignedIn(user: entered.account.user, tokens: tokens, isNewUser: entered.isNew)
     }
 
-    /// Changes the account within one of its live sessions, which goes on with new tokens; the older ones of the
-    /// session stay good until they expire, unless the change ends all sessions: then this one alone goes on.
+    /// Changes the account within the live session of `token`, which goes on with new tokens.
+    ///
+    /// A change that ends sessions leaves this one alone, and of its tokens only the new ones (decision 0021). After
+    /// any other change older ID tokens stay good until they expire, and the refresh token of before has its grace.
+    /// Whether `token` is alive is asked again inside the transaction: it may have ended while a password was hashed.
     ///
     /// With `start` the user has just proved a credential: the session's login is as recent as now.
     public func change(
-        inSession sessionID: [UInt8], provingAs start: SessionStart? = nil, settings: TenantSettings, origin: Origin,
+        by token: VerifiedToken, provingAs start: SessionStart? = nil, settings: TenantSettings, origin: Origin,
         deadline: Instant,
         _ decide: @escaping @Sendable (borrowing WriteTransaction, Account) throws -> AccountEffect
     ) async throws -> SignedIn {
         let now = resources.clock.now()
         let key = key
+        let sessionID = token.sessionID
         let changed: (user: User, session: StoredSession)
         do {
             changed = try await resources.store.write(mayBePutOff: true) { transaction in
                 try transaction.onceIssuing(session: sessionID, origin, now: now) {
                     let (current, alive) = try transaction.reading.signedIn(
-                        key, sessionID: sessionID, settings: settings, now: now)
+                        key, by: token, settings: settings, now: now)
                     let effect = try decide(transaction, current)
                     var session = alive
-                    session.goOn(after: start, effect.refreshCause, now: now)
+                    session.goOn(after: start, effect, now: now)
                     let account = try transaction.apply(
                         effect, to: current, keeping: sessionID, origin: origin, now: now)
                     try transaction.put(Tables.sessions, SessionKey(sessionID), session)
@@ -139,8 +150,9 @@ extension UserSession {
 
 extension StoredSession {
     /// The refresh token is a new one, and the login too when a credential was proved.
-    fileprivate mutating func goOn(after start: SessionStart?, _ cause: TokenRefreshCause, now: Timestamp) {
-        rotate(attemptHash: [], cause, now: now)
+    fileprivate mutating func goOn(after start: SessionStart?, _ effect: AccountEffect, now: Timestamp) {
+        rotate(attemptHash: [], effect.refreshCause, now: now)
+        if let end = effect.endsOlderTokens { endOlderTokens(end) }
         guard let start else { return }
         authTimeMicros = now.microseconds
         signInProvider = start.provider
@@ -152,15 +164,18 @@ extension StoredSession {
 extension ReadTransaction {
     /// An account that may be changed, and its session, which lives.
     fileprivate func signedIn(
-        _ key: UserKey, sessionID: [UInt8], settings: TenantSettings, now: Timestamp
+        _ key: UserKey, by token: VerifiedToken, settings: TenantSettings, now: Timestamp
     ) throws -> (account: Account, session: StoredSession) {
         guard let account = try account(key) else { throw Failure.userNotFound }
         if account.user.disabled { throw Failure.userDisabled }
-        guard let session = try get(Tables.sessions, SessionKey(sessionID)), session.uid == key.uid,
+        guard let session = try get(Tables.sessions, SessionKey(token.sessionID)), session.uid == key.uid,
             session.tenantID == key.tenant
         else { throw Failure.invalidIDToken }
         if let cause = session.refusedCause(settings: settings, now: now) {
             throw Failure.tokenExpired(cause: cause.rawValue)
+        }
+        guard token.generation >= account.user.tokensValidAfterMicros else {
+            throw Failure.tokenExpired(revokedFor: account.tokensRevokedFor)
         }
         return (account, session)
     }
@@ -188,7 +203,7 @@ extension WriteTransaction {
         _ effect: AccountEffect, to current: Account, keeping sessionID: [UInt8]?, origin: Origin, now: Timestamp
     ) throws -> Account {
         var changed = effect.account
-        if effect.endsSessions != nil { changed.revokeTokens(now: now) }
+        if let end = effect.endsSessions { changed.revokeTokens(end, now: now) }
         try replace(
             current, by: changed, origin: origin, kind: effect.kind, detail: effect.detail, now: now)
         if let end = effect.endsSessions {

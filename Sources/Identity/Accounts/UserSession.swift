@@ -179,7 +179,7 @@ public actor UserSession {
             }
             return try transaction.once(origin, now: now) {
                 var (current, changed, effect) = try transaction.administered(key, change, now: now)
-                if effect.end != nil { changed.revokeTokens(now: now) }
+                if let end = effect.end { changed.revokeTokens(end, now: now) }
                 try transaction.replace(
                     current, by: changed, origin: origin, kind: effect.kind, detail: effect.detail, now: now)
                 if let end = effect.end { try transaction.endSessions(of: key, end, now: now) }

@@ -101,7 +101,7 @@ extension WriteTransaction {
                 try checkUnique(account, key: key)
                 var replacement = account
                 replacement.user.tokensValidAfterMicros = existing.user.tokensValidAfterMicros
-                replacement.revokeTokens(now: now)
+                replacement.revokeTokens(.admin, now: now)
                 try replace(existing, by: replacement, origin: origin, kind: .userImported, now: now)
                 try endSessions(of: key, .admin, now: now)
                 if replacement.hasOtherEmail(than: existing) { try removeOobCodes(of: key) }

@@ -5,6 +5,16 @@ public import Messages
 ///
 /// A rotation keeps only a counter, so the successor can be computed again: an answer that got lost never signs
 /// anybody out, and a stolen token that is used beside its owner's ends the session (RFC 9700 §4.14.2).
+///
+/// What a presented token means, newest first:
+///
+/// | token | decision |
+/// |---|---|
+/// | the newest | rotated, or reused where the tenant does not rotate |
+/// | from before a change that ended older tokens | refused with the change's reason; the session goes on |
+/// | the one before the newest, with the attempt that made the newest | repeated after loss |
+/// | the one before the newest, within `graceWindow` of the rotation | repeated within grace |
+/// | any other | the session ends: somebody else holds its tokens |
 public enum RefreshDecision: Equatable, Sendable {
     /// Write `session`; its counter names the successor.
     case rotated(StoredSession)
@@ -25,6 +35,17 @@ public enum RefreshDecision: Equatable, Sendable {
         case signedOut = "SIGNED_OUT"
         case admin = "ADMIN"
         case expired = "EXPIRED"
+
+        /// Nil for what was not ended.
+        init?(_ end: SessionEnd) {
+            switch end {
+            case .unspecified: return nil
+            case .reuse: self = .revokedByReuse
+            case .passwordChanged: self = .passwordChanged
+            case .signedOut: self = .signedOut
+            case .admin: self = .admin
+            }
+        }
     }
 }
 
@@ -50,12 +71,15 @@ extension StoredSession {
             session.rotate(attemptHash: attemptHash, .expired, now: now)
             return .rotated(session)
         }
+        if presentedCounter < counterValidFrom { return .refused(.init(olderTokensEnd) ?? .signedOut) }
         if presentedCounter &+ 1 == counter {
             // The successor carries `counter`; had it been presented, the counter would have moved on, or the hash be
             // gone. A tenant that stopped rotating has sessions whose last answer got lost, too.
             if !attemptHash.isEmpty, constantTimeEqual(attemptHash, self.attemptHash) { return .repeatedAfterLoss }
             let sinceRotation = now - Timestamp(microseconds: rotatedAtMicros)
-            if settings.refreshMode != .reuse, sinceRotation <= Self.graceWindow { return .repeatedWithinGrace }
+            // Negative where the clock was set back, or where another node's clock is ahead of this one's.
+            let isYoung = (.zero - Self.graceWindow...Self.graceWindow).contains(sinceRotation)
+            if settings.refreshMode != .reuse, isYoung { return .repeatedWithinGrace }
         }
         return .revokedByReuse(ended(.reuse, at: now))
     }
@@ -69,6 +93,13 @@ extension StoredSession {
         rotatedAtMicros = now.microseconds
     }
 
+    /// Refuses every refresh token but the newest from now on, without taking one for a replay: the user changed
+    /// something because somebody else may hold them.
+    mutating func endOlderTokens(_ end: SessionEnd) {
+        counterValidFrom = counter
+        olderTokensEnd = end
+    }
+
     /// Why this session refuses everything, or nil while it lives.
     public func refusedCause(settings: TenantSettings, now: Timestamp) -> RefreshDecision.RefusedCause? {
         Self.refusedCause(
@@ -80,17 +111,20 @@ extension StoredSession {
     static func refusedCause(
         end: SessionEnd, createdAtMicros: Int64, lastUsedAtMicros: Int64, settings: TenantSettings, now: Timestamp
     ) -> RefreshDecision.RefusedCause? {
-        switch end {
-        case .unspecified: break
-        case .reuse: return .revokedByReuse
-        case .passwordChanged: return .passwordChanged
-        case .signedOut: return .signedOut
-        case .admin: return .admin
-        }
+        if let cause = RefreshDecision.RefusedCause(end) { return cause }
         let idleSince = Timestamp(microseconds: max(lastUsedAtMicros, createdAtMicros))
         let created = Timestamp(microseconds: createdAtMicros)
         if now - idleSince > settings.sessionIdle || now - created > settings.sessionAbsolute { return .expired }
         return nil
+    }
+
+    /// Why a session of which nothing is kept is over, by its id alone. An idle one was forgotten; a younger one was
+    /// removed, to make room for a newer one or with its account.
+    public static func causeOfAbsence(
+        ofSession id: [UInt8], settings: TenantSettings, now: Timestamp
+    ) -> RefreshDecision.RefusedCause {
+        guard let begun = SessionID.time(of: id) else { return .signedOut }
+        return now - begun > min(settings.sessionIdle, settings.sessionAbsolute) ? .expired : .signedOut
     }
 
     public func ended(_ end: SessionEnd, at now: Timestamp) -> StoredSession {

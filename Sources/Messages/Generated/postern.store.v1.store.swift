@@ -63,6 +63,8 @@ public struct StoredUser: Message {
     public var passwordUpdatedAtMicros: Int64 = 0
     /// The user proved the email with a sign-in link and may do so again: a way in like a password.
     public var emailLinkSignIn: Bool = false
+    /// Why `tokens_valid_after_micros` was moved to where it is: what an older ID token is told.
+    public var tokensRevokedFor: SessionEnd = .unspecified
 
     public init() {}
 
@@ -70,12 +72,14 @@ public struct StoredUser: Message {
         user: [UInt8] = [],
         passwordHash: Text = .empty,
         passwordUpdatedAtMicros: Int64 = 0,
-        emailLinkSignIn: Bool = false
+        emailLinkSignIn: Bool = false,
+        tokensRevokedFor: SessionEnd = .unspecified
     ) {
         self.user = user
         self.passwordHash = passwordHash
         self.passwordUpdatedAtMicros = passwordUpdatedAtMicros
         self.emailLinkSignIn = emailLinkSignIn
+        self.tokensRevokedFor = tokensRevokedFor
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -94,6 +98,7 @@ extension StoredUser: ConvertibleToC {
         self.passwordHash = Text(copying: source.pointee.password_hash)
         self.passwordUpdatedAtMicros = source.pointee.password_updated_at_micros
         self.emailLinkSignIn = source.pointee.email_link_sign_in != 0
+        self.tokensRevokedFor = enumeration(source.pointee.tokens_revoked_for.rawValue)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredUser>, arena: Arena) {
@@ -101,6 +106,7 @@ extension StoredUser: ConvertibleToC {
         target.pointee.password_hash = arena.copy(self.passwordHash)
         target.pointee.password_updated_at_micros = self.passwordUpdatedAtMicros
         target.pointee.email_link_sign_in = self.emailLinkSignIn ? 1 : 0
+        target.pointee.tokens_revoked_for = Postern__Store__V1__SessionEnd(rawValue: UInt32(self.tokensRevokedFor.rawValue))
     }
 }
 
@@ -127,6 +133,10 @@ public struct StoredSession: Message {
     public var endUserIP: Text = .empty
     /// Why the session has the tokens it has.
     public var refreshCause: TokenRefreshCause = .unspecified
+    /// Refresh tokens with a smaller counter ended with a change that its user made, for the reason below. One that is
+    /// presented is refused and changes nothing: it is no replay.
+    public var counterValidFrom: UInt64 = 0
+    public var olderTokensEnd: SessionEnd = .unspecified
 
     public init() {}
 
@@ -145,7 +155,9 @@ public struct StoredSession: Message {
         rotatedAtMicros: Int64 = 0,
         deviceName: Text = .empty,
         endUserIP: Text = .empty,
-        refreshCause: TokenRefreshCause = .unspecified
+        refreshCause: TokenRefreshCause = .unspecified,
+        counterValidFrom: UInt64 = 0,
+        olderTokensEnd: SessionEnd = .unspecified
     ) {
         self.tenantID = tenantID
         self.uid = uid
@@ -162,6 +174,8 @@ public struct StoredSession: Message {
         self.deviceName = deviceName
         self.endUserIP = endUserIP
         self.refreshCause = refreshCause
+        self.counterValidFrom = counterValidFrom
+        self.olderTokensEnd = olderTokensEnd
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -191,6 +205,8 @@ extension StoredSession: ConvertibleToC {
         self.deviceName = Text(copying: source.pointee.device_name)
         self.endUserIP = Text(copying: source.pointee.end_user_ip)
         self.refreshCause = enumeration(source.pointee.refresh_cause.rawValue)
+        self.counterValidFrom = source.pointee.counter_valid_from
+        self.olderTokensEnd = enumeration(source.pointee.older_tokens_end.rawValue)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredSession>, arena: Arena) {
@@ -209,6 +225,8 @@ extension StoredSession: ConvertibleToC {
         target.pointee.device_name = arena.copy(self.deviceName)
         target.pointee.end_user_ip = arena.copy(self.endUserIP)
         target.pointee.refresh_cause = Postern__V1__TokenRefreshCause(rawValue: UInt32(self.refreshCause.rawValue))
+        target.pointee.counter_valid_from = self.counterValidFrom
+        target.pointee.older_tokens_end = Postern__Store__V1__SessionEnd(rawValue: UInt32(self.olderTokensEnd.rawValue))
     }
 }
 

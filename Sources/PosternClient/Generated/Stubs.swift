@@ -175,7 +175,9 @@ public struct TokensClient: Sendable {
     ///
     /// Safe to repeat with the same attempt_id, however late the first answer got lost. A token that was used before
     /// otherwise revokes its session: TOKEN_EXPIRED with metadata `cause` = REVOKED_BY_REUSE | PASSWORD_CHANGED |
-    /// SIGNED_OUT | ADMIN | EXPIRED. A token that was never ours: INVALID_REFRESH_TOKEN.
+    /// SIGNED_OUT | ADMIN | EXPIRED. A token from before a change that ended sessions (password, email, unlinking) or
+    /// before a reauthentication is refused in the same way, with the change's cause, and revokes nothing. A token that
+    /// was never ours: INVALID_REFRESH_TOKEN.
     public func refresh(_ request: TokensRefreshRequest, options: CallOptions = .init()) async throws(Failure)
         -> TokensRefreshResponse
     {
@@ -492,7 +494,8 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "SignInWithIdp", request, idempotent: false, options: options)
     }
 
-    /// Removes a way to sign in. Needs a recent login.
+    /// Removes a way to sign in. Needs a recent login. Ends every other session and all older tokens: whoever came in that
+    /// way is out.
     ///
     /// Refusals: NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD (unless `force`), and then ADMIN_RESTRICTED_OPERATION where the
     /// tenant's deletion toggle says so: nobody could enter the account again.
@@ -502,7 +505,8 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "Unlink", request, idempotent: false, options: options)
     }
 
-    /// Proves the signed-in user again, with any credential linked to it; the session's login is then recent.
+    /// Proves the signed-in user again, with any credential linked to it; the session's login is then recent. Refresh
+    /// tokens of before are refused from then on (TOKEN_EXPIRED); other sessions and older ID tokens stay as they are.
     ///
     /// Refusals: those of the credential's own sign-in, USER_MISMATCH (it is another user's, or nobody's).
     public func reauthenticate(_ request: AccountsReauthenticateRequest, options: CallOptions = .init()) async throws(Failure)

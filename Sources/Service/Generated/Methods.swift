@@ -114,7 +114,9 @@ extension MethodDescriptor {
     ///
     /// Safe to repeat with the same attempt_id, however late the first answer got lost. A token that was used before
     /// otherwise revokes its session: TOKEN_EXPIRED with metadata `cause` = REVOKED_BY_REUSE | PASSWORD_CHANGED |
-    /// SIGNED_OUT | ADMIN | EXPIRED. A token that was never ours: INVALID_REFRESH_TOKEN.
+    /// SIGNED_OUT | ADMIN | EXPIRED. A token from before a change that ended sessions (password, email, unlinking) or
+    /// before a reauthentication is refused in the same way, with the change's cause, and revokes nothing. A token that
+    /// was never ours: INVALID_REFRESH_TOKEN.
     static let tokensRefresh = MethodDescriptor(
         service: "postern.v1.Tokens", method: "Refresh", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true)
@@ -357,7 +359,8 @@ extension MethodDescriptor {
         role: .app, tenant: .request, timeoutMillis: 20_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true)
 
-    /// Removes a way to sign in. Needs a recent login.
+    /// Removes a way to sign in. Needs a recent login. Ends every other session and all older tokens: whoever came in that
+    /// way is out.
     ///
     /// Refusals: NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD (unless `force`), and then ADMIN_RESTRICTED_OPERATION where the
     /// tenant's deletion toggle says so: nobody could enter the account again.
@@ -365,7 +368,8 @@ extension MethodDescriptor {
         service: "postern.v1.Accounts", method: "Unlink", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true, refusedWhenDisabled: true)
 
-    /// Proves the signed-in user again, with any credential linked to it; the session's login is then recent.
+    /// Proves the signed-in user again, with any credential linked to it; the session's login is then recent. Refresh
+    /// tokens of before are refused from then on (TOKEN_EXPIRED); other sessions and older ID tokens stay as they are.
     ///
     /// Refusals: those of the credential's own sign-in, USER_MISMATCH (it is another user's, or nobody's).
     static let accountsReauthenticate = MethodDescriptor(

@@ -62,13 +62,13 @@ import Testing
 
     @Test func revokingNeverGoesBack() {
         var account = account()
-        account.revokeTokens(now: Timestamp(microseconds: 100))
+        account.revokeTokens(.admin, now: Timestamp(microseconds: 100))
         #expect(account.user.tokensValidAfterMicros == 100)
-        account.revokeTokens(now: Timestamp(microseconds: 100))
+        account.revokeTokens(.admin, now: Timestamp(microseconds: 100))
         #expect(account.user.tokensValidAfterMicros == 101)
-        account.revokeTokens(now: Timestamp(microseconds: 5))
+        account.revokeTokens(.admin, now: Timestamp(microseconds: 5))
         #expect(account.user.tokensValidAfterMicros == 102)
-        account.revokeTokens(now: Timestamp(microseconds: 1_000))
+        account.revokeTokens(.admin, now: Timestamp(microseconds: 1_000))
         #expect(account.user.tokensValidAfterMicros == 1_000)
     }
 }

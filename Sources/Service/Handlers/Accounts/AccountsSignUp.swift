@@ -69,7 +69,7 @@ enum AccountsSignUp: SlowMethod {
             request.password, settings: call.settings, deadline: call.deadline)
         let now = call.now
         let signedIn = try await call.userSession(user.uid).change(
-            inSession: verified.token.sessionID, provingAs: verified.isAnonymous ? SessionStart("password") : nil,
+            by: verified.token, provingAs: verified.isAnonymous ? SessionStart("password") : nil,
             settings: call.settings, origin: call.origin, deadline: call.deadline
         ) { transaction, current in
             let linked = try current.linkingPassword(hash, email: email, now: now)

@@ -16,12 +16,12 @@ enum AccountsUnlink: SlowMethod {
         let user = verified.account.user
         let signedIn = try await call.recordingRefusals(email: Email(stored: user.email), uid: user.uid) {
             try await call.userSession(user.uid).change(
-                inSession: verified.token.sessionID, settings: call.settings, origin: call.origin,
+                by: verified.token, settings: call.settings, origin: call.origin,
                 deadline: call.deadline
             ) { [settings = call.settings] _, current in
                 AccountEffect(
                     try current.unlinking(providerID, isForced: isForced, settings: settings),
-                    kind: .providerUnlinked, detail: providerID)
+                    kind: .providerUnlinked, detail: providerID, endsSessions: .signedOut)
             }
         }
         return AccountsUnlinkResponse(user: signedIn.user, tokens: signedIn.tokens)

@@ -10,9 +10,11 @@ enum TokensRefresh: SlowMethod {
         guard request.attemptID.isEmpty || request.attemptID.count == 16 else {
             throw Failure.invalid("INVALID_ATTEMPT_ID", field: "attempt_id", "must be empty or 16 random bytes")
         }
-        guard let token = call.project.refreshTokens.decode(request.refreshToken),
-            let session = try call.project.store.read({ try $0.get(Tables.sessions, SessionKey(token.sessionID)) })
-        else { throw Failure.invalidRefreshToken }
+        guard let token = call.project.refreshTokens.decode(request.refreshToken) else {
+            throw Failure.invalidRefreshToken
+        }
+        guard let session = try call.project.store.read({ try $0.get(Tables.sessions, SessionKey(token.sessionID)) })
+        else { throw Failure.sessionGone(token.sessionID, settings: call.settings, now: call.now) }
         guard session.tenantID == call.tenantID else { throw Failure.tenantMismatch }
         let (signedIn, outcome) = try await call.userSession(session.uid).refresh(
             token, attemptID: request.attemptID, settings: call.settings, deadline: call.deadline)

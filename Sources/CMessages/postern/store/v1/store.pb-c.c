@@ -67,7 +67,7 @@ void   postern__store__v1__event_record__init
   static const Postern__Store__V1__EventRecord init_value = POSTERN__STORE__V1__EVENT_RECORD__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_descriptors[4] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_descriptors[5] =
 {
   {
     "user",
@@ -117,17 +117,31 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_des
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "tokens_revoked_for",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredUser, tokens_revoked_for),
+    &postern__store__v1__session_end__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_user__field_indices_by_name[] = {
   3,   /* field[3] = email_link_sign_in */
   1,   /* field[1] = password_hash */
   2,   /* field[2] = password_updated_at_micros */
+  4,   /* field[4] = tokens_revoked_for */
   0,   /* field[0] = user */
 };
-static const ProtobufCIntRange postern__store__v1__stored_user__number_ranges[1 + 1] =
+static const ProtobufCIntRange postern__store__v1__stored_user__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 10, 4 },
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
 {
@@ -137,14 +151,14 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
   "Postern__Store__V1__StoredUser",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredUser),
-  4,
+  5,
   postern__store__v1__stored_user__field_descriptors,
   postern__store__v1__stored_user__field_indices_by_name,
-  1,  postern__store__v1__stored_user__number_ranges,
+  2,  postern__store__v1__stored_user__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_user__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[15] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[17] =
 {
   {
     "tenant_id",
@@ -326,28 +340,55 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "counter_valid_from",
+    21,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSession, counter_valid_from),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "older_tokens_end",
+    22,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSession, older_tokens_end),
+    &postern__store__v1__session_end__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_session__field_indices_by_name[] = {
   7,   /* field[7] = attempt_hash */
   3,   /* field[3] = auth_time_micros */
   10,   /* field[10] = claims_json */
   5,   /* field[5] = counter */
+  15,   /* field[15] = counter_valid_from */
   2,   /* field[2] = created_at_micros */
   12,   /* field[12] = device_name */
   8,   /* field[8] = end */
   13,   /* field[13] = end_user_ip */
   9,   /* field[9] = ended_at_micros */
   6,   /* field[6] = last_used_at_micros */
+  16,   /* field[16] = older_tokens_end */
   14,   /* field[14] = refresh_cause */
   11,   /* field[11] = rotated_at_micros */
   4,   /* field[4] = sign_in_provider */
   0,   /* field[0] = tenant_id */
   1,   /* field[1] = uid */
 };
-static const ProtobufCIntRange postern__store__v1__stored_session__number_ranges[1 + 1] =
+static const ProtobufCIntRange postern__store__v1__stored_session__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 15 }
+  { 21, 15 },
+  { 0, 17 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor =
 {
@@ -357,10 +398,10 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor 
   "Postern__Store__V1__StoredSession",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredSession),
-  15,
+  17,
   postern__store__v1__stored_session__field_descriptors,
   postern__store__v1__stored_session__field_indices_by_name,
-  1,  postern__store__v1__stored_session__number_ranges,
+  2,  postern__store__v1__stored_session__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_session__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

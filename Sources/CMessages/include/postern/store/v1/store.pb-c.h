@@ -91,10 +91,11 @@ struct  Postern__Store__V1__StoredUser
   ProtobufCBinaryData password_hash;
   int64_t password_updated_at_micros;
   protobuf_c_boolean email_link_sign_in;
+  Postern__Store__V1__SessionEnd tokens_revoked_for;
 };
 #define POSTERN__STORE__V1__STORED_USER__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_user__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0 }
+    , {0,NULL}, {0,NULL}, 0, 0, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED }
 
 
 struct  Postern__Store__V1__StoredSession
@@ -115,10 +116,12 @@ struct  Postern__Store__V1__StoredSession
   ProtobufCBinaryData device_name;
   ProtobufCBinaryData end_user_ip;
   Postern__V1__TokenRefreshCause refresh_cause;
+  uint64_t counter_valid_from;
+  Postern__Store__V1__SessionEnd older_tokens_end;
 };
 #define POSTERN__STORE__V1__STORED_SESSION__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_session__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0, 0, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, POSTERN__V1__TOKEN_REFRESH_CAUSE__TOKEN_REFRESH_CAUSE_UNSPECIFIED }
+    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0, 0, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, POSTERN__V1__TOKEN_REFRESH_CAUSE__TOKEN_REFRESH_CAUSE_UNSPECIFIED, 0, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED }
 
 
 struct  Postern__Store__V1__StoredTenant
