@@ -404,9 +404,10 @@ static const PosternField postern__store__v1__sealed_pending_credential__fields[
     [8] = {"photo_url", 0, 0, 9, 2, 0, 7},
     [9] = {"expires_at_micros", 0, 0, 1, 0, 0, 8},
     [10] = {"provider_updated_at_micros", 0, 0, 1, 0, 0, 9},
+    [11] = {"proof_id", 0, 0, 8, 2, 0, 10},
 };
 const PosternSchema postern__store__v1__sealed_pending_credential__table = {
-    &postern__store__v1__sealed_pending_credential__descriptor, postern__store__v1__sealed_pending_credential__fields, 11, 0,
+    &postern__store__v1__sealed_pending_credential__descriptor, postern__store__v1__sealed_pending_credential__fields, 12, 0,
 };
 
 static const PosternField postern__v1__provider_endpoints__fields[] = {
@@ -464,9 +465,10 @@ static const PosternField postern__v1__provider__fields[] = {
     [15] = {"created_at_micros", 0, 0, 1, 0, 0, 13},
     [16] = {"updated_at_micros", 0, 0, 1, 0, 0, 14},
     [17] = {"revision", 0, 0, 1, 0, 0, 15},
+    [18] = {"accept_unknown_nonce", 0, 0, 4, 0, 0, 16},
 };
 const PosternSchema postern__v1__provider__table = {
-    &postern__v1__provider__descriptor, postern__v1__provider__fields, 18, 1,
+    &postern__v1__provider__descriptor, postern__v1__provider__fields, 19, 1,
 };
 
 static const PosternField postern__v1__providers_create_request__fields[] = {

@@ -14,6 +14,8 @@ public enum FederationError: Error, Sendable, Equatable {
         case notYetValid = "NOT_YET_VALID"
         /// Other than the nonce that the caller gave, or there is nothing that could carry one.
         case wrongNonce = "WRONG_NONCE"
+        /// The token carries a nonce and the caller gave none.
+        case missingNonce = "MISSING_NONCE"
         case missingSubject = "MISSING_SUBJECT"
     }
 

@@ -60,7 +60,20 @@ struct ProviderToken: Sendable {
         if let notBefore = claims.member("nbf") {
             guard let time = Self.time(notBefore), time <= now + Self.leeway else { throw .flawed(.notYetValid) }
         }
-        guard nonce.isEmpty || Self.matches(claims.member("nonce")?.text, nonce) else { throw .flawed(.wrongNonce) }
+        guard nonce.isEmpty else {
+            guard Self.matches(claims.member("nonce")?.text, nonce) else { throw .flawed(.wrongNonce) }
+            return
+        }
+        // OpenID Connect Core 1.0 §3.1.3.7, 11: whoever asked with a nonce has to check it. A token that was stolen
+        // from another application's redirect comes without.
+        guard !carriesNonce || configuration.provider.acceptUnknownNonce else { throw .flawed(.missingNonce) }
+    }
+
+    private var carriesNonce: Bool {
+        switch claims.member("nonce") {
+        case nil, .null, .string(.empty): false
+        default: true
+        }
     }
 
     private func isIssued(by configuration: ProviderConfiguration) -> Bool {

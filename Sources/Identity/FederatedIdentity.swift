@@ -19,6 +19,8 @@ public struct FederatedIdentity: Sendable, Equatable {
     public var providerUpdatedAt = Timestamp.zero
     /// When the proof ends that came in a pending token: another token for it ends no later. Nil: proved just now.
     public var provedUntil: Timestamp?
+    /// The same in every pending token of one proof. Empty: proved just now, or by a token of an older server.
+    public var proofID: [UInt8] = []
 
     public init(
         providerID: Text, rawID: Text, email: Text = .empty, isEmailVerifiedByProvider: Bool = false,

@@ -177,6 +177,7 @@ public final class Project: Sendable {
             case Tables.idempotency.id: try transaction.forgetIdempotency(expired.key)
             case Tables.oobCodes.id: try transaction.forgetOobCode(expired.key)
             case Tables.outbox.id: try transaction.forgetOutboxMessage(expired.key)
+            case Tables.usedProofs.id: try transaction.delete(Tables.usedProofs, HashKey(expired.key))
             case Tables.usedTokenIDs.id: try transaction.delete(Tables.usedTokenIDs, HashKey(expired.key))
             default: break
             }

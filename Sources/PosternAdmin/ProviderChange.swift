@@ -16,6 +16,7 @@ public struct ProviderChange: Sendable {
     public var allowHTTPLoopback: Bool?
     public var allowPrivateAddresses: Bool?
     public var acceptUnboundAccessTokens: Bool?
+    public var acceptUnknownNonce: Bool?
     public var trust: ProviderTrust?
     public var apple: AppleKey?
 
@@ -33,6 +34,7 @@ public struct ProviderChange: Sendable {
         fields.set("allow_http_loopback", \.allowHTTPLoopback, allowHTTPLoopback)
         fields.set("allow_private_addresses", \.allowPrivateAddresses, allowPrivateAddresses)
         fields.set("accept_unbound_access_tokens", \.acceptUnboundAccessTokens, acceptUnboundAccessTokens)
+        fields.set("accept_unknown_nonce", \.acceptUnknownNonce, acceptUnknownNonce)
         fields.setMessage("trust", \.trust, trust)
         fields.setMessage("apple", \.apple, apple)
         return fields

@@ -63,6 +63,9 @@ public enum Tables {
     /// sequence → the tenant of that revocation.
     public static let revocationTenants = Table<RevocationKey, [UInt8]>(id: 42, name: "revocation_tenants")
 
+    /// SHA-256 of (tenant, proof id) → until when: a proof in a pending token that was used and counts once.
+    public static let usedProofs = Table<HashKey, StoredUsedTokenID>(id: 50, name: "used_proofs")
+
     /// What opening the store takes.
     public static let all: [TableDeclaration] = [
         users.declaration, userByEmail.declaration, userByPhone.declaration, userByProvider.declaration,
@@ -72,6 +75,6 @@ public enum Tables {
         idempotencyCounts.declaration, providers.declaration, serviceAccounts.declaration,
         serviceAccountKeys.declaration, usedTokenIDs.declaration, oobCodes.declaration, oobCodeBySubject.declaration,
         outbox.declaration, outboxDue.declaration, emailConfigs.declaration,
-        revocations.declaration, revocationTenants.declaration,
+        revocations.declaration, revocationTenants.declaration, usedProofs.declaration,
     ]
 }

@@ -95,12 +95,22 @@ import Testing
             let hash = Hex.encode(Digest.sha256(Array("n1".utf8)))
             let cases: [(claim: Text, given: Text, flaw: FederationError.Flaw?)] = [
                 ("n1", "n1", nil), (hash, "n1", nil), ("n1", "n2", .wrongNonce), ("", "n1", .wrongNonce),
-                ("n1", "", nil), ("n1", hash, .wrongNonce), (Text(hash.string.uppercased()), "n1", .wrongNonce),
+                ("", "", nil), ("n1", "", .missingNonce), (hash, "", .missingNonce), ("n1", hash, .wrongNonce),
+                (Text(hash.string.uppercased()), "n1", .wrongNonce),
             ]
             for (claim, given, flaw) in cases {
                 let token = fixture.provider.idToken(.ann, nonce: claim)
                 let error = await fixture.error(.idToken(token), nonce: given)
                 #expect(error == flaw.map { .flawed($0) }, "\(claim) \(given)")
+                // Only what the application cannot know may be left out.
+                let lenient = fixture.configuration { $0.acceptUnknownNonce = true }
+                let accepted = await fixture.error(.idToken(token), nonce: given, lenient)
+                #expect(accepted == (flaw == .missingNonce ? nil : flaw.map { .flawed($0) }), "\(claim) \(given)")
+            }
+            // A nonce that is no text is one all the same.
+            for nonce in [JSONValue.integer(0), .bool(false), [], [:]] {
+                let token = fixture.provider.sign(fixture.provider.claims(.ann).with("nonce", nonce))
+                #expect(await fixture.error(.idToken(token)) == .flawed(.missingNonce), "\(nonce)")
             }
         }
     }

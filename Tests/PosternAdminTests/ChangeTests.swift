@@ -92,6 +92,7 @@ import Testing
                 $0.allowHTTPLoopback = true
                 $0.allowPrivateAddresses = true
                 $0.acceptUnboundAccessTokens = true
+                $0.acceptUnknownNonce = true
                 $0.trust = ProviderTrust(level: .domains, domains: ["example.com"])
                 $0.apple = AppleKey()
             }

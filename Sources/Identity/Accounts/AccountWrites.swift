@@ -46,6 +46,10 @@ extension WriteTransaction {
             try countPasswordHash(old.passwordHash, tenantID: key.tenant, by: -1)
             try countPasswordHash(new.passwordHash, tenantID: key.tenant, by: 1)
         }
+        let isDisabling = new.user.disabled && !old.user.disabled
+        if isDisabling || kind.setsPassword {
+            try removeOobCodes(of: key) { $0.requestType == .passwordReset }
+        }
         let validAfter = new.user.tokensValidAfterMicros
         if validAfter > old.user.tokensValidAfterMicros {
             try revokeTokens(of: key, before: Timestamp(microseconds: validAfter), now: now)
@@ -117,6 +121,12 @@ extension WriteTransaction {
             try delete(Tables.passwordHashKinds, key)
         }
     }
+}
+
+extension EventKind {
+    /// What may set a password: a code that was sent for setting one is void then. A new hash of the same password
+    /// is none of these.
+    fileprivate var setsPassword: Bool { [.passwordChanged, .passwordReset, .userImported].contains(self) }
 }
 
 /// By what an account is found that no other of its tenant may have: the keys of the unique indexes.

@@ -23,6 +23,7 @@ extension Project {
                 guard try transaction.reading.decision(on: identity, settings: settings, known: current) == seen else {
                     throw AccountMoved()
                 }
+                try transaction.useProof(of: identity, tenantID: settings.tenantID)
                 guard let current else {
                     return AccountEffect(.made(from: identity, tenantID: settings.tenantID, uid: uid, now: now))
                 }
@@ -47,6 +48,7 @@ extension Project {
                 let (owner, emailOwner) = try transaction.reading.accounts(
                     of: identity, tenantID: settings.tenantID, known: current)
                 _ = try LinkDecision.link(identity, to: current, owner: owner, emailOwner: emailOwner)
+                try transaction.useProof(of: identity, tenantID: settings.tenantID)
                 var linked = current
                 linked.adopt(identity)
                 return AccountEffect(linked, kind: .providerLinked, detail: identity.providerID)
@@ -66,6 +68,7 @@ extension Project {
         ) { transaction, current in
             let owner = try transaction.reading.accounts(of: identity, tenantID: tenantID).owner
             guard owner?.user.uid == current.user.uid else { throw Failure.userMismatch }
+            try transaction.useProof(of: identity, tenantID: tenantID)
         }
     }
 

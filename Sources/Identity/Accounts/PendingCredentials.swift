@@ -1,12 +1,14 @@
 public import Base
 public import Crypto
 import Messages
+import Store
 
 /// Pending tokens: an identity that was proved and could not be used yet, sealed, for its tenant and a short time.
 ///
 /// A token is no way around a rule: what it carries is decided about again when it comes back, and it is void when its
-/// provider was changed meanwhile (`IdentityProviders.requireUnchanged`). The token that a refusal
-/// of it brings ends when it would have: a proof does not get younger by being used. Any thread.
+/// provider was changed meanwhile (`IdentityProviders.requireUnchanged`). A proof counts once: when a token of it has
+/// signed somebody in or was linked, every token of it is void. The token that a refusal of it brings ends when it
+/// would have: a proof does not get younger by being refused. Any thread.
 public struct PendingCredentials: Sendable {
     /// How long a user has to sign in elsewhere and come back.
     public static let lifetime = Duration.seconds(600)
@@ -25,7 +27,8 @@ public struct PendingCredentials: Sendable {
             emailVerifiedByProvider: identity.isEmailVerifiedByProvider, emailTrusted: identity.isEmailTrusted,
             displayName: identity.displayName, photoURL: identity.photoURL,
             expiresAtMicros: (identity.provedUntil ?? now + Self.lifetime).microseconds,
-            providerUpdatedAtMicros: identity.providerUpdatedAt.microseconds)
+            providerUpdatedAtMicros: identity.providerUpdatedAt.microseconds,
+            proofID: identity.proofID.isEmpty ? random.bytes(16) : identity.proofID)
         let sealed = sealing.seal(Secret(content.encoded()), context: Self.context(tenantID), random: random)
         return Text(unchecked: Base64.url.encode(sealed))
     }
@@ -43,6 +46,7 @@ public struct PendingCredentials: Sendable {
             displayName: content.displayName, photoURL: content.photoURL)
         identity.providerUpdatedAt = Timestamp(microseconds: content.providerUpdatedAtMicros)
         identity.provedUntil = Timestamp(microseconds: content.expiresAtMicros)
+        identity.proofID = content.proofID
         return identity
     }
 
@@ -51,9 +55,23 @@ public struct PendingCredentials: Sendable {
     }
 }
 
+extension WriteTransaction {
+    /// Uses up the proof that came in a pending token, in the transaction of what it is used for; nothing happens for
+    /// an identity that was proved just now. INVALID_PENDING_TOKEN when the proof was used before.
+    func useProof(of identity: FederatedIdentity, tenantID: Text) throws {
+        guard let provedUntil = identity.provedUntil else { return }
+        // Tokens of before there were proof ids: who it is, and until when, is as good a name.
+        let name = identity.proofID.isEmpty ? identity.rawID.bytes + [0] + identity.providerID.bytes : identity.proofID
+        let key = HashKey(Digest.sha256(tenantID.bytes + [0] + name))
+        let record = StoredUsedTokenID(expiresAtMicros: provedUntil.microseconds)
+        guard try put(ifAbsent: Tables.usedProofs, key, record) else { throw Failure.invalidPendingToken }
+        try scheduleExpiry(at: provedUntil, Tables.usedProofs, key)
+    }
+}
+
 extension Failure {
     static let invalidPendingToken = Failure.invalid(
         "INVALID_PENDING_TOKEN", field: "credential.pending_token",
-        "is none of this tenant's, older than 10 minutes or older than the provider's configuration; sign in at the "
+        "is none of this tenant's, used, older than 10 minutes or older than the provider's configuration; sign in at the "
             + "provider again")
 }

@@ -47,6 +47,7 @@ public struct ProviderChange: Sendable {
         case "allow_http_loopback": provider.allowHTTPLoopback = wanted.allowHTTPLoopback
         case "allow_private_addresses": provider.allowPrivateAddresses = wanted.allowPrivateAddresses
         case "accept_unbound_access_tokens": provider.acceptUnboundAccessTokens = wanted.acceptUnboundAccessTokens
+        case "accept_unknown_nonce": provider.acceptUnknownNonce = wanted.acceptUnknownNonce
         case "trust": provider.trust = wanted.trust
         case "apple": provider.apple = wanted.apple
         default:

@@ -18,6 +18,8 @@ public struct SealedPendingCredential: Message {
     public var expiresAtMicros: Int64 = 0
     /// Of the provider's configuration that the identity was proved under.
     public var providerUpdatedAtMicros: Int64 = 0
+    /// 16 random bytes that name the proof: every pending token of one proof carries them, and one use ends them all.
+    public var proofID: [UInt8] = []
 
     public init() {}
 
@@ -31,7 +33,8 @@ public struct SealedPendingCredential: Message {
         displayName: Text = .empty,
         photoURL: Text = .empty,
         expiresAtMicros: Int64 = 0,
-        providerUpdatedAtMicros: Int64 = 0
+        providerUpdatedAtMicros: Int64 = 0,
+        proofID: [UInt8] = []
     ) {
         self.tenantID = tenantID
         self.providerID = providerID
@@ -43,6 +46,7 @@ public struct SealedPendingCredential: Message {
         self.photoURL = photoURL
         self.expiresAtMicros = expiresAtMicros
         self.providerUpdatedAtMicros = providerUpdatedAtMicros
+        self.proofID = proofID
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -67,6 +71,7 @@ extension SealedPendingCredential: ConvertibleToC {
         self.photoURL = Text(copying: source.pointee.photo_url)
         self.expiresAtMicros = source.pointee.expires_at_micros
         self.providerUpdatedAtMicros = source.pointee.provider_updated_at_micros
+        self.proofID = [UInt8](copying: source.pointee.proof_id)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__SealedPendingCredential>, arena: Arena) {
@@ -80,5 +85,6 @@ extension SealedPendingCredential: ConvertibleToC {
         target.pointee.photo_url = arena.copy(self.photoURL)
         target.pointee.expires_at_micros = self.expiresAtMicros
         target.pointee.provider_updated_at_micros = self.providerUpdatedAtMicros
+        target.pointee.proof_id = arena.copy(self.proofID)
     }
 }

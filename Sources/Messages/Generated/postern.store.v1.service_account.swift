@@ -77,7 +77,7 @@ extension StoredServiceAccountKey: ConvertibleToC {
     }
 }
 
-/// The id of a JWT that counts once, kept until the JWT has expired.
+/// What counts once and was used, kept until it would have expired: the id of a JWT, the proof in a pending token.
 public struct StoredUsedTokenID: Message {
     public var expiresAtMicros: Int64 = 0
 

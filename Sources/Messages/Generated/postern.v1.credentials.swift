@@ -46,14 +46,16 @@ public struct IdpCredential: Message {
         case providerAccessToken(Secret)
         /// Exchanged at the provider's token endpoint with the configured client secret.
         case authorizationCode(Secret)
-        /// From an earlier refusal that asked for linking or named another account: the identity it proved, for 10 minutes.
+        /// From an earlier refusal that asked for linking or named another account: the identity it proved, for 10 minutes,
+        /// once: signing in, linking or reauthenticating with it uses it up.
         case pendingToken(Secret)
     }
 
     /// "google.com", "oidc.<name>", …; not needed with a pending token.
     public var providerID: Text = .empty
     public var credential: Credential?
-    /// What the application sent to the provider; then the ID token must carry it, as it is or as its SHA-256 in hex.
+    /// What the application sent to the provider: the ID token must carry it, as it is or as its SHA-256 in hex. Required
+    /// for an ID token that carries a nonce, unless the provider is configured with accept_unknown_nonce.
     public var nonce: Text = .empty
     /// With authorization_code: the same as in the authorization request.
     public var redirectURI: Text = .empty

@@ -55,6 +55,10 @@ public struct Provider: Message {
     public var updatedAtMicros: Int64 = 0
     /// Counts the updates.
     public var revision: Int64 = 0
+    /// An ID token that carries a nonce is taken only with the nonce that the application sent: whoever stole the token
+    /// does not know it. Some SDKs add a nonce that the application never learns (Google's on iOS). true takes such a token
+    /// without a nonce; a nonce that is given must match all the same.
+    public var acceptUnknownNonce: Bool = false
 
     public init() {}
 
@@ -75,7 +79,8 @@ public struct Provider: Message {
         apple: AppleKey? = nil,
         createdAtMicros: Int64 = 0,
         updatedAtMicros: Int64 = 0,
-        revision: Int64 = 0
+        revision: Int64 = 0,
+        acceptUnknownNonce: Bool = false
     ) {
         self.providerID = providerID
         self.enabled = enabled
@@ -94,6 +99,7 @@ public struct Provider: Message {
         self.createdAtMicros = createdAtMicros
         self.updatedAtMicros = updatedAtMicros
         self.revision = revision
+        self.acceptUnknownNonce = acceptUnknownNonce
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -125,6 +131,7 @@ extension Provider: ConvertibleToC {
         self.createdAtMicros = source.pointee.created_at_micros
         self.updatedAtMicros = source.pointee.updated_at_micros
         self.revision = source.pointee.revision
+        self.acceptUnknownNonce = source.pointee.accept_unknown_nonce != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__Provider>, arena: Arena) {
@@ -146,6 +153,7 @@ extension Provider: ConvertibleToC {
         target.pointee.created_at_micros = self.createdAtMicros
         target.pointee.updated_at_micros = self.updatedAtMicros
         target.pointee.revision = self.revision
+        target.pointee.accept_unknown_nonce = self.acceptUnknownNonce ? 1 : 0
     }
 }
 

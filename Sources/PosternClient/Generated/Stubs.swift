@@ -657,7 +657,8 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "List", request, idempotent: true, options: options)
     }
 
-    /// Changes the masked fields. A new password, email or disabled = true revokes the user's sessions and tokens.
+    /// Changes the masked fields. A new password, email or disabled = true revokes the user's sessions and tokens, and voids
+    /// a code for resetting the password that was sent before.
     public func update(_ request: UsersUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersUpdateResponse
     {

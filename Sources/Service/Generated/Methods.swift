@@ -495,7 +495,8 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true)
 
-    /// Changes the masked fields. A new password, email or disabled = true revokes the user's sessions and tokens.
+    /// Changes the masked fields. A new password, email or disabled = true revokes the user's sessions and tokens, and voids
+    /// a code for resetting the password that was sent before.
     static let usersUpdate = MethodDescriptor(
         service: "postern.v1.Users", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,

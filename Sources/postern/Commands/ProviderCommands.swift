@@ -113,6 +113,7 @@ struct ProviderSettings {
         Flag("trust-domains", "NAME,…", "with --trust domains: of these emails"),
         Flag("require-claim", "NAME=VALUE", "with --trust: a claim that must be there as well"),
         Flag("accept-unbound-access-tokens", "true|false", "also access tokens that may be another client's"),
+        Flag("accept-unknown-nonce", "true|false", "also ID tokens whose nonce the application never learns"),
         Flag("allow-http-loopback", "true|false", "http to this machine, for development (project-admin)"),
         Flag("allow-private-addresses", "true|false", "a provider in the own network (project-admin)"),
         Flag("apple-team-id", "ID", "with --apple-key-id: make Apple's client secrets from the private key"),
@@ -146,6 +147,7 @@ struct ProviderSettings {
         note("accept_unbound_access_tokens", try arguments.bool("accept-unbound-access-tokens")) {
             $0.acceptUnboundAccessTokens = $1
         }
+        note("accept_unknown_nonce", try arguments.bool("accept-unknown-nonce")) { $0.acceptUnknownNonce = $1 }
         note("allow_http_loopback", try arguments.bool("allow-http-loopback")) { $0.allowHTTPLoopback = $1 }
         note("allow_private_addresses", try arguments.bool("allow-private-addresses")) { $0.allowPrivateAddresses = $1 }
         let (team, key) = (arguments.text("apple-team-id"), arguments.text("apple-key-id"))
@@ -212,7 +214,8 @@ extension Provider: Record {
                 "token_check": .string(endpoints.tokenCheck), "authorization": .string(endpoints.authorization),
             ],
             "allow_http_loopback": .bool(allowHTTPLoopback), "allow_private_addresses": .bool(allowPrivateAddresses),
-            "accept_unbound_access_tokens": .bool(acceptUnboundAccessTokens), "trust": trust?.json ?? .null,
+            "accept_unbound_access_tokens": .bool(acceptUnboundAccessTokens),
+            "accept_unknown_nonce": .bool(acceptUnknownNonce), "trust": trust?.json ?? .null,
             "apple": apple.map { ["team_id": .string($0.teamID), "key_id": .string($0.keyID)] } ?? .null,
             "created_at_micros": .integer(createdAtMicros), "updated_at_micros": .integer(updatedAtMicros),
             "revision": .integer(revision),

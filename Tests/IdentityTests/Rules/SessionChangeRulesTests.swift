@@ -65,11 +65,15 @@ import Testing
             next.rotatedAtMicros = now.microseconds
             return .rotated(next)
         }
-        if counter < 6, let end = change.end { return .refused(end == .passwordChanged ? .passwordChanged : .signedOut) }
+        if counter < 6, let end = change.end {
+            return .refused(end == .passwordChanged ? .passwordChanged : .signedOut)
+        }
         if counter + 1 == session.counter {
             let hasNewestAttempt = !session.attemptHash.isEmpty && attempt == .ofTheNewest
             if hasNewestAttempt { return .repeatedAfterLoss }
-            if settings.refreshMode == .rotate, age <= .seconds(10), age >= .seconds(-10) { return .repeatedWithinGrace }
+            if settings.refreshMode == .rotate, age <= .seconds(10), age >= .seconds(-10) {
+                return .repeatedWithinGrace
+            }
         }
         return .revokedByReuse(session.ended(.reuse, at: now))
     }

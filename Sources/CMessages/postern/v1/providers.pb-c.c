@@ -115,7 +115,7 @@ void   postern__v1__provider_test_step__init
   static const Postern__V1__ProviderTestStep init_value = POSTERN__V1__PROVIDER_TEST_STEP__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__provider__field_descriptors[17] =
+static const ProtobufCFieldDescriptor postern__v1__provider__field_descriptors[18] =
 {
   {
     "provider_id",
@@ -321,9 +321,22 @@ static const ProtobufCFieldDescriptor postern__v1__provider__field_descriptors[1
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "accept_unknown_nonce",
+    18,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Provider, accept_unknown_nonce),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__provider__field_indices_by_name[] = {
   11,   /* field[11] = accept_unbound_access_tokens */
+  17,   /* field[17] = accept_unknown_nonce */
   6,   /* field[6] = additional_audiences */
   9,   /* field[9] = allow_http_loopback */
   10,   /* field[10] = allow_private_addresses */
@@ -344,7 +357,7 @@ static const unsigned postern__v1__provider__field_indices_by_name[] = {
 static const ProtobufCIntRange postern__v1__provider__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 17 }
+  { 0, 18 }
 };
 const ProtobufCMessageDescriptor postern__v1__provider__descriptor =
 {
@@ -354,7 +367,7 @@ const ProtobufCMessageDescriptor postern__v1__provider__descriptor =
   "Postern__V1__Provider",
   "postern.v1",
   sizeof(Postern__V1__Provider),
-  17,
+  18,
   postern__v1__provider__field_descriptors,
   postern__v1__provider__field_indices_by_name,
   1,  postern__v1__provider__number_ranges,

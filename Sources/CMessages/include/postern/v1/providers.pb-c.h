@@ -76,10 +76,11 @@ struct  Postern__V1__Provider
   int64_t created_at_micros;
   int64_t updated_at_micros;
   int64_t revision;
+  protobuf_c_boolean accept_unknown_nonce;
 };
 #define POSTERN__V1__PROVIDER__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__provider__descriptor) \
-    , {0,NULL}, 0, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0,NULL, {0,NULL}, NULL, 0, 0, 0, NULL, NULL, 0, 0, 0 }
+    , {0,NULL}, 0, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0,NULL, {0,NULL}, NULL, 0, 0, 0, NULL, NULL, 0, 0, 0, 0 }
 
 
 struct  Postern__V1__ProviderEndpoints

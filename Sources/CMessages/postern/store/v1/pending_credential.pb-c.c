@@ -13,7 +13,7 @@ void   postern__store__v1__sealed_pending_credential__init
   static const Postern__Store__V1__SealedPendingCredential init_value = POSTERN__STORE__V1__SEALED_PENDING_CREDENTIAL__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__store__v1__sealed_pending_credential__field_descriptors[10] =
+static const ProtobufCFieldDescriptor postern__store__v1__sealed_pending_credential__field_descriptors[11] =
 {
   {
     "tenant_id",
@@ -135,6 +135,18 @@ static const ProtobufCFieldDescriptor postern__store__v1__sealed_pending_credent
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "proof_id",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__SealedPendingCredential, proof_id),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__sealed_pending_credential__field_indices_by_name[] = {
   6,   /* field[6] = display_name */
@@ -143,6 +155,7 @@ static const unsigned postern__store__v1__sealed_pending_credential__field_indic
   4,   /* field[4] = email_verified_by_provider */
   8,   /* field[8] = expires_at_micros */
   7,   /* field[7] = photo_url */
+  10,   /* field[10] = proof_id */
   1,   /* field[1] = provider_id */
   9,   /* field[9] = provider_updated_at_micros */
   2,   /* field[2] = raw_id */
@@ -151,7 +164,7 @@ static const unsigned postern__store__v1__sealed_pending_credential__field_indic
 static const ProtobufCIntRange postern__store__v1__sealed_pending_credential__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 10 }
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__sealed_pending_credential__descriptor =
 {
@@ -161,7 +174,7 @@ const ProtobufCMessageDescriptor postern__store__v1__sealed_pending_credential__
   "Postern__Store__V1__SealedPendingCredential",
   "postern.store.v1",
   sizeof(Postern__Store__V1__SealedPendingCredential),
-  10,
+  11,
   postern__store__v1__sealed_pending_credential__field_descriptors,
   postern__store__v1__sealed_pending_credential__field_indices_by_name,
   1,  postern__store__v1__sealed_pending_credential__number_ranges,

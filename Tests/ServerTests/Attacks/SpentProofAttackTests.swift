@@ -1,0 +1,149 @@
+import Base
+import Crypto
+import Identity
+import Messages
+import Store
+import TestSupport
+import Testing
+
+/// What proved somebody once must not do so again: codes for a password after the password was changed by other means,
+/// and pending tokens after one of their proof was used.
+@Suite struct SpentProofAttackTests {
+    private static let email: Text = "ada@example.com"
+
+    /// What ends a code for resetting the password.
+    enum Ending: CaseIterable {
+        case passwordByAdmin, passwordRemovedByAdmin, disabled, disabledForAMoment, ownPassword, replacedByImport
+    }
+
+    private static func end(_ ending: Ending, _ client: IdentityClient, _ user: AccountsSignUpResponse) throws {
+        let uid = user.user!.uid
+        switch ending {
+        case .passwordByAdmin: try client.update(uid, ["password"]) { $0.password = Secret("the admin's horse") }
+        case .passwordRemovedByAdmin: try client.update(uid, ["password"]) { $0.password = .empty }
+        case .disabled: try client.update(uid, ["disabled"]) { $0.disabled = true }
+        case .disabledForAMoment:
+            for value in [true, false] { try client.update(uid, ["disabled"]) { $0.disabled = value } }
+        case .ownPassword:
+            let _: AccountsUpdateResponse = try client.client.call(
+                "postern.v1.Accounts/Update",
+                AccountsUpdateRequest(
+                    idToken: user.tokens!.idToken, updateMask: ProtobufFieldMask(paths: ["password"]),
+                    password: Secret("another horse")))
+        case .replacedByImport:
+            let replacement = ImportUser(uid: uid, email: email, emailVerified: true)
+            let answers = try RawStream<UsersImportResponse>(
+                client.server, "postern.v1.Users/Import",
+                UsersImportRequest(onConflict: .replace, users: [replacement]))
+            #expect(try answers.next()?.rejections.isEmpty == true)
+        }
+    }
+
+    @Test(arguments: Ending.allCases)
+    func `A code for a new password ends with the account's own change`(_ ending: Ending) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let user = try client.signUp(Self.email)
+            try client.sendOob(.passwordReset, email: Self.email)
+            let code = try client.mails()[0].code
+            #expect(try client.checkOob(code).requestType == .passwordReset)
+            try Self.end(ending, client, user)
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.checkOob(code) }
+            expectRefusal("INVALID_OOB_CODE") { _ = try client.resetPassword(code, "the thief's horse") }
+        }
+    }
+
+    @Test func `A code for a new password outlives every other change`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let user = try client.signUp(Self.email)
+            try client.sendOob(.passwordReset, email: Self.email)
+            let code = try client.mails()[0].code
+            _ = try client.signIn(Self.email)
+            try client.update(user.user!.uid, ["display_name"]) { $0.displayName = "Ada" }
+            _ = try client.signIn(.facebook(email: ""), linkingTo: user.tokens!.idToken)
+            _ = try client.resetPassword(code, "another horse")
+            _ = try client.signIn(Self.email, password: "another horse")
+        }
+    }
+
+    // MARK: Pending tokens
+
+    private static func signIn(
+        _ client: IdentityClient, _ pending: Text, linkingTo idToken: Text = .empty
+    ) throws -> AccountsSignInWithIdpResponse {
+        let credential = IdpCredential(credential: .pendingToken(Secret(pending.bytes)))
+        return try client.client.call(
+            "postern.v1.Accounts/SignInWithIdp",
+            AccountsSignInWithIdpRequest(credential: credential, idToken: idToken))
+    }
+
+    private static func reauthenticate(_ client: IdentityClient, _ pending: Text, _ idToken: Text) throws {
+        let credential = IdpCredential(credential: .pendingToken(Secret(pending.bytes)))
+        let _: AccountsReauthenticateResponse = try client.client.call(
+            "postern.v1.Accounts/Reauthenticate",
+            AccountsReauthenticateRequest(idToken: idToken, credential: .idp(credential)))
+    }
+
+    enum Use: CaseIterable { case link, signIn, reauthenticate }
+
+    @Test(arguments: Use.allCases)
+    func `A proof that was used is worth nothing, by any of its tokens`(_ use: Use) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let ada = try client.signUp(Self.email).tokens!
+            let identity = FederatedIdentity.facebook("f-1", email: Self.email)
+            if use == .reauthenticate { _ = try client.signIn(identity, linkingTo: ada.idToken) }
+            // Each refusal brings another token of the same proof.
+            var tokens = [client.pendingToken(identity)]
+            if use != .reauthenticate {
+                for _ in 0..<2 {
+                    let refused = failure { _ = try Self.signIn(client, tokens.last!) }
+                    #expect(refused.reason == "ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL")
+                    tokens.append(Text(refused.metadata("pending_token")!))
+                }
+            }
+            switch use {
+            case .link: _ = try Self.signIn(client, tokens.last!, linkingTo: ada.idToken)
+            case .signIn:
+                let uid = try client.lookup(ada.idToken).uid
+                let _: UsersDeleteResponse = try client.client.call(
+                    "postern.v1.Users/Delete", UsersDeleteRequest(uid: uid))
+                _ = try Self.signIn(client, tokens.last!)
+            case .reauthenticate: try Self.reauthenticate(client, tokens.last!, ada.idToken)
+            }
+            for token in tokens {
+                expectRefusal("INVALID_PENDING_TOKEN") { _ = try Self.signIn(client, token) }
+                guard use != .signIn else { continue }
+                expectRefusal("INVALID_PENDING_TOKEN") { try Self.reauthenticate(client, token, ada.idToken) }
+            }
+            // Another proof of the same identity counts.
+            _ = try client.signIn(identity)
+        }
+    }
+
+    @Test func `What is kept of a used proof goes when the proof would have expired`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let token = client.pendingToken(.facebook(email: ""))
+            _ = try Self.signIn(client, token)
+            expectRefusal("INVALID_PENDING_TOKEN") { _ = try Self.signIn(client, token) }
+            #expect(try Self.usedProofCount(server) == 1)
+            server.clock.advance(by: .seconds(601))
+            await server.project.sweep()
+            #expect(try Self.usedProofCount(server) == 0)
+            expectRefusal("INVALID_PENDING_TOKEN") { _ = try Self.signIn(client, token) }
+        }
+    }
+
+    private static func usedProofCount(_ server: TestServer) throws -> Int {
+        var count = 0
+        try server.project.store.read { transaction in
+            try transaction.scan(Tables.usedProofs) { _, _ in
+                count += 1
+                return true
+            }
+        }
+        return count
+    }
+}
