@@ -2,356 +2,356 @@
 #include "messages.h"
 
 static const PosternField google__protobuf__duration__fields[] = {
-    [1] = {"seconds", 0, 0, 1, 0, 0, 0},
-    [2] = {"nanos", 0, 0, 2, 0, 0, 1},
+    [1] = {"seconds", 0, 0x0, 0x0, 1, 0, 0, 0},
+    [2] = {"nanos", 0, 0x0, 0x0, 2, 0, 0, 1},
 };
 const PosternSchema google__protobuf__duration__table = {
     &google__protobuf__duration__descriptor, google__protobuf__duration__fields, 3, 0,
 };
 
 static const PosternField google__rpc__error_info__metadata_entry__fields[] = {
-    [1] = {"key", 0, 0, 9, 2, 0, 0},
-    [2] = {"value", 0, 0, 9, 2, 0, 1},
+    [1] = {"key", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"value", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema google__rpc__error_info__metadata_entry__table = {
     &google__rpc__error_info__metadata_entry__descriptor, google__rpc__error_info__metadata_entry__fields, 3, 0,
 };
 
 static const PosternField google__rpc__error_info__fields[] = {
-    [1] = {"reason", 0, 0, 9, 2, 0, 0},
-    [2] = {"domain", 0, 0, 9, 2, 0, 1},
-    [3] = {"metadata", &google__rpc__error_info__metadata_entry__table, 0, 10, 2, 1, 0},
+    [1] = {"reason", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"domain", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"metadata", &google__rpc__error_info__metadata_entry__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema google__rpc__error_info__table = {
     &google__rpc__error_info__descriptor, google__rpc__error_info__fields, 4, 0,
 };
 
 static const PosternField google__rpc__retry_info__fields[] = {
-    [1] = {"retry_delay", &google__protobuf__duration__table, 0, 10, 2, 0, 0},
+    [1] = {"retry_delay", &google__protobuf__duration__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema google__rpc__retry_info__table = {
     &google__rpc__retry_info__descriptor, google__rpc__retry_info__fields, 2, 0,
 };
 
 static const PosternField google__rpc__bad_request__field_violation__fields[] = {
-    [1] = {"field", 0, 0, 9, 2, 0, 0},
-    [2] = {"description", 0, 0, 9, 2, 0, 1},
+    [1] = {"field", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"description", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema google__rpc__bad_request__field_violation__table = {
     &google__rpc__bad_request__field_violation__descriptor, google__rpc__bad_request__field_violation__fields, 3, 0,
 };
 
 static const PosternField google__rpc__bad_request__fields[] = {
-    [1] = {"field_violations", &google__rpc__bad_request__field_violation__table, 0, 10, 2, 1, 0},
+    [1] = {"field_violations", &google__rpc__bad_request__field_violation__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema google__rpc__bad_request__table = {
     &google__rpc__bad_request__descriptor, google__rpc__bad_request__fields, 2, 0,
 };
 
 static const PosternField google__rpc__request_info__fields[] = {
-    [1] = {"request_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"serving_data", 0, 0, 9, 2, 0, 1},
+    [1] = {"request_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"serving_data", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema google__rpc__request_info__table = {
     &google__rpc__request_info__descriptor, google__rpc__request_info__fields, 3, 0,
 };
 
 static const PosternField google__rpc__help__link__fields[] = {
-    [1] = {"description", 0, 0, 9, 2, 0, 0},
-    [2] = {"url", 0, 0, 9, 2, 0, 1},
+    [1] = {"description", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"url", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema google__rpc__help__link__table = {
     &google__rpc__help__link__descriptor, google__rpc__help__link__fields, 3, 0,
 };
 
 static const PosternField google__rpc__help__fields[] = {
-    [1] = {"links", &google__rpc__help__link__table, 0, 10, 2, 1, 0},
+    [1] = {"links", &google__rpc__help__link__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema google__rpc__help__table = {
     &google__rpc__help__descriptor, google__rpc__help__fields, 2, 0,
 };
 
 static const PosternField google__rpc__localized_message__fields[] = {
-    [1] = {"locale", 0, 0, 9, 2, 0, 0},
-    [2] = {"message", 0, 0, 9, 2, 0, 1},
+    [1] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"message", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema google__rpc__localized_message__table = {
     &google__rpc__localized_message__descriptor, google__rpc__localized_message__fields, 3, 0,
 };
 
 static const PosternField google__protobuf__any__fields[] = {
-    [1] = {"type_url", 0, 0, 9, 2, 0, 0},
-    [2] = {"value", 0, 0, 8, 2, 0, 1},
+    [1] = {"type_url", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"value", 0, 0x0, 0x0, 8, 2, 0, 1},
 };
 const PosternSchema google__protobuf__any__table = {
     &google__protobuf__any__descriptor, google__protobuf__any__fields, 3, 0,
 };
 
 static const PosternField google__rpc__status__fields[] = {
-    [1] = {"code", 0, 0, 2, 0, 0, 0},
-    [2] = {"message", 0, 0, 9, 2, 0, 1},
-    [3] = {"details", &google__protobuf__any__table, 0, 10, 2, 1, 0},
+    [1] = {"code", 0, 0x0, 0x0, 2, 0, 0, 0},
+    [2] = {"message", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"details", &google__protobuf__any__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema google__rpc__status__table = {
     &google__rpc__status__descriptor, google__rpc__status__fields, 4, 0,
 };
 
 static const PosternField grpc__health__v1__health_check_request__fields[] = {
-    [1] = {"service", 0, 0, 9, 2, 0, 0},
+    [1] = {"service", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema grpc__health__v1__health_check_request__table = {
     &grpc__health__v1__health_check_request__descriptor, grpc__health__v1__health_check_request__fields, 2, 0,
 };
 
 static const PosternField grpc__health__v1__health_check_response__fields[] = {
-    [1] = {"status", 0, 0xf, 5, 0, 0, 0},
+    [1] = {"status", 0, 0xf, 0x0, 5, 0, 0, 0},
 };
 const PosternSchema grpc__health__v1__health_check_response__table = {
     &grpc__health__v1__health_check_response__descriptor, grpc__health__v1__health_check_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__scope__fields[] = {
-    [1] = {"all", 0, 0, 4, 0, 0, 0},
-    [2] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [1] = {"all", 0, 0x0, 0x0, 4, 0, 0, 0},
+    [2] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema postern__v1__scope__table = {
     &postern__v1__scope__descriptor, postern__v1__scope__fields, 3, 0,
 };
 
 static const PosternField grpc__reflection__v1__extension_request__fields[] = {
-    [1] = {"containing_type", 0, 0, 9, 2, 0, 0},
-    [2] = {"extension_number", 0, 0, 2, 0, 0, 1},
+    [1] = {"containing_type", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"extension_number", 0, 0x0, 0x0, 2, 0, 0, 1},
 };
 const PosternSchema grpc__reflection__v1__extension_request__table = {
     &grpc__reflection__v1__extension_request__descriptor, grpc__reflection__v1__extension_request__fields, 3, 0,
 };
 
 static const PosternField grpc__reflection__v1__server_reflection_request__fields[] = {
-    [1] = {"host", 0, 0, 9, 2, 0, 0},
-    [3] = {"file_by_filename", 0, 0, 9, 2, 0, 1},
-    [4] = {"file_containing_symbol", 0, 0, 9, 2, 0, 1},
-    [5] = {"file_containing_extension", &grpc__reflection__v1__extension_request__table, 0, 10, 2, 0, 1},
-    [6] = {"all_extension_numbers_of_type", 0, 0, 9, 2, 0, 1},
-    [7] = {"list_services", 0, 0, 9, 2, 0, 1},
+    [1] = {"host", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [3] = {"file_by_filename", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [4] = {"file_containing_symbol", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [5] = {"file_containing_extension", &grpc__reflection__v1__extension_request__table, 0x0, 0x0, 10, 2, 0, 1},
+    [6] = {"all_extension_numbers_of_type", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [7] = {"list_services", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema grpc__reflection__v1__server_reflection_request__table = {
     &grpc__reflection__v1__server_reflection_request__descriptor, grpc__reflection__v1__server_reflection_request__fields, 8, 0,
 };
 
 static const PosternField grpc__reflection__v1__file_descriptor_response__fields[] = {
-    [1] = {"file_descriptor_proto", 0, 0, 8, 2, 1, 0},
+    [1] = {"file_descriptor_proto", 0, 0x0, 0x0, 8, 2, 1, 0},
 };
 const PosternSchema grpc__reflection__v1__file_descriptor_response__table = {
     &grpc__reflection__v1__file_descriptor_response__descriptor, grpc__reflection__v1__file_descriptor_response__fields, 2, 0,
 };
 
 static const PosternField grpc__reflection__v1__extension_number_response__fields[] = {
-    [1] = {"base_type_name", 0, 0, 9, 2, 0, 0},
-    [2] = {"extension_number", 0, 0, 2, 0, 1, 0},
+    [1] = {"base_type_name", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"extension_number", 0, 0x0, 0x0, 2, 0, 1, 0},
 };
 const PosternSchema grpc__reflection__v1__extension_number_response__table = {
     &grpc__reflection__v1__extension_number_response__descriptor, grpc__reflection__v1__extension_number_response__fields, 3, 0,
 };
 
 static const PosternField grpc__reflection__v1__service_response__fields[] = {
-    [1] = {"name", 0, 0, 9, 2, 0, 0},
+    [1] = {"name", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema grpc__reflection__v1__service_response__table = {
     &grpc__reflection__v1__service_response__descriptor, grpc__reflection__v1__service_response__fields, 2, 0,
 };
 
 static const PosternField grpc__reflection__v1__list_service_response__fields[] = {
-    [1] = {"service", &grpc__reflection__v1__service_response__table, 0, 10, 2, 1, 0},
+    [1] = {"service", &grpc__reflection__v1__service_response__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema grpc__reflection__v1__list_service_response__table = {
     &grpc__reflection__v1__list_service_response__descriptor, grpc__reflection__v1__list_service_response__fields, 2, 0,
 };
 
 static const PosternField grpc__reflection__v1__error_response__fields[] = {
-    [1] = {"error_code", 0, 0, 2, 0, 0, 0},
-    [2] = {"error_message", 0, 0, 9, 2, 0, 1},
+    [1] = {"error_code", 0, 0x0, 0x0, 2, 0, 0, 0},
+    [2] = {"error_message", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema grpc__reflection__v1__error_response__table = {
     &grpc__reflection__v1__error_response__descriptor, grpc__reflection__v1__error_response__fields, 3, 0,
 };
 
 static const PosternField grpc__reflection__v1__server_reflection_response__fields[] = {
-    [1] = {"valid_host", 0, 0, 9, 2, 0, 0},
-    [2] = {"original_request", &grpc__reflection__v1__server_reflection_request__table, 0, 10, 2, 0, 1},
-    [4] = {"file_descriptor_response", &grpc__reflection__v1__file_descriptor_response__table, 0, 10, 2, 0, 2},
-    [5] = {"all_extension_numbers_response", &grpc__reflection__v1__extension_number_response__table, 0, 10, 2, 0, 2},
-    [6] = {"list_services_response", &grpc__reflection__v1__list_service_response__table, 0, 10, 2, 0, 2},
-    [7] = {"error_response", &grpc__reflection__v1__error_response__table, 0, 10, 2, 0, 2},
+    [1] = {"valid_host", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"original_request", &grpc__reflection__v1__server_reflection_request__table, 0x0, 0x0, 10, 2, 0, 1},
+    [4] = {"file_descriptor_response", &grpc__reflection__v1__file_descriptor_response__table, 0x0, 0x0, 10, 2, 0, 2},
+    [5] = {"all_extension_numbers_response", &grpc__reflection__v1__extension_number_response__table, 0x0, 0x0, 10, 2, 0, 2},
+    [6] = {"list_services_response", &grpc__reflection__v1__list_service_response__table, 0x0, 0x0, 10, 2, 0, 2},
+    [7] = {"error_response", &grpc__reflection__v1__error_response__table, 0x0, 0x0, 10, 2, 0, 2},
 };
 const PosternSchema grpc__reflection__v1__server_reflection_response__table = {
     &grpc__reflection__v1__server_reflection_response__descriptor, grpc__reflection__v1__server_reflection_response__fields, 8, 0,
 };
 
 static const PosternField google__protobuf__field_mask__fields[] = {
-    [1] = {"paths", 0, 0, 9, 2, 1, 0},
+    [1] = {"paths", 0, 0x0, 0x0, 9, 2, 1, 0},
 };
 const PosternSchema google__protobuf__field_mask__table = {
     &google__protobuf__field_mask__descriptor, google__protobuf__field_mask__fields, 2, 0,
 };
 
 static const PosternField postern__v1__smtp_config__fields[] = {
-    [1] = {"host", 0, 0, 9, 2, 0, 0},
-    [2] = {"port", 0, 0, 2, 0, 0, 1},
-    [3] = {"security", 0, 0xf, 5, 0, 0, 2},
-    [4] = {"username", 0, 0, 9, 2, 0, 3},
-    [5] = {"password", 0, 0, 9, 2, 0, 4},
-    [6] = {"has_password", 0, 0, 4, 0, 0, 5},
+    [1] = {"host", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"port", 0, 0x0, 0x0, 2, 0, 0, 1},
+    [3] = {"security", 0, 0xf, 0x0, 5, 0, 0, 2},
+    [4] = {"username", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"password", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"has_password", 0, 0x0, 0x0, 4, 0, 0, 5},
 };
 const PosternSchema postern__v1__smtp_config__table = {
     &postern__v1__smtp_config__descriptor, postern__v1__smtp_config__fields, 7, 1,
 };
 
 static const PosternField postern__v1__webhook_config__fields[] = {
-    [1] = {"url", 0, 0, 9, 2, 0, 0},
-    [2] = {"signing_secret", 0, 0, 9, 2, 0, 1},
-    [3] = {"has_signing_secret", 0, 0, 4, 0, 0, 2},
+    [1] = {"url", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"signing_secret", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"has_signing_secret", 0, 0x0, 0x0, 4, 0, 0, 2},
 };
 const PosternSchema postern__v1__webhook_config__table = {
     &postern__v1__webhook_config__descriptor, postern__v1__webhook_config__fields, 4, 1,
 };
 
 static const PosternField postern__v1__email_template__fields[] = {
-    [1] = {"request_type", 0, 0x3f, 5, 0, 0, 0},
-    [2] = {"locale", 0, 0, 9, 2, 0, 1},
-    [3] = {"subject", 0, 0, 9, 2, 0, 2},
-    [4] = {"text", 0, 0, 9, 2, 0, 3},
-    [5] = {"html", 0, 0, 9, 2, 0, 4},
+    [1] = {"request_type", 0, 0x3f, 0x0, 5, 0, 0, 0},
+    [2] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"subject", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"text", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"html", 0, 0x0, 0x0, 9, 2, 0, 4},
 };
 const PosternSchema postern__v1__email_template__table = {
     &postern__v1__email_template__descriptor, postern__v1__email_template__fields, 6, 0,
 };
 
 static const PosternField postern__v1__email_config__fields[] = {
-    [1] = {"delivery", 0, 0xf, 5, 0, 0, 0},
-    [2] = {"smtp", &postern__v1__smtp_config__table, 0, 10, 2, 0, 1},
-    [3] = {"webhook", &postern__v1__webhook_config__table, 0, 10, 2, 0, 2},
-    [4] = {"sender_name", 0, 0, 9, 2, 0, 3},
-    [5] = {"sender_address", 0, 0, 9, 2, 0, 4},
-    [6] = {"reply_to", 0, 0, 9, 2, 0, 5},
-    [7] = {"action_url", 0, 0, 9, 2, 0, 6},
-    [8] = {"templates", &postern__v1__email_template__table, 0, 10, 2, 1, 0},
-    [9] = {"allow_private_addresses", 0, 0, 4, 0, 0, 7},
-    [10] = {"updated_at_micros", 0, 0, 1, 0, 0, 8},
-    [11] = {"revision", 0, 0, 1, 0, 0, 9},
+    [1] = {"delivery", 0, 0xf, 0x0, 5, 0, 0, 0},
+    [2] = {"smtp", &postern__v1__smtp_config__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"webhook", &postern__v1__webhook_config__table, 0x0, 0x0, 10, 2, 0, 2},
+    [4] = {"sender_name", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"sender_address", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"reply_to", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"action_url", 0, 0x0, 0x0, 9, 2, 0, 6},
+    [8] = {"templates", &postern__v1__email_template__table, 0x0, 0x0, 10, 2, 1, 0},
+    [9] = {"allow_private_addresses", 0, 0x0, 0x0, 4, 0, 0, 7},
+    [10] = {"updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 8},
+    [11] = {"revision", 0, 0x0, 0x0, 1, 0, 0, 9},
 };
 const PosternSchema postern__v1__email_config__table = {
     &postern__v1__email_config__descriptor, postern__v1__email_config__fields, 12, 1,
 };
 
 static const PosternField postern__v1__email_configs_get_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema postern__v1__email_configs_get_request__table = {
     &postern__v1__email_configs_get_request__descriptor, postern__v1__email_configs_get_request__fields, 2, 0,
 };
 
 static const PosternField postern__v1__email_configs_get_response__fields[] = {
-    [1] = {"config", &postern__v1__email_config__table, 0, 10, 2, 0, 0},
+    [1] = {"config", &postern__v1__email_config__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__email_configs_get_response__table = {
     &postern__v1__email_configs_get_response__descriptor, postern__v1__email_configs_get_response__fields, 2, 1,
 };
 
 static const PosternField postern__v1__email_configs_update_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"config", &postern__v1__email_config__table, 0, 10, 2, 0, 1},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2},
-    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"config", &postern__v1__email_config__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2},
+    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3},
 };
 const PosternSchema postern__v1__email_configs_update_request__table = {
     &postern__v1__email_configs_update_request__descriptor, postern__v1__email_configs_update_request__fields, 5, 1,
 };
 
 static const PosternField postern__v1__email_configs_update_response__fields[] = {
-    [1] = {"config", &postern__v1__email_config__table, 0, 10, 2, 0, 0},
+    [1] = {"config", &postern__v1__email_config__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__email_configs_update_response__table = {
     &postern__v1__email_configs_update_response__descriptor, postern__v1__email_configs_update_response__fields, 2, 1,
 };
 
 static const PosternField postern__v1__outbox_message__fields[] = {
-    [1] = {"message_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"request_type", 0, 0x3f, 5, 0, 0, 1},
-    [3] = {"to", 0, 0, 9, 2, 0, 2},
-    [4] = {"state", 0, 0x1f, 5, 0, 0, 3},
-    [5] = {"created_at_micros", 0, 0, 1, 0, 0, 4},
-    [6] = {"attempts", 0, 0, 2, 0, 0, 5},
-    [7] = {"next_attempt_at_micros", 0, 0, 1, 0, 0, 6},
-    [8] = {"sent_at_micros", 0, 0, 1, 0, 0, 7},
-    [9] = {"last_error", 0, 0, 9, 2, 0, 8},
-    [10] = {"expires_at_micros", 0, 0, 1, 0, 0, 9},
+    [1] = {"message_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"request_type", 0, 0x3f, 0x0, 5, 0, 0, 1},
+    [3] = {"to", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"state", 0, 0x1f, 0x0, 5, 0, 0, 3},
+    [5] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
+    [6] = {"attempts", 0, 0x0, 0x0, 2, 0, 0, 5},
+    [7] = {"next_attempt_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6},
+    [8] = {"sent_at_micros", 0, 0x0, 0x0, 1, 0, 0, 7},
+    [9] = {"last_error", 0, 0x0, 0x0, 9, 2, 0, 8},
+    [10] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 9},
 };
 const PosternSchema postern__v1__outbox_message__table = {
     &postern__v1__outbox_message__descriptor, postern__v1__outbox_message__fields, 11, 0,
 };
 
 static const PosternField postern__v1__outbox_contents__fields[] = {
-    [1] = {"subject", 0, 0, 9, 2, 0, 0},
-    [2] = {"text", 0, 0, 9, 2, 0, 1},
-    [3] = {"html", 0, 0, 9, 2, 0, 2},
-    [4] = {"link", 0, 0, 9, 2, 0, 3},
+    [1] = {"subject", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"text", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"html", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"link", 0, 0x0, 0x0, 9, 2, 0, 3},
 };
 const PosternSchema postern__v1__outbox_contents__table = {
     &postern__v1__outbox_contents__descriptor, postern__v1__outbox_contents__fields, 5, 0,
 };
 
 static const PosternField postern__v1__outbox_list_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"state", 0, 0x1f, 5, 0, 0, 1},
-    [3] = {"page_size", 0, 0, 2, 0, 0, 2},
-    [4] = {"page_token", 0, 0, 9, 2, 0, 3},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"state", 0, 0x1f, 0x0, 5, 0, 0, 1},
+    [3] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 2},
+    [4] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 3},
 };
 const PosternSchema postern__v1__outbox_list_request__table = {
     &postern__v1__outbox_list_request__descriptor, postern__v1__outbox_list_request__fields, 5, 0,
 };
 
 static const PosternField postern__v1__outbox_list_response__fields[] = {
-    [1] = {"messages", &postern__v1__outbox_message__table, 0, 10, 2, 1, 0},
-    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0},
+    [1] = {"messages", &postern__v1__outbox_message__table, 0x0, 0x0, 10, 2, 1, 0},
+    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema postern__v1__outbox_list_response__table = {
     &postern__v1__outbox_list_response__descriptor, postern__v1__outbox_list_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__outbox_get_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"message_id", 0, 0, 9, 2, 0, 1},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"message_id", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__outbox_get_request__table = {
     &postern__v1__outbox_get_request__descriptor, postern__v1__outbox_get_request__fields, 3, 0,
 };
 
 static const PosternField postern__v1__outbox_get_response__fields[] = {
-    [1] = {"message", &postern__v1__outbox_message__table, 0, 10, 2, 0, 0},
-    [2] = {"contents", &postern__v1__outbox_contents__table, 0, 10, 2, 0, 1},
+    [1] = {"message", &postern__v1__outbox_message__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"contents", &postern__v1__outbox_contents__table, 0x0, 0x0, 10, 2, 0, 1},
 };
 const PosternSchema postern__v1__outbox_get_response__table = {
     &postern__v1__outbox_get_response__descriptor, postern__v1__outbox_get_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__outbox_retry_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"message_id", 0, 0, 9, 2, 0, 1},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"message_id", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__outbox_retry_request__table = {
     &postern__v1__outbox_retry_request__descriptor, postern__v1__outbox_retry_request__fields, 3, 0,
 };
 
 static const PosternField postern__v1__outbox_retry_response__fields[] = {
-    [1] = {"message", &postern__v1__outbox_message__table, 0, 10, 2, 0, 0},
+    [1] = {"message", &postern__v1__outbox_message__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__outbox_retry_response__table = {
     &postern__v1__outbox_retry_response__descriptor, postern__v1__outbox_retry_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__outbox_delete_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"message_id", 0, 0, 9, 2, 0, 1},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"message_id", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__outbox_delete_request__table = {
     &postern__v1__outbox_delete_request__descriptor, postern__v1__outbox_delete_request__fields, 3, 0,
@@ -362,185 +362,186 @@ const PosternSchema postern__v1__outbox_delete_response__table = {
 };
 
 static const PosternField postern__store__v1__stored_oob_code__fields[] = {
-    [1] = {"request_type", 0, 0x3f, 5, 0, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"email", 0, 0, 9, 2, 0, 2},
-    [4] = {"new_email", 0, 0, 9, 2, 0, 3},
-    [5] = {"created_at_micros", 0, 0, 1, 0, 0, 4},
-    [6] = {"expires_at_micros", 0, 0, 1, 0, 0, 5},
-    [7] = {"decoy", 0, 0, 4, 0, 0, 6},
-    [8] = {"email_verified", 0, 0, 4, 0, 0, 7},
+    [1] = {"request_type", 0, 0x3f, 0x0, 5, 0, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
+    [6] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
+    [7] = {"decoy", 0, 0x0, 0x0, 4, 0, 0, 6},
+    [8] = {"email_verified", 0, 0x0, 0x0, 4, 0, 0, 7},
 };
 const PosternSchema postern__store__v1__stored_oob_code__table = {
     &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 9, 0,
 };
 
 static const PosternField postern__store__v1__stored_outbox_message__fields[] = {
-    [1] = {"message", &postern__v1__outbox_message__table, 0, 10, 2, 0, 0},
-    [2] = {"sealed_contents", 0, 0, 8, 2, 0, 1},
-    [3] = {"decoy", 0, 0, 4, 0, 0, 2},
+    [1] = {"message", &postern__v1__outbox_message__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"sealed_contents", 0, 0x0, 0x0, 8, 2, 0, 1},
+    [3] = {"decoy", 0, 0x0, 0x0, 4, 0, 0, 2},
 };
 const PosternSchema postern__store__v1__stored_outbox_message__table = {
     &postern__store__v1__stored_outbox_message__descriptor, postern__store__v1__stored_outbox_message__fields, 4, 0,
 };
 
 static const PosternField postern__store__v1__stored_email_config__fields[] = {
-    [1] = {"config", &postern__v1__email_config__table, 0, 10, 2, 0, 0},
-    [2] = {"sealed_smtp_password", 0, 0, 8, 2, 0, 1},
-    [3] = {"sealed_webhook_secret", 0, 0, 8, 2, 0, 2},
+    [1] = {"config", &postern__v1__email_config__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"sealed_smtp_password", 0, 0x0, 0x0, 8, 2, 0, 1},
+    [3] = {"sealed_webhook_secret", 0, 0x0, 0x0, 8, 2, 0, 2},
 };
 const PosternSchema postern__store__v1__stored_email_config__table = {
     &postern__store__v1__stored_email_config__descriptor, postern__store__v1__stored_email_config__fields, 4, 1,
 };
 
 static const PosternField postern__store__v1__sealed_pending_credential__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
-    [3] = {"raw_id", 0, 0, 9, 2, 0, 2},
-    [4] = {"email", 0, 0, 9, 2, 0, 3},
-    [5] = {"email_verified_by_provider", 0, 0, 4, 0, 0, 4},
-    [6] = {"email_trusted", 0, 0, 4, 0, 0, 5},
-    [7] = {"display_name", 0, 0, 9, 2, 0, 6},
-    [8] = {"photo_url", 0, 0, 9, 2, 0, 7},
-    [9] = {"expires_at_micros", 0, 0, 1, 0, 0, 8},
-    [10] = {"provider_updated_at_micros", 0, 0, 1, 0, 0, 9},
-    [11] = {"proof_id", 0, 0, 8, 2, 0, 10},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"raw_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"email", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"email_verified_by_provider", 0, 0x0, 0x0, 4, 0, 0, 4},
+    [6] = {"email_trusted", 0, 0x0, 0x0, 4, 0, 0, 5},
+    [7] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 6},
+    [8] = {"photo_url", 0, 0x0, 0x0, 9, 2, 0, 7},
+    [9] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 8},
+    [10] = {"provider_updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 9},
+    [11] = {"proof_id", 0, 0x0, 0x0, 8, 2, 0, 10},
+    [12] = {"issuer", 0, 0x0, 0x0, 9, 2, 0, 11},
 };
 const PosternSchema postern__store__v1__sealed_pending_credential__table = {
-    &postern__store__v1__sealed_pending_credential__descriptor, postern__store__v1__sealed_pending_credential__fields, 12, 0,
+    &postern__store__v1__sealed_pending_credential__descriptor, postern__store__v1__sealed_pending_credential__fields, 13, 0,
 };
 
 static const PosternField postern__v1__provider_endpoints__fields[] = {
-    [1] = {"discovery", 0, 0, 9, 2, 0, 0},
-    [2] = {"jwks", 0, 0, 9, 2, 0, 1},
-    [3] = {"token", 0, 0, 9, 2, 0, 2},
-    [4] = {"user_info", 0, 0, 9, 2, 0, 3},
-    [5] = {"token_check", 0, 0, 9, 2, 0, 4},
-    [6] = {"authorization", 0, 0, 9, 2, 0, 5},
+    [1] = {"discovery", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"jwks", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"token", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"user_info", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"token_check", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"authorization", 0, 0x0, 0x0, 9, 2, 0, 5},
 };
 const PosternSchema postern__v1__provider_endpoints__table = {
     &postern__v1__provider_endpoints__descriptor, postern__v1__provider_endpoints__fields, 7, 0,
 };
 
 static const PosternField postern__v1__required_claim__fields[] = {
-    [1] = {"name", 0, 0, 9, 2, 0, 0},
-    [2] = {"value", 0, 0, 9, 2, 0, 1},
+    [1] = {"name", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"value", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__required_claim__table = {
     &postern__v1__required_claim__descriptor, postern__v1__required_claim__fields, 3, 0,
 };
 
 static const PosternField postern__v1__provider_trust__fields[] = {
-    [1] = {"level", 0, 0xf, 5, 0, 0, 0},
-    [2] = {"domains", 0, 0, 9, 2, 1, 0},
-    [3] = {"required_claim", &postern__v1__required_claim__table, 0, 10, 2, 0, 1},
+    [1] = {"level", 0, 0xf, 0x0, 5, 0, 0, 0},
+    [2] = {"domains", 0, 0x0, 0x0, 9, 2, 1, 0},
+    [3] = {"required_claim", &postern__v1__required_claim__table, 0x0, 0x0, 10, 2, 0, 1},
 };
 const PosternSchema postern__v1__provider_trust__table = {
     &postern__v1__provider_trust__descriptor, postern__v1__provider_trust__fields, 4, 0,
 };
 
 static const PosternField postern__v1__apple_key__fields[] = {
-    [1] = {"team_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"key_id", 0, 0, 9, 2, 0, 1},
+    [1] = {"team_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__apple_key__table = {
     &postern__v1__apple_key__descriptor, postern__v1__apple_key__fields, 3, 0,
 };
 
 static const PosternField postern__v1__provider__fields[] = {
-    [1] = {"provider_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"enabled", 0, 0, 4, 0, 0, 1},
-    [3] = {"display_name", 0, 0, 9, 2, 0, 2},
-    [4] = {"client_id", 0, 0, 9, 2, 0, 3},
-    [5] = {"client_secret", 0, 0, 9, 2, 0, 4},
-    [6] = {"has_client_secret", 0, 0, 4, 0, 0, 5},
-    [7] = {"additional_audiences", 0, 0, 9, 2, 1, 0},
-    [8] = {"issuer", 0, 0, 9, 2, 0, 6},
-    [9] = {"endpoints", &postern__v1__provider_endpoints__table, 0, 10, 2, 0, 7},
-    [10] = {"allow_http_loopback", 0, 0, 4, 0, 0, 8},
-    [11] = {"allow_private_addresses", 0, 0, 4, 0, 0, 9},
-    [12] = {"accept_unbound_access_tokens", 0, 0, 4, 0, 0, 10},
-    [13] = {"trust", &postern__v1__provider_trust__table, 0, 10, 2, 0, 11},
-    [14] = {"apple", &postern__v1__apple_key__table, 0, 10, 2, 0, 12},
-    [15] = {"created_at_micros", 0, 0, 1, 0, 0, 13},
-    [16] = {"updated_at_micros", 0, 0, 1, 0, 0, 14},
-    [17] = {"revision", 0, 0, 1, 0, 0, 15},
-    [18] = {"accept_unknown_nonce", 0, 0, 4, 0, 0, 16},
+    [1] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"enabled", 0, 0x0, 0x0, 4, 0, 0, 1},
+    [3] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"client_id", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"client_secret", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"has_client_secret", 0, 0x0, 0x0, 4, 0, 0, 5},
+    [7] = {"additional_audiences", 0, 0x0, 0x0, 9, 2, 1, 0},
+    [8] = {"issuer", 0, 0x0, 0x0, 9, 2, 0, 6},
+    [9] = {"endpoints", &postern__v1__provider_endpoints__table, 0x0, 0x0, 10, 2, 0, 7},
+    [10] = {"allow_http_loopback", 0, 0x0, 0x0, 4, 0, 0, 8},
+    [11] = {"allow_private_addresses", 0, 0x0, 0x0, 4, 0, 0, 9},
+    [12] = {"accept_unbound_access_tokens", 0, 0x0, 0x0, 4, 0, 0, 10},
+    [13] = {"trust", &postern__v1__provider_trust__table, 0x0, 0x0, 10, 2, 0, 11},
+    [14] = {"apple", &postern__v1__apple_key__table, 0x0, 0x0, 10, 2, 0, 12},
+    [15] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 13},
+    [16] = {"updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 14},
+    [17] = {"revision", 0, 0x0, 0x0, 1, 0, 0, 15},
+    [18] = {"accept_unknown_nonce", 0, 0x0, 0x0, 4, 0, 0, 16},
 };
 const PosternSchema postern__v1__provider__table = {
     &postern__v1__provider__descriptor, postern__v1__provider__fields, 19, 1,
 };
 
 static const PosternField postern__v1__providers_create_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 1},
-    [3] = {"disabled", 0, 0, 4, 0, 0, 2},
-    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"provider", &postern__v1__provider__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 2},
+    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3},
 };
 const PosternSchema postern__v1__providers_create_request__table = {
     &postern__v1__providers_create_request__descriptor, postern__v1__providers_create_request__fields, 5, 1,
 };
 
 static const PosternField postern__v1__providers_create_response__fields[] = {
-    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0},
+    [1] = {"provider", &postern__v1__provider__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__providers_create_response__table = {
     &postern__v1__providers_create_response__descriptor, postern__v1__providers_create_response__fields, 2, 1,
 };
 
 static const PosternField postern__v1__providers_get_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__providers_get_request__table = {
     &postern__v1__providers_get_request__descriptor, postern__v1__providers_get_request__fields, 3, 0,
 };
 
 static const PosternField postern__v1__providers_get_response__fields[] = {
-    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0},
+    [1] = {"provider", &postern__v1__provider__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__providers_get_response__table = {
     &postern__v1__providers_get_response__descriptor, postern__v1__providers_get_response__fields, 2, 1,
 };
 
 static const PosternField postern__v1__providers_list_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"page_size", 0, 0, 2, 0, 0, 1},
-    [3] = {"page_token", 0, 0, 9, 2, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 1},
+    [3] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 2},
 };
 const PosternSchema postern__v1__providers_list_request__table = {
     &postern__v1__providers_list_request__descriptor, postern__v1__providers_list_request__fields, 4, 0,
 };
 
 static const PosternField postern__v1__providers_list_response__fields[] = {
-    [1] = {"providers", &postern__v1__provider__table, 0, 10, 2, 1, 0},
-    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0},
+    [1] = {"providers", &postern__v1__provider__table, 0x0, 0x0, 10, 2, 1, 0},
+    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema postern__v1__providers_list_response__table = {
     &postern__v1__providers_list_response__descriptor, postern__v1__providers_list_response__fields, 3, 1,
 };
 
 static const PosternField postern__v1__providers_update_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 1},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2},
-    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"provider", &postern__v1__provider__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2},
+    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3},
 };
 const PosternSchema postern__v1__providers_update_request__table = {
     &postern__v1__providers_update_request__descriptor, postern__v1__providers_update_request__fields, 5, 1,
 };
 
 static const PosternField postern__v1__providers_update_response__fields[] = {
-    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0},
+    [1] = {"provider", &postern__v1__provider__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__providers_update_response__table = {
     &postern__v1__providers_update_response__descriptor, postern__v1__providers_update_response__fields, 2, 1,
 };
 
 static const PosternField postern__v1__providers_delete_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
-    [3] = {"validate_only", 0, 0, 4, 0, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 2},
 };
 const PosternSchema postern__v1__providers_delete_request__table = {
     &postern__v1__providers_delete_request__descriptor, postern__v1__providers_delete_request__fields, 4, 0,
@@ -550,143 +551,176 @@ const PosternSchema postern__v1__providers_delete_response__table = {
     &postern__v1__providers_delete_response__descriptor, 0, 1, 0,
 };
 
+static const PosternField postern__v1__providers_rebind_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"from_issuer", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3},
+};
+const PosternSchema postern__v1__providers_rebind_request__table = {
+    &postern__v1__providers_rebind_request__descriptor, postern__v1__providers_rebind_request__fields, 5, 0,
+};
+
+static const PosternField postern__v1__providers_rebind_response__fields[] = {
+    [1] = {"issuers", 0, 0x0, 0x0, 9, 2, 1, 0},
+};
+const PosternSchema postern__v1__providers_rebind_response__table = {
+    &postern__v1__providers_rebind_response__descriptor, postern__v1__providers_rebind_response__fields, 2, 0,
+};
+
 static const PosternField postern__v1__providers_test_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__providers_test_request__table = {
     &postern__v1__providers_test_request__descriptor, postern__v1__providers_test_request__fields, 3, 0,
 };
 
 static const PosternField postern__v1__provider_test_step__fields[] = {
-    [1] = {"name", 0, 0, 9, 2, 0, 0},
-    [2] = {"result", 0, 0xf, 5, 0, 0, 1},
-    [3] = {"message", 0, 0, 9, 2, 0, 2},
-    [4] = {"duration_nanos", 0, 0, 1, 0, 0, 3},
+    [1] = {"name", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"result", 0, 0xf, 0x0, 5, 0, 0, 1},
+    [3] = {"message", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"duration_nanos", 0, 0x0, 0x0, 1, 0, 0, 3},
 };
 const PosternSchema postern__v1__provider_test_step__table = {
     &postern__v1__provider_test_step__descriptor, postern__v1__provider_test_step__fields, 5, 0,
 };
 
 static const PosternField postern__v1__providers_test_response__fields[] = {
-    [1] = {"ok", 0, 0, 4, 0, 0, 0},
-    [2] = {"steps", &postern__v1__provider_test_step__table, 0, 10, 2, 1, 0},
+    [1] = {"ok", 0, 0x0, 0x0, 4, 0, 0, 0},
+    [2] = {"steps", &postern__v1__provider_test_step__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema postern__v1__providers_test_response__table = {
     &postern__v1__providers_test_response__descriptor, postern__v1__providers_test_response__fields, 3, 0,
 };
 
+static const PosternField postern__store__v1__stored_rebinding__fields[] = {
+    [1] = {"from_issuer", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"to_issuer", 0, 0x0, 0x0, 9, 2, 0, 1},
+};
+const PosternSchema postern__store__v1__stored_rebinding__table = {
+    &postern__store__v1__stored_rebinding__descriptor, postern__store__v1__stored_rebinding__fields, 3, 0,
+};
+
+static const PosternField postern__store__v1__stored_identity_issuers__fields[] = {
+    [1] = {"unnamed_issuer", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"rebindings", &postern__store__v1__stored_rebinding__table, 0x0, 0x0, 10, 2, 1, 0},
+};
+const PosternSchema postern__store__v1__stored_identity_issuers__table = {
+    &postern__store__v1__stored_identity_issuers__descriptor, postern__store__v1__stored_identity_issuers__fields, 3, 0,
+};
+
 static const PosternField postern__store__v1__stored_provider__fields[] = {
-    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0},
-    [2] = {"sealed_client_secret", 0, 0, 8, 2, 0, 1},
+    [1] = {"provider", &postern__v1__provider__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"sealed_client_secret", 0, 0x0, 0x0, 8, 2, 0, 1},
 };
 const PosternSchema postern__store__v1__stored_provider__table = {
     &postern__store__v1__stored_provider__descriptor, postern__store__v1__stored_provider__fields, 3, 1,
 };
 
 static const PosternField postern__v1__service_account__fields[] = {
-    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"email", 0, 0, 9, 2, 0, 1},
-    [3] = {"display_name", 0, 0, 9, 2, 0, 2},
-    [4] = {"role", 0, 0x3f, 5, 0, 0, 3},
-    [5] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 4},
-    [6] = {"custom_tokens", 0, 0, 4, 0, 0, 5},
-    [7] = {"disabled", 0, 0, 4, 0, 0, 6},
-    [8] = {"built_in", 0, 0, 4, 0, 0, 7},
-    [9] = {"created_at_micros", 0, 0, 1, 0, 0, 8},
-    [10] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 9},
+    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"role", 0, 0x3f, 0x0, 5, 0, 0, 3},
+    [5] = {"scope", &postern__v1__scope__table, 0x0, 0x0, 10, 2, 0, 4},
+    [6] = {"custom_tokens", 0, 0x0, 0x0, 4, 0, 0, 5},
+    [7] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 6},
+    [8] = {"built_in", 0, 0x0, 0x0, 4, 0, 0, 7},
+    [9] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 8},
+    [10] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 9},
 };
 const PosternSchema postern__v1__service_account__table = {
     &postern__v1__service_account__descriptor, postern__v1__service_account__fields, 11, 0,
 };
 
 static const PosternField postern__v1__service_account_key__fields[] = {
-    [1] = {"key_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"algorithm", 0, 0, 9, 2, 0, 1},
-    [3] = {"uploaded", 0, 0, 4, 0, 0, 2},
-    [4] = {"created_at_micros", 0, 0, 1, 0, 0, 3},
-    [5] = {"expires_at_micros", 0, 0, 1, 0, 0, 4},
-    [6] = {"revoked_at_micros", 0, 0, 1, 0, 0, 5},
+    [1] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"algorithm", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"uploaded", 0, 0x0, 0x0, 4, 0, 0, 2},
+    [4] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
+    [5] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
+    [6] = {"revoked_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
 };
 const PosternSchema postern__v1__service_account_key__table = {
     &postern__v1__service_account_key__descriptor, postern__v1__service_account_key__fields, 7, 0,
 };
 
 static const PosternField postern__v1__project_create_service_account_request__fields[] = {
-    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"display_name", 0, 0, 9, 2, 0, 1},
-    [3] = {"role", 0, 0x3f, 5, 0, 0, 2},
-    [4] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 3},
-    [5] = {"custom_tokens", 0, 0, 4, 0, 0, 4},
-    [6] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 5},
-    [7] = {"validate_only", 0, 0, 4, 0, 0, 6},
+    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"role", 0, 0x3f, 0x0, 5, 0, 0, 2},
+    [4] = {"scope", &postern__v1__scope__table, 0x0, 0x0, 10, 2, 0, 3},
+    [5] = {"custom_tokens", 0, 0x0, 0x0, 4, 0, 0, 4},
+    [6] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 5},
+    [7] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 6},
 };
 const PosternSchema postern__v1__project_create_service_account_request__table = {
     &postern__v1__project_create_service_account_request__descriptor, postern__v1__project_create_service_account_request__fields, 8, 0,
 };
 
 static const PosternField postern__v1__project_create_service_account_response__fields[] = {
-    [1] = {"service_account", &postern__v1__service_account__table, 0, 10, 2, 0, 0},
+    [1] = {"service_account", &postern__v1__service_account__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__project_create_service_account_response__table = {
     &postern__v1__project_create_service_account_response__descriptor, postern__v1__project_create_service_account_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__project_get_service_account_request__fields[] = {
-    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
+    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema postern__v1__project_get_service_account_request__table = {
     &postern__v1__project_get_service_account_request__descriptor, postern__v1__project_get_service_account_request__fields, 2, 0,
 };
 
 static const PosternField postern__v1__project_get_service_account_response__fields[] = {
-    [1] = {"service_account", &postern__v1__service_account__table, 0, 10, 2, 0, 0},
+    [1] = {"service_account", &postern__v1__service_account__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__project_get_service_account_response__table = {
     &postern__v1__project_get_service_account_response__descriptor, postern__v1__project_get_service_account_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__project_list_service_accounts_request__fields[] = {
-    [1] = {"page_size", 0, 0, 2, 0, 0, 0},
-    [2] = {"page_token", 0, 0, 9, 2, 0, 1},
+    [1] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 0},
+    [2] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__project_list_service_accounts_request__table = {
     &postern__v1__project_list_service_accounts_request__descriptor, postern__v1__project_list_service_accounts_request__fields, 3, 0,
 };
 
 static const PosternField postern__v1__project_list_service_accounts_response__fields[] = {
-    [1] = {"service_accounts", &postern__v1__service_account__table, 0, 10, 2, 1, 0},
-    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0},
+    [1] = {"service_accounts", &postern__v1__service_account__table, 0x0, 0x0, 10, 2, 1, 0},
+    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema postern__v1__project_list_service_accounts_response__table = {
     &postern__v1__project_list_service_accounts_response__descriptor, postern__v1__project_list_service_accounts_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__project_update_service_account_request__fields[] = {
-    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 1},
-    [3] = {"display_name", 0, 0, 9, 2, 0, 2},
-    [4] = {"role", 0, 0x3f, 5, 0, 0, 3},
-    [5] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 4},
-    [6] = {"custom_tokens", 0, 0, 4, 0, 0, 5},
-    [7] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 6},
-    [8] = {"disabled", 0, 0, 4, 0, 0, 7},
-    [9] = {"validate_only", 0, 0, 4, 0, 0, 8},
+    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"role", 0, 0x3f, 0x0, 5, 0, 0, 3},
+    [5] = {"scope", &postern__v1__scope__table, 0x0, 0x0, 10, 2, 0, 4},
+    [6] = {"custom_tokens", 0, 0x0, 0x0, 4, 0, 0, 5},
+    [7] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 6},
+    [8] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 7},
+    [9] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 8},
 };
 const PosternSchema postern__v1__project_update_service_account_request__table = {
     &postern__v1__project_update_service_account_request__descriptor, postern__v1__project_update_service_account_request__fields, 10, 0,
 };
 
 static const PosternField postern__v1__project_update_service_account_response__fields[] = {
-    [1] = {"service_account", &postern__v1__service_account__table, 0, 10, 2, 0, 0},
+    [1] = {"service_account", &postern__v1__service_account__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__project_update_service_account_response__table = {
     &postern__v1__project_update_service_account_response__descriptor, postern__v1__project_update_service_account_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__project_delete_service_account_request__fields[] = {
-    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"validate_only", 0, 0, 4, 0, 0, 1},
+    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 1},
 };
 const PosternSchema postern__v1__project_delete_service_account_request__table = {
     &postern__v1__project_delete_service_account_request__descriptor, postern__v1__project_delete_service_account_request__fields, 3, 0,
@@ -697,332 +731,333 @@ const PosternSchema postern__v1__project_delete_service_account_response__table 
 };
 
 static const PosternField postern__v1__project_create_service_account_key_request__fields[] = {
-    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"algorithm", 0, 0, 9, 2, 0, 1},
-    [3] = {"lifetime_seconds", 0, 0, 1, 0, 0, 2},
-    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"algorithm", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"lifetime_seconds", 0, 0x0, 0x0, 1, 0, 0, 2},
+    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3},
 };
 const PosternSchema postern__v1__project_create_service_account_key_request__table = {
     &postern__v1__project_create_service_account_key_request__descriptor, postern__v1__project_create_service_account_key_request__fields, 5, 0,
 };
 
 static const PosternField postern__v1__project_create_service_account_key_response__fields[] = {
-    [1] = {"key", &postern__v1__service_account_key__table, 0, 10, 2, 0, 0},
-    [2] = {"key_file_json", 0, 0, 8, 2, 0, 1},
+    [1] = {"key", &postern__v1__service_account_key__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"key_file_json", 0, 0x0, 0x0, 8, 2, 0, 1},
 };
 const PosternSchema postern__v1__project_create_service_account_key_response__table = {
     &postern__v1__project_create_service_account_key_response__descriptor, postern__v1__project_create_service_account_key_response__fields, 3, 1,
 };
 
 static const PosternField postern__v1__project_upload_service_account_key_request__fields[] = {
-    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"public_key", 0, 0, 8, 2, 0, 1},
-    [3] = {"lifetime_seconds", 0, 0, 1, 0, 0, 2},
-    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"public_key", 0, 0x0, 0x0, 8, 2, 0, 1},
+    [3] = {"lifetime_seconds", 0, 0x0, 0x0, 1, 0, 0, 2},
+    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3},
 };
 const PosternSchema postern__v1__project_upload_service_account_key_request__table = {
     &postern__v1__project_upload_service_account_key_request__descriptor, postern__v1__project_upload_service_account_key_request__fields, 5, 0,
 };
 
 static const PosternField postern__v1__project_upload_service_account_key_response__fields[] = {
-    [1] = {"key", &postern__v1__service_account_key__table, 0, 10, 2, 0, 0},
+    [1] = {"key", &postern__v1__service_account_key__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__project_upload_service_account_key_response__table = {
     &postern__v1__project_upload_service_account_key_response__descriptor, postern__v1__project_upload_service_account_key_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__project_list_service_account_keys_request__fields[] = {
-    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
+    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema postern__v1__project_list_service_account_keys_request__table = {
     &postern__v1__project_list_service_account_keys_request__descriptor, postern__v1__project_list_service_account_keys_request__fields, 2, 0,
 };
 
 static const PosternField postern__v1__project_list_service_account_keys_response__fields[] = {
-    [1] = {"keys", &postern__v1__service_account_key__table, 0, 10, 2, 1, 0},
+    [1] = {"keys", &postern__v1__service_account_key__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema postern__v1__project_list_service_account_keys_response__table = {
     &postern__v1__project_list_service_account_keys_response__descriptor, postern__v1__project_list_service_account_keys_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__project_revoke_service_account_key_request__fields[] = {
-    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"key_id", 0, 0, 9, 2, 0, 1},
-    [3] = {"validate_only", 0, 0, 4, 0, 0, 2},
+    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 2},
 };
 const PosternSchema postern__v1__project_revoke_service_account_key_request__table = {
     &postern__v1__project_revoke_service_account_key_request__descriptor, postern__v1__project_revoke_service_account_key_request__fields, 4, 0,
 };
 
 static const PosternField postern__v1__project_revoke_service_account_key_response__fields[] = {
-    [1] = {"key", &postern__v1__service_account_key__table, 0, 10, 2, 0, 0},
+    [1] = {"key", &postern__v1__service_account_key__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__project_revoke_service_account_key_response__table = {
     &postern__v1__project_revoke_service_account_key_response__descriptor, postern__v1__project_revoke_service_account_key_response__fields, 2, 0,
 };
 
 static const PosternField postern__store__v1__stored_service_account__fields[] = {
-    [1] = {"service_account", &postern__v1__service_account__table, 0, 10, 2, 0, 0},
-    [2] = {"deleted", 0, 0, 4, 0, 0, 1},
+    [1] = {"service_account", &postern__v1__service_account__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"deleted", 0, 0x0, 0x0, 4, 0, 0, 1},
 };
 const PosternSchema postern__store__v1__stored_service_account__table = {
     &postern__store__v1__stored_service_account__descriptor, postern__store__v1__stored_service_account__fields, 3, 0,
 };
 
 static const PosternField postern__store__v1__stored_service_account_key__fields[] = {
-    [1] = {"key", &postern__v1__service_account_key__table, 0, 10, 2, 0, 0},
-    [2] = {"public_key", 0, 0, 8, 2, 0, 1},
-    [3] = {"sealed_private_key", 0, 0, 8, 2, 0, 2},
+    [1] = {"key", &postern__v1__service_account_key__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"public_key", 0, 0x0, 0x0, 8, 2, 0, 1},
+    [3] = {"sealed_private_key", 0, 0x0, 0x0, 8, 2, 0, 2},
 };
 const PosternSchema postern__store__v1__stored_service_account_key__table = {
     &postern__store__v1__stored_service_account_key__descriptor, postern__store__v1__stored_service_account_key__fields, 4, 0,
 };
 
 static const PosternField postern__store__v1__stored_used_token_id__fields[] = {
-    [1] = {"expires_at_micros", 0, 0, 1, 0, 0, 0},
+    [1] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_used_token_id__table = {
     &postern__store__v1__stored_used_token_id__descriptor, postern__store__v1__stored_used_token_id__fields, 2, 0,
 };
 
 static const PosternField postern__v1__provider_info__fields[] = {
-    [1] = {"provider_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"raw_id", 0, 0, 9, 2, 0, 1},
-    [3] = {"email", 0, 0, 9, 2, 0, 2},
-    [4] = {"display_name", 0, 0, 9, 2, 0, 3},
-    [5] = {"photo_url", 0, 0, 9, 2, 0, 4},
-    [6] = {"phone_number", 0, 0, 9, 2, 0, 5},
+    [1] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"raw_id", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"photo_url", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"issuer", 0, 0x0, 0x0, 9, 2, 0, 6},
 };
 const PosternSchema postern__v1__provider_info__table = {
-    &postern__v1__provider_info__descriptor, postern__v1__provider_info__fields, 7, 0,
+    &postern__v1__provider_info__descriptor, postern__v1__provider_info__fields, 8, 0,
 };
 
 static const PosternField postern__v1__user__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"email", 0, 0, 9, 2, 0, 2},
-    [4] = {"email_verified", 0, 0, 4, 0, 0, 3},
-    [5] = {"display_name", 0, 0, 9, 2, 0, 4},
-    [6] = {"photo_url", 0, 0, 9, 2, 0, 5},
-    [7] = {"phone_number", 0, 0, 9, 2, 0, 6},
-    [8] = {"disabled", 0, 0, 4, 0, 0, 7},
-    [9] = {"providers", &postern__v1__provider_info__table, 0, 10, 2, 1, 0},
-    [10] = {"custom_claims_json", 0, 0, 8, 2, 0, 8},
-    [11] = {"created_at_micros", 0, 0, 1, 0, 0, 9},
-    [12] = {"last_sign_in_at_micros", 0, 0, 1, 0, 0, 10},
-    [13] = {"last_refresh_at_micros", 0, 0, 1, 0, 0, 11},
-    [14] = {"tokens_valid_after_micros", 0, 0, 1, 0, 0, 12},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"email_verified", 0, 0x0, 0x0, 4, 0, 0, 3},
+    [5] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"photo_url", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 6},
+    [8] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 7},
+    [9] = {"providers", &postern__v1__provider_info__table, 0x0, 0x0, 10, 2, 1, 0},
+    [10] = {"custom_claims_json", 0, 0x0, 0x0, 8, 2, 0, 8},
+    [11] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 9},
+    [12] = {"last_sign_in_at_micros", 0, 0x0, 0x0, 1, 0, 0, 10},
+    [13] = {"last_refresh_at_micros", 0, 0x0, 0x0, 1, 0, 0, 11},
+    [14] = {"tokens_valid_after_micros", 0, 0x0, 0x0, 1, 0, 0, 12},
 };
 const PosternSchema postern__v1__user__table = {
     &postern__v1__user__descriptor, postern__v1__user__fields, 15, 0,
 };
 
 static const PosternField postern__v1__token_pair__fields[] = {
-    [1] = {"id_token", 0, 0, 9, 2, 0, 0},
-    [2] = {"refresh_token", 0, 0, 9, 2, 0, 1},
-    [3] = {"id_token_expires_at_micros", 0, 0, 1, 0, 0, 2},
+    [1] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"refresh_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"id_token_expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2},
 };
 const PosternSchema postern__v1__token_pair__table = {
     &postern__v1__token_pair__descriptor, postern__v1__token_pair__fields, 4, 0,
 };
 
 static const PosternField postern__v1__tokens_verify_id_token_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
-    [3] = {"any_tenant", 0, 0, 4, 0, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"any_tenant", 0, 0x0, 0x0, 4, 0, 0, 2},
 };
 const PosternSchema postern__v1__tokens_verify_id_token_request__table = {
     &postern__v1__tokens_verify_id_token_request__descriptor, postern__v1__tokens_verify_id_token_request__fields, 4, 0,
 };
 
 static const PosternField postern__v1__tokens_verify_id_token_response__fields[] = {
-    [1] = {"uid", 0, 0, 9, 2, 0, 0},
-    [2] = {"tenant_id", 0, 0, 9, 2, 0, 1},
-    [3] = {"session_id", 0, 0, 9, 2, 0, 2},
-    [4] = {"auth_time_micros", 0, 0, 1, 0, 0, 3},
-    [5] = {"expires_at_micros", 0, 0, 1, 0, 0, 4},
-    [6] = {"claims_json", 0, 0, 8, 2, 0, 5},
+    [1] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"auth_time_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
+    [5] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
+    [6] = {"claims_json", 0, 0x0, 0x0, 8, 2, 0, 5},
 };
 const PosternSchema postern__v1__tokens_verify_id_token_response__table = {
     &postern__v1__tokens_verify_id_token_response__descriptor, postern__v1__tokens_verify_id_token_response__fields, 7, 0,
 };
 
 static const PosternField postern__v1__tokens_refresh_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"refresh_token", 0, 0, 9, 2, 0, 1},
-    [3] = {"attempt_id", 0, 0, 8, 2, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"refresh_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"attempt_id", 0, 0x0, 0x0, 8, 2, 0, 2},
 };
 const PosternSchema postern__v1__tokens_refresh_request__table = {
     &postern__v1__tokens_refresh_request__descriptor, postern__v1__tokens_refresh_request__fields, 4, 0,
 };
 
 static const PosternField postern__v1__tokens_refresh_response__fields[] = {
-    [1] = {"uid", 0, 0, 9, 2, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
-    [3] = {"outcome", 0, 0x1f, 5, 0, 0, 2},
+    [1] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"outcome", 0, 0x1f, 0x0, 5, 0, 0, 2},
 };
 const PosternSchema postern__v1__tokens_refresh_response__table = {
     &postern__v1__tokens_refresh_response__descriptor, postern__v1__tokens_refresh_response__fields, 4, 0,
 };
 
 static const PosternField postern__v1__tokens_list_keys_request__fields[] = {
-    [1] = {"token_use", 0, 0x7, 5, 0, 0, 0},
+    [1] = {"token_use", 0, 0x7, 0x0, 5, 0, 0, 0},
 };
 const PosternSchema postern__v1__tokens_list_keys_request__table = {
     &postern__v1__tokens_list_keys_request__descriptor, postern__v1__tokens_list_keys_request__fields, 2, 0,
 };
 
 static const PosternField postern__v1__tokens_list_keys_response__fields[] = {
-    [1] = {"jwks_json", 0, 0, 8, 2, 0, 0},
+    [1] = {"jwks_json", 0, 0x0, 0x0, 8, 2, 0, 0},
 };
 const PosternSchema postern__v1__tokens_list_keys_response__table = {
     &postern__v1__tokens_list_keys_response__descriptor, postern__v1__tokens_list_keys_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__tokens_create_session_cookie_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
-    [3] = {"valid_seconds", 0, 0, 1, 0, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"valid_seconds", 0, 0x0, 0x0, 1, 0, 0, 2},
 };
 const PosternSchema postern__v1__tokens_create_session_cookie_request__table = {
     &postern__v1__tokens_create_session_cookie_request__descriptor, postern__v1__tokens_create_session_cookie_request__fields, 4, 0,
 };
 
 static const PosternField postern__v1__tokens_create_session_cookie_response__fields[] = {
-    [1] = {"session_cookie", 0, 0, 9, 2, 0, 0},
-    [2] = {"expires_at_micros", 0, 0, 1, 0, 0, 1},
+    [1] = {"session_cookie", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 1},
 };
 const PosternSchema postern__v1__tokens_create_session_cookie_response__table = {
     &postern__v1__tokens_create_session_cookie_response__descriptor, postern__v1__tokens_create_session_cookie_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__tokens_verify_session_cookie_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"session_cookie", 0, 0, 9, 2, 0, 1},
-    [3] = {"any_tenant", 0, 0, 4, 0, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"session_cookie", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"any_tenant", 0, 0x0, 0x0, 4, 0, 0, 2},
 };
 const PosternSchema postern__v1__tokens_verify_session_cookie_request__table = {
     &postern__v1__tokens_verify_session_cookie_request__descriptor, postern__v1__tokens_verify_session_cookie_request__fields, 4, 0,
 };
 
 static const PosternField postern__v1__tokens_verify_session_cookie_response__fields[] = {
-    [1] = {"uid", 0, 0, 9, 2, 0, 0},
-    [2] = {"tenant_id", 0, 0, 9, 2, 0, 1},
-    [3] = {"session_id", 0, 0, 9, 2, 0, 2},
-    [4] = {"auth_time_micros", 0, 0, 1, 0, 0, 3},
-    [5] = {"expires_at_micros", 0, 0, 1, 0, 0, 4},
-    [6] = {"claims_json", 0, 0, 8, 2, 0, 5},
+    [1] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"auth_time_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
+    [5] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
+    [6] = {"claims_json", 0, 0x0, 0x0, 8, 2, 0, 5},
 };
 const PosternSchema postern__v1__tokens_verify_session_cookie_response__table = {
     &postern__v1__tokens_verify_session_cookie_response__descriptor, postern__v1__tokens_verify_session_cookie_response__fields, 7, 0,
 };
 
 static const PosternField postern__v1__tokens_watch_revocations_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"any_tenant", 0, 0, 4, 0, 0, 1},
-    [3] = {"cursor", 0, 0, 9, 2, 0, 2},
-    [4] = {"heartbeat_seconds", 0, 0, 2, 0, 0, 3},
-    [5] = {"session_cookies", 0, 0, 4, 0, 0, 4},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"any_tenant", 0, 0x0, 0x0, 4, 0, 0, 1},
+    [3] = {"cursor", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"heartbeat_seconds", 0, 0x0, 0x0, 2, 0, 0, 3},
+    [5] = {"session_cookies", 0, 0x0, 0x0, 4, 0, 0, 4},
 };
 const PosternSchema postern__v1__tokens_watch_revocations_request__table = {
     &postern__v1__tokens_watch_revocations_request__descriptor, postern__v1__tokens_watch_revocations_request__fields, 6, 0,
 };
 
 static const PosternField postern__v1__revocation__fields[] = {
-    [1] = {"kind", 0, 0x3f, 5, 0, 0, 0},
-    [2] = {"tenant_id", 0, 0, 9, 2, 0, 1},
-    [3] = {"uid", 0, 0, 9, 2, 0, 2},
-    [4] = {"session_id", 0, 0, 9, 2, 0, 3},
-    [5] = {"valid_after_micros", 0, 0, 1, 0, 0, 4},
-    [6] = {"time_micros", 0, 0, 1, 0, 0, 5},
+    [1] = {"kind", 0, 0x3f, 0x0, 5, 0, 0, 0},
+    [2] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"valid_after_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
+    [6] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
 };
 const PosternSchema postern__v1__revocation__table = {
     &postern__v1__revocation__descriptor, postern__v1__revocation__fields, 7, 0,
 };
 
 static const PosternField postern__v1__tokens_watch_revocations_response__fields[] = {
-    [1] = {"revocations", &postern__v1__revocation__table, 0, 10, 2, 1, 0},
-    [2] = {"cursor", 0, 0, 9, 2, 0, 0},
-    [3] = {"time_micros", 0, 0, 1, 0, 0, 1},
-    [4] = {"snapshot_reason", 0, 0xf, 5, 0, 0, 2},
-    [5] = {"continues", 0, 0, 4, 0, 0, 3},
-    [6] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 4},
+    [1] = {"revocations", &postern__v1__revocation__table, 0x0, 0x0, 10, 2, 1, 0},
+    [2] = {"cursor", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [3] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 1},
+    [4] = {"snapshot_reason", 0, 0xf, 0x0, 5, 0, 0, 2},
+    [5] = {"continues", 0, 0x0, 0x0, 4, 0, 0, 3},
+    [6] = {"scope", &postern__v1__scope__table, 0x0, 0x0, 10, 2, 0, 4},
 };
 const PosternSchema postern__v1__tokens_watch_revocations_response__table = {
     &postern__v1__tokens_watch_revocations_response__descriptor, postern__v1__tokens_watch_revocations_response__fields, 7, 0,
 };
 
 static const PosternField postern__v1__api_key__fields[] = {
-    [1] = {"api_key_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"role", 0, 0x3f, 5, 0, 0, 1},
-    [3] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 2},
-    [4] = {"display_name", 0, 0, 9, 2, 0, 3},
-    [5] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 4},
-    [6] = {"created_at_micros", 0, 0, 1, 0, 0, 5},
-    [7] = {"revoked_at_micros", 0, 0, 1, 0, 0, 6},
+    [1] = {"api_key_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"role", 0, 0x3f, 0x0, 5, 0, 0, 1},
+    [3] = {"scope", &postern__v1__scope__table, 0x0, 0x0, 10, 2, 0, 2},
+    [4] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 4},
+    [6] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
+    [7] = {"revoked_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6},
 };
 const PosternSchema postern__v1__api_key__table = {
     &postern__v1__api_key__descriptor, postern__v1__api_key__fields, 8, 0,
 };
 
 static const PosternField postern__v1__project_create_api_key_request__fields[] = {
-    [1] = {"role", 0, 0x3f, 5, 0, 0, 0},
-    [2] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 1},
-    [3] = {"display_name", 0, 0, 9, 2, 0, 2},
-    [4] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 3},
-    [5] = {"validate_only", 0, 0, 4, 0, 0, 4},
+    [1] = {"role", 0, 0x3f, 0x0, 5, 0, 0, 0},
+    [2] = {"scope", &postern__v1__scope__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 3},
+    [5] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 4},
 };
 const PosternSchema postern__v1__project_create_api_key_request__table = {
     &postern__v1__project_create_api_key_request__descriptor, postern__v1__project_create_api_key_request__fields, 6, 0,
 };
 
 static const PosternField postern__v1__project_create_api_key_response__fields[] = {
-    [1] = {"api_key", &postern__v1__api_key__table, 0, 10, 2, 0, 0},
-    [2] = {"secret_key", 0, 0, 9, 2, 0, 1},
+    [1] = {"api_key", &postern__v1__api_key__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"secret_key", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__project_create_api_key_response__table = {
     &postern__v1__project_create_api_key_response__descriptor, postern__v1__project_create_api_key_response__fields, 3, 1,
 };
 
 static const PosternField postern__v1__project_list_api_keys_request__fields[] = {
-    [1] = {"page_size", 0, 0, 2, 0, 0, 0},
-    [2] = {"page_token", 0, 0, 9, 2, 0, 1},
+    [1] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 0},
+    [2] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__project_list_api_keys_request__table = {
     &postern__v1__project_list_api_keys_request__descriptor, postern__v1__project_list_api_keys_request__fields, 3, 0,
 };
 
 static const PosternField postern__v1__project_list_api_keys_response__fields[] = {
-    [1] = {"api_keys", &postern__v1__api_key__table, 0, 10, 2, 1, 0},
-    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0},
+    [1] = {"api_keys", &postern__v1__api_key__table, 0x0, 0x0, 10, 2, 1, 0},
+    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema postern__v1__project_list_api_keys_response__table = {
     &postern__v1__project_list_api_keys_response__descriptor, postern__v1__project_list_api_keys_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__project_revoke_api_key_request__fields[] = {
-    [1] = {"api_key_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"validate_only", 0, 0, 4, 0, 0, 1},
+    [1] = {"api_key_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 1},
 };
 const PosternSchema postern__v1__project_revoke_api_key_request__table = {
     &postern__v1__project_revoke_api_key_request__descriptor, postern__v1__project_revoke_api_key_request__fields, 3, 0,
 };
 
 static const PosternField postern__v1__project_revoke_api_key_response__fields[] = {
-    [1] = {"api_key", &postern__v1__api_key__table, 0, 10, 2, 0, 0},
+    [1] = {"api_key", &postern__v1__api_key__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__project_revoke_api_key_response__table = {
     &postern__v1__project_revoke_api_key_response__descriptor, postern__v1__project_revoke_api_key_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__signing_key_info__fields[] = {
-    [1] = {"key_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"algorithm", 0, 0, 9, 2, 0, 1},
-    [3] = {"state", 0, 0xf, 5, 0, 0, 2},
-    [4] = {"created_at_micros", 0, 0, 1, 0, 0, 3},
-    [5] = {"signs_from_micros", 0, 0, 1, 0, 0, 4},
-    [6] = {"retires_at_micros", 0, 0, 1, 0, 0, 5},
-    [7] = {"token_use", 0, 0x7, 5, 0, 0, 6},
+    [1] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"algorithm", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"state", 0, 0xf, 0x0, 5, 0, 0, 2},
+    [4] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
+    [5] = {"signs_from_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
+    [6] = {"retires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
+    [7] = {"token_use", 0, 0x7, 0x0, 5, 0, 0, 6},
 };
 const PosternSchema postern__v1__signing_key_info__table = {
     &postern__v1__signing_key_info__descriptor, postern__v1__signing_key_info__fields, 8, 0,
@@ -1033,24 +1068,24 @@ const PosternSchema postern__v1__project_list_signing_keys_request__table = {
 };
 
 static const PosternField postern__v1__project_list_signing_keys_response__fields[] = {
-    [1] = {"keys", &postern__v1__signing_key_info__table, 0, 10, 2, 1, 0},
+    [1] = {"keys", &postern__v1__signing_key_info__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema postern__v1__project_list_signing_keys_response__table = {
     &postern__v1__project_list_signing_keys_response__descriptor, postern__v1__project_list_signing_keys_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__project_rotate_signing_key_request__fields[] = {
-    [1] = {"algorithm", 0, 0, 9, 2, 0, 0},
-    [2] = {"publish_ahead_seconds", 0, 0, 1, 0, 0, 1},
-    [3] = {"validate_only", 0, 0, 4, 0, 0, 2},
-    [4] = {"token_use", 0, 0x7, 5, 0, 0, 3},
+    [1] = {"algorithm", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"publish_ahead_seconds", 0, 0x0, 0x0, 1, 0, 0, 1},
+    [3] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 2},
+    [4] = {"token_use", 0, 0x7, 0x0, 5, 0, 0, 3},
 };
 const PosternSchema postern__v1__project_rotate_signing_key_request__table = {
     &postern__v1__project_rotate_signing_key_request__descriptor, postern__v1__project_rotate_signing_key_request__fields, 5, 0,
 };
 
 static const PosternField postern__v1__project_rotate_signing_key_response__fields[] = {
-    [1] = {"key", &postern__v1__signing_key_info__table, 0, 10, 2, 0, 0},
+    [1] = {"key", &postern__v1__signing_key_info__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__project_rotate_signing_key_response__table = {
     &postern__v1__project_rotate_signing_key_response__descriptor, postern__v1__project_rotate_signing_key_response__fields, 2, 0,
@@ -1061,13 +1096,13 @@ const PosternSchema postern__v1__project_server_info_request__table = {
 };
 
 static const PosternField postern__v1__project_server_info_response__fields[] = {
-    [1] = {"version", 0, 0, 9, 2, 0, 0},
-    [2] = {"protocol_version", 0, 0, 2, 0, 0, 1},
-    [3] = {"project_id", 0, 0, 9, 2, 0, 2},
-    [4] = {"issuer", 0, 0, 9, 2, 0, 3},
-    [5] = {"frame_bytes_max", 0, 0, 1, 0, 0, 4},
-    [6] = {"streams_max", 0, 0, 2, 0, 0, 5},
-    [7] = {"started_at_micros", 0, 0, 1, 0, 0, 6},
+    [1] = {"version", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"protocol_version", 0, 0x0, 0x0, 2, 0, 0, 1},
+    [3] = {"project_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"issuer", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"frame_bytes_max", 0, 0x0, 0x0, 1, 0, 0, 4},
+    [6] = {"streams_max", 0, 0x0, 0x0, 2, 0, 0, 5},
+    [7] = {"started_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6},
 };
 const PosternSchema postern__v1__project_server_info_response__table = {
     &postern__v1__project_server_info_response__descriptor, postern__v1__project_server_info_response__fields, 8, 0,
@@ -1078,71 +1113,71 @@ const PosternSchema postern__v1__project_stats_request__table = {
 };
 
 static const PosternField postern__v1__stats_value__fields[] = {
-    [1] = {"name", 0, 0, 9, 2, 0, 0},
-    [2] = {"value", 0, 0, 6, 1, 0, 1},
+    [1] = {"name", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"value", 0, 0x0, 0x0, 6, 1, 0, 1},
 };
 const PosternSchema postern__v1__stats_value__table = {
     &postern__v1__stats_value__descriptor, postern__v1__stats_value__fields, 3, 0,
 };
 
 static const PosternField postern__v1__project_stats_response__fields[] = {
-    [1] = {"values", &postern__v1__stats_value__table, 0, 10, 2, 1, 0},
+    [1] = {"values", &postern__v1__stats_value__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema postern__v1__project_stats_response__table = {
     &postern__v1__project_stats_response__descriptor, postern__v1__project_stats_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__session__fields[] = {
-    [1] = {"session_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"device_name", 0, 0, 9, 2, 0, 1},
-    [3] = {"end_user_ip", 0, 0, 9, 2, 0, 2},
-    [4] = {"created_at_micros", 0, 0, 1, 0, 0, 3},
-    [5] = {"last_used_at_micros", 0, 0, 1, 0, 0, 4},
-    [6] = {"auth_time_micros", 0, 0, 1, 0, 0, 5},
-    [7] = {"expires_at_micros", 0, 0, 1, 0, 0, 6},
-    [8] = {"sign_in_provider", 0, 0, 9, 2, 0, 7},
-    [9] = {"current", 0, 0, 4, 0, 0, 8},
+    [1] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
+    [5] = {"last_used_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
+    [6] = {"auth_time_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
+    [7] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6},
+    [8] = {"sign_in_provider", 0, 0x0, 0x0, 9, 2, 0, 7},
+    [9] = {"current", 0, 0x0, 0x0, 4, 0, 0, 8},
 };
 const PosternSchema postern__v1__session__table = {
     &postern__v1__session__descriptor, postern__v1__session__fields, 10, 0,
 };
 
 static const PosternField postern__v1__sessions_list_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__sessions_list_request__table = {
     &postern__v1__sessions_list_request__descriptor, postern__v1__sessions_list_request__fields, 3, 0,
 };
 
 static const PosternField postern__v1__sessions_list_response__fields[] = {
-    [1] = {"sessions", &postern__v1__session__table, 0, 10, 2, 1, 0},
+    [1] = {"sessions", &postern__v1__session__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema postern__v1__sessions_list_response__table = {
     &postern__v1__sessions_list_response__descriptor, postern__v1__sessions_list_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__sessions_revoke_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
-    [3] = {"session_id", 0, 0, 9, 2, 0, 2},
-    [4] = {"all_others", 0, 0, 4, 0, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"all_others", 0, 0x0, 0x0, 4, 0, 0, 2},
 };
 const PosternSchema postern__v1__sessions_revoke_request__table = {
     &postern__v1__sessions_revoke_request__descriptor, postern__v1__sessions_revoke_request__fields, 5, 0,
 };
 
 static const PosternField postern__v1__sessions_revoke_response__fields[] = {
-    [1] = {"revoked_count", 0, 0, 2, 0, 0, 0},
+    [1] = {"revoked_count", 0, 0x0, 0x0, 2, 0, 0, 0},
 };
 const PosternSchema postern__v1__sessions_revoke_response__table = {
     &postern__v1__sessions_revoke_response__descriptor, postern__v1__sessions_revoke_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__sessions_sign_out_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
-    [3] = {"refresh_token", 0, 0, 9, 2, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"refresh_token", 0, 0x0, 0x0, 9, 2, 0, 2},
 };
 const PosternSchema postern__v1__sessions_sign_out_request__table = {
     &postern__v1__sessions_sign_out_request__descriptor, postern__v1__sessions_sign_out_request__fields, 4, 0,
@@ -1153,152 +1188,152 @@ const PosternSchema postern__v1__sessions_sign_out_response__table = {
 };
 
 static const PosternField postern__v1__sessions_watch_auth_state_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__sessions_watch_auth_state_request__table = {
     &postern__v1__sessions_watch_auth_state_request__descriptor, postern__v1__sessions_watch_auth_state_request__fields, 3, 0,
 };
 
 static const PosternField postern__v1__sessions_watch_auth_state_response__fields[] = {
-    [1] = {"change", 0, 0x7f, 5, 0, 0, 0},
-    [2] = {"refresh_cause", 0, 0x3f, 5, 0, 0, 1},
-    [3] = {"end_cause", 0, 0, 9, 2, 0, 2},
-    [4] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 3},
-    [5] = {"session", &postern__v1__session__table, 0, 10, 2, 0, 4},
+    [1] = {"change", 0, 0x7f, 0x0, 5, 0, 0, 0},
+    [2] = {"refresh_cause", 0, 0x3f, 0x0, 5, 0, 0, 1},
+    [3] = {"end_cause", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 3},
+    [5] = {"session", &postern__v1__session__table, 0x0, 0x0, 10, 2, 0, 4},
 };
 const PosternSchema postern__v1__sessions_watch_auth_state_response__table = {
     &postern__v1__sessions_watch_auth_state_response__descriptor, postern__v1__sessions_watch_auth_state_response__fields, 6, 0,
 };
 
 static const PosternField postern__v1__client_permissions__fields[] = {
-    [1] = {"disabled_user_signup", 0, 0, 4, 0, 0, 0},
-    [2] = {"disabled_user_deletion", 0, 0, 4, 0, 0, 1},
+    [1] = {"disabled_user_signup", 0, 0x0, 0x0, 4, 0, 0, 0},
+    [2] = {"disabled_user_deletion", 0, 0x0, 0x0, 4, 0, 0, 1},
 };
 const PosternSchema postern__v1__client_permissions__table = {
     &postern__v1__client_permissions__descriptor, postern__v1__client_permissions__fields, 3, 0,
 };
 
 static const PosternField postern__v1__client_config__fields[] = {
-    [1] = {"permissions", &postern__v1__client_permissions__table, 0, 10, 2, 0, 0},
+    [1] = {"permissions", &postern__v1__client_permissions__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__client_config__table = {
     &postern__v1__client_config__descriptor, postern__v1__client_config__fields, 2, 0,
 };
 
 static const PosternField postern__v1__guidance__fields[] = {
-    [1] = {"locale", 0, 0, 9, 2, 0, 0},
-    [2] = {"message", 0, 0, 9, 2, 0, 1},
-    [3] = {"help_url", 0, 0, 9, 2, 0, 2},
+    [1] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"message", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"help_url", 0, 0x0, 0x0, 9, 2, 0, 2},
 };
 const PosternSchema postern__v1__guidance__table = {
     &postern__v1__guidance__descriptor, postern__v1__guidance__fields, 4, 0,
 };
 
 static const PosternField postern__v1__password_policy__fields[] = {
-    [1] = {"min_length", 0, 0, 2, 0, 0, 0},
-    [2] = {"require_lowercase", 0, 0, 4, 0, 0, 1},
-    [3] = {"require_uppercase", 0, 0, 4, 0, 0, 2},
-    [4] = {"require_digit", 0, 0, 4, 0, 0, 3},
-    [5] = {"require_symbol", 0, 0, 4, 0, 0, 4},
-    [6] = {"force_upgrade_on_sign_in", 0, 0, 4, 0, 0, 5},
+    [1] = {"min_length", 0, 0x0, 0x0, 2, 0, 0, 0},
+    [2] = {"require_lowercase", 0, 0x0, 0x0, 4, 0, 0, 1},
+    [3] = {"require_uppercase", 0, 0x0, 0x0, 4, 0, 0, 2},
+    [4] = {"require_digit", 0, 0x0, 0x0, 4, 0, 0, 3},
+    [5] = {"require_symbol", 0, 0x0, 0x0, 4, 0, 0, 4},
+    [6] = {"force_upgrade_on_sign_in", 0, 0x0, 0x0, 4, 0, 0, 5},
 };
 const PosternSchema postern__v1__password_policy__table = {
     &postern__v1__password_policy__descriptor, postern__v1__password_policy__fields, 7, 0,
 };
 
 static const PosternField postern__v1__tenant__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"display_name", 0, 0, 9, 2, 0, 1},
-    [3] = {"disable_auth", 0, 0, 4, 0, 0, 2},
-    [4] = {"allow_password_signup", 0, 0, 4, 0, 0, 3},
-    [5] = {"enable_anonymous_user", 0, 0, 4, 0, 0, 4},
-    [6] = {"client", &postern__v1__client_config__table, 0, 10, 2, 0, 5},
-    [7] = {"enable_email_privacy", 0, 0, 4, 0, 0, 6},
-    [8] = {"refresh_mode", 0, 0x7, 5, 0, 0, 7},
-    [9] = {"session_idle_seconds", 0, 0, 1, 0, 0, 8},
-    [10] = {"session_absolute_seconds", 0, 0, 1, 0, 0, 9},
-    [11] = {"recent_login_seconds", 0, 0, 1, 0, 0, 10},
-    [12] = {"guidance", &postern__v1__guidance__table, 0, 10, 2, 0, 11},
-    [13] = {"synthetic", 0, 0, 4, 0, 0, 12},
-    [14] = {"created_at_micros", 0, 0, 1, 0, 0, 13},
-    [15] = {"updated_at_micros", 0, 0, 1, 0, 0, 14},
-    [16] = {"revision", 0, 0, 1, 0, 0, 15},
-    [17] = {"enable_email_link_signin", 0, 0, 4, 0, 0, 16},
-    [18] = {"password_policy", &postern__v1__password_policy__table, 0, 10, 2, 0, 17},
-    [19] = {"allow_international_email", 0, 0, 4, 0, 0, 18},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"disable_auth", 0, 0x0, 0x0, 4, 0, 0, 2},
+    [4] = {"allow_password_signup", 0, 0x0, 0x0, 4, 0, 0, 3},
+    [5] = {"enable_anonymous_user", 0, 0x0, 0x0, 4, 0, 0, 4},
+    [6] = {"client", &postern__v1__client_config__table, 0x0, 0x0, 10, 2, 0, 5},
+    [7] = {"enable_email_privacy", 0, 0x0, 0x0, 4, 0, 0, 6},
+    [8] = {"refresh_mode", 0, 0x7, 0x0, 5, 0, 0, 7},
+    [9] = {"session_idle_seconds", 0, 0x0, 0x0, 1, 0, 0, 8},
+    [10] = {"session_absolute_seconds", 0, 0x0, 0x0, 1, 0, 0, 9},
+    [11] = {"recent_login_seconds", 0, 0x0, 0x0, 1, 0, 0, 10},
+    [12] = {"guidance", &postern__v1__guidance__table, 0x0, 0x0, 10, 2, 0, 11},
+    [13] = {"synthetic", 0, 0x0, 0x0, 4, 0, 0, 12},
+    [14] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 13},
+    [15] = {"updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 14},
+    [16] = {"revision", 0, 0x0, 0x0, 1, 0, 0, 15},
+    [17] = {"enable_email_link_signin", 0, 0x0, 0x0, 4, 0, 0, 16},
+    [18] = {"password_policy", &postern__v1__password_policy__table, 0x0, 0x0, 10, 2, 0, 17},
+    [19] = {"allow_international_email", 0, 0x0, 0x0, 4, 0, 0, 18},
 };
 const PosternSchema postern__v1__tenant__table = {
     &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 20, 0,
 };
 
 static const PosternField postern__v1__tenants_create_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 1},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2},
-    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"tenant", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2},
+    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3},
 };
 const PosternSchema postern__v1__tenants_create_request__table = {
     &postern__v1__tenants_create_request__descriptor, postern__v1__tenants_create_request__fields, 5, 0,
 };
 
 static const PosternField postern__v1__tenants_create_response__fields[] = {
-    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0},
+    [1] = {"tenant", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__tenants_create_response__table = {
     &postern__v1__tenants_create_response__descriptor, postern__v1__tenants_create_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__tenants_get_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema postern__v1__tenants_get_request__table = {
     &postern__v1__tenants_get_request__descriptor, postern__v1__tenants_get_request__fields, 2, 0,
 };
 
 static const PosternField postern__v1__tenants_get_response__fields[] = {
-    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0},
+    [1] = {"tenant", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__tenants_get_response__table = {
     &postern__v1__tenants_get_response__descriptor, postern__v1__tenants_get_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__tenants_list_request__fields[] = {
-    [1] = {"page_size", 0, 0, 2, 0, 0, 0},
-    [2] = {"page_token", 0, 0, 9, 2, 0, 1},
+    [1] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 0},
+    [2] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__tenants_list_request__table = {
     &postern__v1__tenants_list_request__descriptor, postern__v1__tenants_list_request__fields, 3, 0,
 };
 
 static const PosternField postern__v1__tenants_list_response__fields[] = {
-    [1] = {"tenants", &postern__v1__tenant__table, 0, 10, 2, 1, 0},
-    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0},
+    [1] = {"tenants", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 1, 0},
+    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema postern__v1__tenants_list_response__table = {
     &postern__v1__tenants_list_response__descriptor, postern__v1__tenants_list_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__tenants_update_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 1},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2},
-    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"tenant", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2},
+    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3},
 };
 const PosternSchema postern__v1__tenants_update_request__table = {
     &postern__v1__tenants_update_request__descriptor, postern__v1__tenants_update_request__fields, 5, 0,
 };
 
 static const PosternField postern__v1__tenants_update_response__fields[] = {
-    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0},
+    [1] = {"tenant", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__tenants_update_response__table = {
     &postern__v1__tenants_update_response__descriptor, postern__v1__tenants_update_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__tenants_delete_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"validate_only", 0, 0, 4, 0, 0, 1},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 1},
 };
 const PosternSchema postern__v1__tenants_delete_request__table = {
     &postern__v1__tenants_delete_request__descriptor, postern__v1__tenants_delete_request__fields, 3, 0,
@@ -1309,491 +1344,491 @@ const PosternSchema postern__v1__tenants_delete_response__table = {
 };
 
 static const PosternField postern__v1__denial__fields[] = {
-    [1] = {"sequence", 0, 0, 1, 0, 0, 0},
-    [2] = {"time_micros", 0, 0, 1, 0, 0, 1},
-    [3] = {"toggle", 0, 0x7, 5, 0, 0, 2},
-    [4] = {"operation", 0, 0, 9, 2, 0, 3},
-    [5] = {"decision_id", 0, 0, 9, 2, 0, 4},
-    [6] = {"api_key_id", 0, 0, 9, 2, 0, 5},
-    [7] = {"peer_address", 0, 0, 9, 2, 0, 6},
-    [8] = {"uid", 0, 0, 9, 2, 0, 7},
-    [9] = {"identifier_hash", 0, 0, 8, 2, 0, 8},
-    [10] = {"suppressed_count", 0, 0, 1, 0, 0, 9},
+    [1] = {"sequence", 0, 0x0, 0x0, 1, 0, 0, 0},
+    [2] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 1},
+    [3] = {"toggle", 0, 0x7, 0x0, 5, 0, 0, 2},
+    [4] = {"operation", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"decision_id", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"api_key_id", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"peer_address", 0, 0x0, 0x0, 9, 2, 0, 6},
+    [8] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 7},
+    [9] = {"identifier_hash", 0, 0x0, 0x0, 8, 2, 0, 8},
+    [10] = {"suppressed_count", 0, 0x0, 0x0, 1, 0, 0, 9},
 };
 const PosternSchema postern__v1__denial__table = {
     &postern__v1__denial__descriptor, postern__v1__denial__fields, 11, 0,
 };
 
 static const PosternField postern__v1__denial_count__fields[] = {
-    [1] = {"hour_start_micros", 0, 0, 1, 0, 0, 0},
-    [2] = {"operation", 0, 0, 9, 2, 0, 1},
-    [3] = {"toggle", 0, 0x7, 5, 0, 0, 2},
-    [4] = {"count", 0, 0, 1, 0, 0, 3},
+    [1] = {"hour_start_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
+    [2] = {"operation", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"toggle", 0, 0x7, 0x0, 5, 0, 0, 2},
+    [4] = {"count", 0, 0x0, 0x0, 1, 0, 0, 3},
 };
 const PosternSchema postern__v1__denial_count__table = {
     &postern__v1__denial_count__descriptor, postern__v1__denial_count__fields, 5, 0,
 };
 
 static const PosternField postern__v1__tenants_list_denials_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"from_micros", 0, 0, 1, 0, 0, 1},
-    [3] = {"to_micros", 0, 0, 1, 0, 0, 2},
-    [4] = {"page_size", 0, 0, 2, 0, 0, 3},
-    [5] = {"page_token", 0, 0, 9, 2, 0, 4},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"from_micros", 0, 0x0, 0x0, 1, 0, 0, 1},
+    [3] = {"to_micros", 0, 0x0, 0x0, 1, 0, 0, 2},
+    [4] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 3},
+    [5] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 4},
 };
 const PosternSchema postern__v1__tenants_list_denials_request__table = {
     &postern__v1__tenants_list_denials_request__descriptor, postern__v1__tenants_list_denials_request__fields, 6, 0,
 };
 
 static const PosternField postern__v1__tenants_list_denials_response__fields[] = {
-    [1] = {"denials", &postern__v1__denial__table, 0, 10, 2, 1, 0},
-    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0},
-    [3] = {"counts", &postern__v1__denial_count__table, 0, 10, 2, 1, 0},
+    [1] = {"denials", &postern__v1__denial__table, 0x0, 0x0, 10, 2, 1, 0},
+    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [3] = {"counts", &postern__v1__denial_count__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema postern__v1__tenants_list_denials_response__table = {
     &postern__v1__tenants_list_denials_response__descriptor, postern__v1__tenants_list_denials_response__fields, 4, 0,
 };
 
 static const PosternField postern__v1__tenants_watch_denials_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"after_sequence", 0, 0, 1, 0, 0, 1},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"after_sequence", 0, 0x0, 0x0, 1, 0, 0, 1},
 };
 const PosternSchema postern__v1__tenants_watch_denials_request__table = {
     &postern__v1__tenants_watch_denials_request__descriptor, postern__v1__tenants_watch_denials_request__fields, 3, 0,
 };
 
 static const PosternField postern__v1__tenants_watch_denials_response__fields[] = {
-    [1] = {"denial", &postern__v1__denial__table, 0, 10, 2, 0, 0},
+    [1] = {"denial", &postern__v1__denial__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__tenants_watch_denials_response__table = {
     &postern__v1__tenants_watch_denials_response__descriptor, postern__v1__tenants_watch_denials_response__fields, 2, 0,
 };
 
 static const PosternField postern__store__v1__stored_user__fields[] = {
-    [1] = {"user", 0, 0, 8, 2, 0, 0},
-    [2] = {"password_hash", 0, 0, 9, 2, 0, 1},
-    [3] = {"password_updated_at_micros", 0, 0, 1, 0, 0, 2},
-    [4] = {"email_link_sign_in", 0, 0, 4, 0, 0, 3},
-    [10] = {"tokens_revoked_for", 0, 0x1f, 5, 0, 0, 4},
+    [1] = {"user", 0, 0x0, 0x0, 8, 2, 0, 0},
+    [2] = {"password_hash", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"password_updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2},
+    [4] = {"email_link_sign_in", 0, 0x0, 0x0, 4, 0, 0, 3},
+    [10] = {"tokens_revoked_for", 0, 0x1f, 0x0, 5, 0, 0, 4},
 };
 const PosternSchema postern__store__v1__stored_user__table = {
     &postern__store__v1__stored_user__descriptor, postern__store__v1__stored_user__fields, 11, 0,
 };
 
 static const PosternField postern__store__v1__stored_session__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"created_at_micros", 0, 0, 1, 0, 0, 2},
-    [4] = {"auth_time_micros", 0, 0, 1, 0, 0, 3},
-    [5] = {"sign_in_provider", 0, 0, 9, 2, 0, 4},
-    [6] = {"counter", 0, 0, 1, 0, 0, 5},
-    [7] = {"last_used_at_micros", 0, 0, 1, 0, 0, 6},
-    [8] = {"attempt_hash", 0, 0, 8, 2, 0, 7},
-    [9] = {"end", 0, 0x1f, 5, 0, 0, 8},
-    [10] = {"ended_at_micros", 0, 0, 1, 0, 0, 9},
-    [11] = {"claims_json", 0, 0, 8, 2, 0, 10},
-    [12] = {"rotated_at_micros", 0, 0, 1, 0, 0, 11},
-    [13] = {"device_name", 0, 0, 9, 2, 0, 12},
-    [14] = {"end_user_ip", 0, 0, 9, 2, 0, 13},
-    [15] = {"refresh_cause", 0, 0x3f, 5, 0, 0, 14},
-    [21] = {"counter_valid_from", 0, 0, 1, 0, 0, 15},
-    [22] = {"older_tokens_end", 0, 0x1f, 5, 0, 0, 16},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2},
+    [4] = {"auth_time_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
+    [5] = {"sign_in_provider", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"counter", 0, 0x0, 0x0, 1, 0, 0, 5},
+    [7] = {"last_used_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6},
+    [8] = {"attempt_hash", 0, 0x0, 0x0, 8, 2, 0, 7},
+    [9] = {"end", 0, 0x1f, 0x0, 5, 0, 0, 8},
+    [10] = {"ended_at_micros", 0, 0x0, 0x0, 1, 0, 0, 9},
+    [11] = {"claims_json", 0, 0x0, 0x0, 8, 2, 0, 10},
+    [12] = {"rotated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 11},
+    [13] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 12},
+    [14] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 13},
+    [15] = {"refresh_cause", 0, 0x3f, 0x0, 5, 0, 0, 14},
+    [21] = {"counter_valid_from", 0, 0x0, 0x0, 1, 0, 0, 15},
+    [22] = {"older_tokens_end", 0, 0x1f, 0x0, 5, 0, 0, 16},
 };
 const PosternSchema postern__store__v1__stored_session__table = {
     &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 23, 0,
 };
 
 static const PosternField postern__store__v1__stored_tenant__fields[] = {
-    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0},
-    [2] = {"deleted", 0, 0, 4, 0, 0, 1},
-    [3] = {"secret", 0, 0, 8, 2, 0, 2},
-    [4] = {"purged", 0, 0, 4, 0, 0, 3},
+    [1] = {"tenant", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"deleted", 0, 0x0, 0x0, 4, 0, 0, 1},
+    [3] = {"secret", 0, 0x0, 0x0, 8, 2, 0, 2},
+    [4] = {"purged", 0, 0x0, 0x0, 4, 0, 0, 3},
 };
 const PosternSchema postern__store__v1__stored_tenant__table = {
     &postern__store__v1__stored_tenant__descriptor, postern__store__v1__stored_tenant__fields, 5, 0,
 };
 
 static const PosternField postern__store__v1__stored_api_key__fields[] = {
-    [1] = {"api_key", &postern__v1__api_key__table, 0, 10, 2, 0, 0},
-    [2] = {"secret_hash", 0, 0, 8, 2, 0, 1},
+    [1] = {"api_key", &postern__v1__api_key__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"secret_hash", 0, 0x0, 0x0, 8, 2, 0, 1},
 };
 const PosternSchema postern__store__v1__stored_api_key__table = {
     &postern__store__v1__stored_api_key__descriptor, postern__store__v1__stored_api_key__fields, 3, 0,
 };
 
 static const PosternField postern__store__v1__stored_signing_key__fields[] = {
-    [1] = {"key_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"algorithm", 0, 0, 9, 2, 0, 1},
-    [3] = {"sealed_private_key", 0, 0, 8, 2, 0, 2},
-    [4] = {"created_at_micros", 0, 0, 1, 0, 0, 3},
-    [5] = {"signs_from_micros", 0, 0, 1, 0, 0, 4},
-    [6] = {"retires_at_micros", 0, 0, 1, 0, 0, 5},
-    [7] = {"token_use", 0, 0x7, 5, 0, 0, 6},
+    [1] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"algorithm", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"sealed_private_key", 0, 0x0, 0x0, 8, 2, 0, 2},
+    [4] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
+    [5] = {"signs_from_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
+    [6] = {"retires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
+    [7] = {"token_use", 0, 0x7, 0x0, 5, 0, 0, 6},
 };
 const PosternSchema postern__store__v1__stored_signing_key__table = {
     &postern__store__v1__stored_signing_key__descriptor, postern__store__v1__stored_signing_key__fields, 8, 0,
 };
 
 static const PosternField postern__store__v1__stored_hash_secret__fields[] = {
-    [1] = {"sealed", 0, 0, 8, 2, 0, 0},
+    [1] = {"sealed", 0, 0x0, 0x0, 8, 2, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_hash_secret__table = {
     &postern__store__v1__stored_hash_secret__descriptor, postern__store__v1__stored_hash_secret__fields, 2, 0,
 };
 
 static const PosternField postern__store__v1__stored_count__fields[] = {
-    [1] = {"count", 0, 0, 1, 0, 0, 0},
+    [1] = {"count", 0, 0x0, 0x0, 1, 0, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_count__table = {
     &postern__store__v1__stored_count__descriptor, postern__store__v1__stored_count__fields, 2, 0,
 };
 
 static const PosternField postern__store__v1__stored_denial_head__fields[] = {
-    [1] = {"last_sequence", 0, 0, 1, 0, 0, 0},
-    [2] = {"first_sequence", 0, 0, 1, 0, 0, 1},
+    [1] = {"last_sequence", 0, 0x0, 0x0, 1, 0, 0, 0},
+    [2] = {"first_sequence", 0, 0x0, 0x0, 1, 0, 0, 1},
 };
 const PosternSchema postern__store__v1__stored_denial_head__table = {
     &postern__store__v1__stored_denial_head__descriptor, postern__store__v1__stored_denial_head__fields, 3, 0,
 };
 
 static const PosternField postern__store__v1__stored_idempotency__fields[] = {
-    [1] = {"request_hash", 0, 0, 8, 2, 0, 0},
-    [2] = {"answer", 0, 0, 8, 2, 0, 1},
-    [3] = {"session_id", 0, 0, 8, 2, 0, 2},
-    [4] = {"caller", 0, 0, 9, 2, 0, 3},
-    [5] = {"counter", 0, 0, 1, 0, 0, 4},
-    [6] = {"made_at_micros", 0, 0, 1, 0, 0, 5},
+    [1] = {"request_hash", 0, 0x0, 0x0, 8, 2, 0, 0},
+    [2] = {"answer", 0, 0x0, 0x0, 8, 2, 0, 1},
+    [3] = {"session_id", 0, 0x0, 0x0, 8, 2, 0, 2},
+    [4] = {"caller", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"counter", 0, 0x0, 0x0, 1, 0, 0, 4},
+    [6] = {"made_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
 };
 const PosternSchema postern__store__v1__stored_idempotency__table = {
     &postern__store__v1__stored_idempotency__descriptor, postern__store__v1__stored_idempotency__fields, 7, 0,
 };
 
 static const PosternField postern__store__v1__event_record__fields[] = {
-    [1] = {"time_micros", 0, 0, 1, 0, 0, 0},
-    [2] = {"kind", 0, 0x1fffffffff, 5, 0, 0, 1},
-    [3] = {"tenant_id", 0, 0, 9, 2, 0, 2},
-    [4] = {"uid", 0, 0, 9, 2, 0, 3},
-    [5] = {"actor", 0, 0, 9, 2, 0, 4},
-    [6] = {"request_id", 0, 0, 9, 2, 0, 5},
-    [7] = {"detail", 0, 0, 9, 2, 0, 6},
+    [1] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
+    [2] = {"kind", 0, 0x1fffffffff, 0x100, 5, 0, 0, 1},
+    [3] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"actor", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"request_id", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"detail", 0, 0x0, 0x0, 9, 2, 0, 6},
 };
 const PosternSchema postern__store__v1__event_record__table = {
     &postern__store__v1__event_record__descriptor, postern__store__v1__event_record__fields, 8, 0,
 };
 
 static const PosternField postern__v1__email_password_credential__fields[] = {
-    [1] = {"email", 0, 0, 9, 2, 0, 0},
-    [2] = {"password", 0, 0, 9, 2, 0, 1},
+    [1] = {"email", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"password", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__email_password_credential__table = {
     &postern__v1__email_password_credential__descriptor, postern__v1__email_password_credential__fields, 3, 1,
 };
 
 static const PosternField postern__v1__idp_credential__fields[] = {
-    [1] = {"provider_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"provider_id_token", 0, 0, 9, 2, 0, 1},
-    [3] = {"provider_access_token", 0, 0, 9, 2, 0, 1},
-    [4] = {"authorization_code", 0, 0, 9, 2, 0, 1},
-    [5] = {"pending_token", 0, 0, 9, 2, 0, 1},
-    [6] = {"nonce", 0, 0, 9, 2, 0, 2},
-    [7] = {"redirect_uri", 0, 0, 9, 2, 0, 3},
-    [8] = {"code_verifier", 0, 0, 9, 2, 0, 4},
+    [1] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"provider_id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"provider_access_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [4] = {"authorization_code", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [5] = {"pending_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [6] = {"nonce", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [7] = {"redirect_uri", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [8] = {"code_verifier", 0, 0x0, 0x0, 9, 2, 0, 4},
 };
 const PosternSchema postern__v1__idp_credential__table = {
     &postern__v1__idp_credential__descriptor, postern__v1__idp_credential__fields, 9, 1,
 };
 
 static const PosternField postern__v1__email_link_credential__fields[] = {
-    [1] = {"email", 0, 0, 9, 2, 0, 0},
-    [2] = {"oob_code", 0, 0, 9, 2, 0, 1},
+    [1] = {"email", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"oob_code", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__email_link_credential__table = {
     &postern__v1__email_link_credential__descriptor, postern__v1__email_link_credential__fields, 3, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_up_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"email", 0, 0, 9, 2, 0, 1},
-    [3] = {"password", 0, 0, 9, 2, 0, 2},
-    [4] = {"display_name", 0, 0, 9, 2, 0, 3},
-    [5] = {"end_user_ip", 0, 0, 9, 2, 0, 4},
-    [6] = {"id_token", 0, 0, 9, 2, 0, 5},
-    [7] = {"device_name", 0, 0, 9, 2, 0, 6},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"password", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 6},
 };
 const PosternSchema postern__v1__accounts_sign_up_request__table = {
     &postern__v1__accounts_sign_up_request__descriptor, postern__v1__accounts_sign_up_request__fields, 8, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_up_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
 };
 const PosternSchema postern__v1__accounts_sign_up_response__table = {
     &postern__v1__accounts_sign_up_response__descriptor, postern__v1__accounts_sign_up_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_password_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"email", 0, 0, 9, 2, 0, 1},
-    [3] = {"password", 0, 0, 9, 2, 0, 2},
-    [4] = {"end_user_ip", 0, 0, 9, 2, 0, 3},
-    [5] = {"device_name", 0, 0, 9, 2, 0, 4},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"password", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 4},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_password_request__table = {
     &postern__v1__accounts_sign_in_with_password_request__descriptor, postern__v1__accounts_sign_in_with_password_request__fields, 6, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_password_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_password_response__table = {
     &postern__v1__accounts_sign_in_with_password_response__descriptor, postern__v1__accounts_sign_in_with_password_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_idp_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"credential", &postern__v1__idp_credential__table, 0, 10, 2, 0, 1},
-    [3] = {"id_token", 0, 0, 9, 2, 0, 2},
-    [4] = {"end_user_ip", 0, 0, 9, 2, 0, 3},
-    [5] = {"device_name", 0, 0, 9, 2, 0, 4},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"credential", &postern__v1__idp_credential__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 4},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_idp_request__table = {
     &postern__v1__accounts_sign_in_with_idp_request__descriptor, postern__v1__accounts_sign_in_with_idp_request__fields, 6, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_idp_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
-    [3] = {"is_new_user", 0, 0, 4, 0, 0, 2},
-    [4] = {"provider", &postern__v1__provider_info__table, 0, 10, 2, 0, 3},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 2},
+    [4] = {"provider", &postern__v1__provider_info__table, 0x0, 0x0, 10, 2, 0, 3},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_idp_response__table = {
     &postern__v1__accounts_sign_in_with_idp_response__descriptor, postern__v1__accounts_sign_in_with_idp_response__fields, 5, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_email_link_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"email", 0, 0, 9, 2, 0, 1},
-    [3] = {"oob_code", 0, 0, 9, 2, 0, 2},
-    [4] = {"id_token", 0, 0, 9, 2, 0, 3},
-    [5] = {"end_user_ip", 0, 0, 9, 2, 0, 4},
-    [6] = {"device_name", 0, 0, 9, 2, 0, 5},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"oob_code", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 5},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_email_link_request__table = {
     &postern__v1__accounts_sign_in_with_email_link_request__descriptor, postern__v1__accounts_sign_in_with_email_link_request__fields, 7, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_email_link_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
-    [3] = {"is_new_user", 0, 0, 4, 0, 0, 2},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 2},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_email_link_response__table = {
     &postern__v1__accounts_sign_in_with_email_link_response__descriptor, postern__v1__accounts_sign_in_with_email_link_response__fields, 4, 0,
 };
 
 static const PosternField postern__v1__accounts_send_oob_code_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"request_type", 0, 0x3f, 5, 0, 0, 1},
-    [3] = {"email", 0, 0, 9, 2, 0, 2},
-    [4] = {"new_email", 0, 0, 9, 2, 0, 3},
-    [5] = {"id_token", 0, 0, 9, 2, 0, 4},
-    [6] = {"continue_url", 0, 0, 9, 2, 0, 5},
-    [7] = {"end_user_ip", 0, 0, 9, 2, 0, 6},
-    [8] = {"locale", 0, 0, 9, 2, 0, 7},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"request_type", 0, 0x3f, 0x0, 5, 0, 0, 1},
+    [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"continue_url", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 6},
+    [8] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 7},
 };
 const PosternSchema postern__v1__accounts_send_oob_code_request__table = {
     &postern__v1__accounts_send_oob_code_request__descriptor, postern__v1__accounts_send_oob_code_request__fields, 9, 0,
 };
 
 static const PosternField postern__v1__accounts_send_oob_code_response__fields[] = {
-    [1] = {"email", 0, 0, 9, 2, 0, 0},
+    [1] = {"email", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema postern__v1__accounts_send_oob_code_response__table = {
     &postern__v1__accounts_send_oob_code_response__descriptor, postern__v1__accounts_send_oob_code_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__accounts_check_oob_code_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"oob_code", 0, 0, 9, 2, 0, 1},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"oob_code", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__accounts_check_oob_code_request__table = {
     &postern__v1__accounts_check_oob_code_request__descriptor, postern__v1__accounts_check_oob_code_request__fields, 3, 1,
 };
 
 static const PosternField postern__v1__accounts_check_oob_code_response__fields[] = {
-    [1] = {"request_type", 0, 0x3f, 5, 0, 0, 0},
-    [2] = {"email", 0, 0, 9, 2, 0, 1},
-    [3] = {"new_email", 0, 0, 9, 2, 0, 2},
+    [1] = {"request_type", 0, 0x3f, 0x0, 5, 0, 0, 0},
+    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 2},
 };
 const PosternSchema postern__v1__accounts_check_oob_code_response__table = {
     &postern__v1__accounts_check_oob_code_response__descriptor, postern__v1__accounts_check_oob_code_response__fields, 4, 0,
 };
 
 static const PosternField postern__v1__accounts_apply_oob_code_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"oob_code", 0, 0, 9, 2, 0, 1},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"oob_code", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__accounts_apply_oob_code_request__table = {
     &postern__v1__accounts_apply_oob_code_request__descriptor, postern__v1__accounts_apply_oob_code_request__fields, 3, 1,
 };
 
 static const PosternField postern__v1__accounts_apply_oob_code_response__fields[] = {
-    [1] = {"request_type", 0, 0x3f, 5, 0, 0, 0},
-    [2] = {"email", 0, 0, 9, 2, 0, 1},
+    [1] = {"request_type", 0, 0x3f, 0x0, 5, 0, 0, 0},
+    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__accounts_apply_oob_code_response__table = {
     &postern__v1__accounts_apply_oob_code_response__descriptor, postern__v1__accounts_apply_oob_code_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__accounts_reset_password_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"oob_code", 0, 0, 9, 2, 0, 1},
-    [3] = {"new_password", 0, 0, 9, 2, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"oob_code", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"new_password", 0, 0x0, 0x0, 9, 2, 0, 2},
 };
 const PosternSchema postern__v1__accounts_reset_password_request__table = {
     &postern__v1__accounts_reset_password_request__descriptor, postern__v1__accounts_reset_password_request__fields, 4, 1,
 };
 
 static const PosternField postern__v1__accounts_reset_password_response__fields[] = {
-    [1] = {"email", 0, 0, 9, 2, 0, 0},
+    [1] = {"email", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema postern__v1__accounts_reset_password_response__table = {
     &postern__v1__accounts_reset_password_response__descriptor, postern__v1__accounts_reset_password_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__auth_uri_parameter__fields[] = {
-    [1] = {"name", 0, 0, 9, 2, 0, 0},
-    [2] = {"value", 0, 0, 9, 2, 0, 1},
+    [1] = {"name", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"value", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__auth_uri_parameter__table = {
     &postern__v1__auth_uri_parameter__descriptor, postern__v1__auth_uri_parameter__fields, 3, 0,
 };
 
 static const PosternField postern__v1__accounts_create_auth_uri_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"identifier", 0, 0, 9, 2, 0, 1},
-    [3] = {"provider_id", 0, 0, 9, 2, 0, 2},
-    [4] = {"continue_uri", 0, 0, 9, 2, 0, 3},
-    [5] = {"scopes", 0, 0, 9, 2, 1, 0},
-    [6] = {"custom_parameters", &postern__v1__auth_uri_parameter__table, 0, 10, 2, 1, 0},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"identifier", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"continue_uri", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"scopes", 0, 0x0, 0x0, 9, 2, 1, 0},
+    [6] = {"custom_parameters", &postern__v1__auth_uri_parameter__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema postern__v1__accounts_create_auth_uri_request__table = {
     &postern__v1__accounts_create_auth_uri_request__descriptor, postern__v1__accounts_create_auth_uri_request__fields, 7, 0,
 };
 
 static const PosternField postern__v1__accounts_create_auth_uri_response__fields[] = {
-    [1] = {"registered", 0, 0, 4, 0, 0, 0},
-    [2] = {"sign_in_methods", 0, 0, 9, 2, 1, 0},
-    [3] = {"auth_uri", 0, 0, 9, 2, 0, 1},
-    [4] = {"session_id", 0, 0, 9, 2, 0, 2},
-    [5] = {"nonce", 0, 0, 9, 2, 0, 3},
-    [6] = {"code_verifier", 0, 0, 9, 2, 0, 4},
+    [1] = {"registered", 0, 0x0, 0x0, 4, 0, 0, 0},
+    [2] = {"sign_in_methods", 0, 0x0, 0x0, 9, 2, 1, 0},
+    [3] = {"auth_uri", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [4] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [5] = {"nonce", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [6] = {"code_verifier", 0, 0x0, 0x0, 9, 2, 0, 4},
 };
 const PosternSchema postern__v1__accounts_create_auth_uri_response__table = {
     &postern__v1__accounts_create_auth_uri_response__descriptor, postern__v1__accounts_create_auth_uri_response__fields, 7, 1,
 };
 
 static const PosternField postern__v1__accounts_unlink_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
-    [3] = {"provider_id", 0, 0, 9, 2, 0, 2},
-    [4] = {"force", 0, 0, 4, 0, 0, 3},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"force", 0, 0x0, 0x0, 4, 0, 0, 3},
 };
 const PosternSchema postern__v1__accounts_unlink_request__table = {
     &postern__v1__accounts_unlink_request__descriptor, postern__v1__accounts_unlink_request__fields, 5, 0,
 };
 
 static const PosternField postern__v1__accounts_unlink_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
 };
 const PosternSchema postern__v1__accounts_unlink_response__table = {
     &postern__v1__accounts_unlink_response__descriptor, postern__v1__accounts_unlink_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__accounts_reauthenticate_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
-    [3] = {"password", &postern__v1__email_password_credential__table, 0, 10, 2, 0, 2},
-    [4] = {"idp", &postern__v1__idp_credential__table, 0, 10, 2, 0, 2},
-    [5] = {"end_user_ip", 0, 0, 9, 2, 0, 3},
-    [6] = {"email_link", &postern__v1__email_link_credential__table, 0, 10, 2, 0, 2},
-    [7] = {"custom_token", 0, 0, 9, 2, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"password", &postern__v1__email_password_credential__table, 0x0, 0x0, 10, 2, 0, 2},
+    [4] = {"idp", &postern__v1__idp_credential__table, 0x0, 0x0, 10, 2, 0, 2},
+    [5] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [6] = {"email_link", &postern__v1__email_link_credential__table, 0x0, 0x0, 10, 2, 0, 2},
+    [7] = {"custom_token", 0, 0x0, 0x0, 9, 2, 0, 2},
 };
 const PosternSchema postern__v1__accounts_reauthenticate_request__table = {
     &postern__v1__accounts_reauthenticate_request__descriptor, postern__v1__accounts_reauthenticate_request__fields, 8, 1,
 };
 
 static const PosternField postern__v1__accounts_reauthenticate_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
 };
 const PosternSchema postern__v1__accounts_reauthenticate_response__table = {
     &postern__v1__accounts_reauthenticate_response__descriptor, postern__v1__accounts_reauthenticate_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_custom_token_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"token", 0, 0, 9, 2, 0, 1},
-    [3] = {"end_user_ip", 0, 0, 9, 2, 0, 2},
-    [4] = {"device_name", 0, 0, 9, 2, 0, 3},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 3},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_custom_token_request__table = {
     &postern__v1__accounts_sign_in_with_custom_token_request__descriptor, postern__v1__accounts_sign_in_with_custom_token_request__fields, 5, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_custom_token_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
-    [3] = {"is_new_user", 0, 0, 4, 0, 0, 2},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 2},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_custom_token_response__table = {
     &postern__v1__accounts_sign_in_with_custom_token_response__descriptor, postern__v1__accounts_sign_in_with_custom_token_response__fields, 4, 0,
 };
 
 static const PosternField postern__v1__accounts_lookup_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__accounts_lookup_request__table = {
     &postern__v1__accounts_lookup_request__descriptor, postern__v1__accounts_lookup_request__fields, 3, 0,
 };
 
 static const PosternField postern__v1__accounts_lookup_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__accounts_lookup_response__table = {
     &postern__v1__accounts_lookup_response__descriptor, postern__v1__accounts_lookup_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__accounts_update_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2},
-    [4] = {"display_name", 0, 0, 9, 2, 0, 3},
-    [5] = {"photo_url", 0, 0, 9, 2, 0, 4},
-    [6] = {"password", 0, 0, 9, 2, 0, 5},
-    [7] = {"validate_only", 0, 0, 4, 0, 0, 6},
-    [8] = {"email", 0, 0, 9, 2, 0, 7},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2},
+    [4] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"photo_url", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"password", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 6},
+    [8] = {"email", 0, 0x0, 0x0, 9, 2, 0, 7},
 };
 const PosternSchema postern__v1__accounts_update_request__table = {
     &postern__v1__accounts_update_request__descriptor, postern__v1__accounts_update_request__fields, 9, 1,
 };
 
 static const PosternField postern__v1__accounts_update_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
 };
 const PosternSchema postern__v1__accounts_update_response__table = {
     &postern__v1__accounts_update_response__descriptor, postern__v1__accounts_update_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__accounts_delete_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"id_token", 0, 0, 9, 2, 0, 1},
-    [3] = {"validate_only", 0, 0, 4, 0, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 2},
 };
 const PosternSchema postern__v1__accounts_delete_request__table = {
     &postern__v1__accounts_delete_request__descriptor, postern__v1__accounts_delete_request__fields, 4, 0,
@@ -1804,121 +1839,121 @@ const PosternSchema postern__v1__accounts_delete_response__table = {
 };
 
 static const PosternField postern__v1__users_create_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"email", 0, 0, 9, 2, 0, 2},
-    [4] = {"email_verified", 0, 0, 4, 0, 0, 3},
-    [5] = {"password", 0, 0, 9, 2, 0, 4},
-    [6] = {"display_name", 0, 0, 9, 2, 0, 5},
-    [7] = {"photo_url", 0, 0, 9, 2, 0, 6},
-    [8] = {"phone_number", 0, 0, 9, 2, 0, 7},
-    [9] = {"disabled", 0, 0, 4, 0, 0, 8},
-    [10] = {"validate_only", 0, 0, 4, 0, 0, 9},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"email_verified", 0, 0x0, 0x0, 4, 0, 0, 3},
+    [5] = {"password", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"photo_url", 0, 0x0, 0x0, 9, 2, 0, 6},
+    [8] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 7},
+    [9] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 8},
+    [10] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 9},
 };
 const PosternSchema postern__v1__users_create_request__table = {
     &postern__v1__users_create_request__descriptor, postern__v1__users_create_request__fields, 11, 1,
 };
 
 static const PosternField postern__v1__users_create_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__users_create_response__table = {
     &postern__v1__users_create_response__descriptor, postern__v1__users_create_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__users_get_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"include_last_refresh", 0, 0, 4, 0, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"include_last_refresh", 0, 0x0, 0x0, 4, 0, 0, 2},
 };
 const PosternSchema postern__v1__users_get_request__table = {
     &postern__v1__users_get_request__descriptor, postern__v1__users_get_request__fields, 4, 0,
 };
 
 static const PosternField postern__v1__users_get_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__users_get_response__table = {
     &postern__v1__users_get_response__descriptor, postern__v1__users_get_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__users_get_by_email_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"email", 0, 0, 9, 2, 0, 1},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__users_get_by_email_request__table = {
     &postern__v1__users_get_by_email_request__descriptor, postern__v1__users_get_by_email_request__fields, 3, 0,
 };
 
 static const PosternField postern__v1__users_get_by_email_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__users_get_by_email_response__table = {
     &postern__v1__users_get_by_email_response__descriptor, postern__v1__users_get_by_email_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__users_list_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"page_size", 0, 0, 2, 0, 0, 1},
-    [3] = {"page_token", 0, 0, 9, 2, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 1},
+    [3] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 2},
 };
 const PosternSchema postern__v1__users_list_request__table = {
     &postern__v1__users_list_request__descriptor, postern__v1__users_list_request__fields, 4, 0,
 };
 
 static const PosternField postern__v1__users_list_response__fields[] = {
-    [1] = {"users", &postern__v1__user__table, 0, 10, 2, 1, 0},
-    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0},
+    [1] = {"users", &postern__v1__user__table, 0x0, 0x0, 10, 2, 1, 0},
+    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0},
 };
 const PosternSchema postern__v1__users_list_response__table = {
     &postern__v1__users_list_response__descriptor, postern__v1__users_list_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__users_update_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2},
-    [4] = {"email", 0, 0, 9, 2, 0, 3},
-    [5] = {"email_verified", 0, 0, 4, 0, 0, 4},
-    [6] = {"password", 0, 0, 9, 2, 0, 5},
-    [7] = {"display_name", 0, 0, 9, 2, 0, 6},
-    [8] = {"photo_url", 0, 0, 9, 2, 0, 7},
-    [9] = {"phone_number", 0, 0, 9, 2, 0, 8},
-    [10] = {"disabled", 0, 0, 4, 0, 0, 9},
-    [11] = {"validate_only", 0, 0, 4, 0, 0, 10},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2},
+    [4] = {"email", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"email_verified", 0, 0x0, 0x0, 4, 0, 0, 4},
+    [6] = {"password", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 6},
+    [8] = {"photo_url", 0, 0x0, 0x0, 9, 2, 0, 7},
+    [9] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 8},
+    [10] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 9},
+    [11] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 10},
 };
 const PosternSchema postern__v1__users_update_request__table = {
     &postern__v1__users_update_request__descriptor, postern__v1__users_update_request__fields, 12, 1,
 };
 
 static const PosternField postern__v1__users_update_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__users_update_response__table = {
     &postern__v1__users_update_response__descriptor, postern__v1__users_update_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__users_set_custom_claims_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"custom_claims_json", 0, 0, 8, 2, 0, 2},
-    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"custom_claims_json", 0, 0x0, 0x0, 8, 2, 0, 2},
+    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3},
 };
 const PosternSchema postern__v1__users_set_custom_claims_request__table = {
     &postern__v1__users_set_custom_claims_request__descriptor, postern__v1__users_set_custom_claims_request__fields, 5, 0,
 };
 
 static const PosternField postern__v1__users_set_custom_claims_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__users_set_custom_claims_response__table = {
     &postern__v1__users_set_custom_claims_response__descriptor, postern__v1__users_set_custom_claims_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__users_delete_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"validate_only", 0, 0, 4, 0, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 2},
 };
 const PosternSchema postern__v1__users_delete_request__table = {
     &postern__v1__users_delete_request__descriptor, postern__v1__users_delete_request__fields, 4, 0,
@@ -1929,35 +1964,35 @@ const PosternSchema postern__v1__users_delete_response__table = {
 };
 
 static const PosternField postern__v1__users_revoke_tokens_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"validate_only", 0, 0, 4, 0, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 2},
 };
 const PosternSchema postern__v1__users_revoke_tokens_request__table = {
     &postern__v1__users_revoke_tokens_request__descriptor, postern__v1__users_revoke_tokens_request__fields, 4, 0,
 };
 
 static const PosternField postern__v1__users_revoke_tokens_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__users_revoke_tokens_response__table = {
     &postern__v1__users_revoke_tokens_response__descriptor, postern__v1__users_revoke_tokens_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__users_create_custom_token_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"claims_json", 0, 0, 8, 2, 0, 2},
-    [4] = {"lifetime_seconds", 0, 0, 1, 0, 0, 3},
-    [5] = {"validate_only", 0, 0, 4, 0, 0, 4},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"claims_json", 0, 0x0, 0x0, 8, 2, 0, 2},
+    [4] = {"lifetime_seconds", 0, 0x0, 0x0, 1, 0, 0, 3},
+    [5] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 4},
 };
 const PosternSchema postern__v1__users_create_custom_token_request__table = {
     &postern__v1__users_create_custom_token_request__descriptor, postern__v1__users_create_custom_token_request__fields, 6, 0,
 };
 
 static const PosternField postern__v1__users_create_custom_token_response__fields[] = {
-    [1] = {"custom_token", 0, 0, 9, 2, 0, 0},
-    [2] = {"expires_at_micros", 0, 0, 1, 0, 0, 1},
+    [1] = {"custom_token", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 1},
 };
 const PosternSchema postern__v1__users_create_custom_token_response__table = {
     &postern__v1__users_create_custom_token_response__descriptor, postern__v1__users_create_custom_token_response__fields, 3, 1,
@@ -1968,10 +2003,10 @@ const PosternSchema postern__v1__argon2id_spec__table = {
 };
 
 static const PosternField postern__v1__firebase_scrypt_spec__fields[] = {
-    [1] = {"signer_key", 0, 0, 8, 2, 0, 0},
-    [2] = {"salt_separator", 0, 0, 8, 2, 0, 1},
-    [3] = {"rounds", 0, 0, 2, 0, 0, 2},
-    [4] = {"memory_cost", 0, 0, 2, 0, 0, 3},
+    [1] = {"signer_key", 0, 0x0, 0x0, 8, 2, 0, 0},
+    [2] = {"salt_separator", 0, 0x0, 0x0, 8, 2, 0, 1},
+    [3] = {"rounds", 0, 0x0, 0x0, 2, 0, 0, 2},
+    [4] = {"memory_cost", 0, 0x0, 0x0, 2, 0, 0, 3},
 };
 const PosternSchema postern__v1__firebase_scrypt_spec__table = {
     &postern__v1__firebase_scrypt_spec__descriptor, postern__v1__firebase_scrypt_spec__fields, 5, 1,
@@ -1982,159 +2017,159 @@ const PosternSchema postern__v1__bcrypt_spec__table = {
 };
 
 static const PosternField postern__v1__password_hash_spec__fields[] = {
-    [1] = {"argon2id", &postern__v1__argon2id_spec__table, 0, 10, 2, 0, 0},
-    [2] = {"firebase_scrypt", &postern__v1__firebase_scrypt_spec__table, 0, 10, 2, 0, 0},
-    [3] = {"bcrypt", &postern__v1__bcrypt_spec__table, 0, 10, 2, 0, 0},
+    [1] = {"argon2id", &postern__v1__argon2id_spec__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"firebase_scrypt", &postern__v1__firebase_scrypt_spec__table, 0x0, 0x0, 10, 2, 0, 0},
+    [3] = {"bcrypt", &postern__v1__bcrypt_spec__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__password_hash_spec__table = {
     &postern__v1__password_hash_spec__descriptor, postern__v1__password_hash_spec__fields, 4, 1,
 };
 
 static const PosternField postern__v1__import_user__fields[] = {
-    [1] = {"uid", 0, 0, 9, 2, 0, 0},
-    [2] = {"email", 0, 0, 9, 2, 0, 1},
-    [3] = {"email_verified", 0, 0, 4, 0, 0, 2},
-    [4] = {"display_name", 0, 0, 9, 2, 0, 3},
-    [5] = {"photo_url", 0, 0, 9, 2, 0, 4},
-    [6] = {"phone_number", 0, 0, 9, 2, 0, 5},
-    [7] = {"disabled", 0, 0, 4, 0, 0, 6},
-    [8] = {"custom_claims_json", 0, 0, 8, 2, 0, 7},
-    [9] = {"created_at_micros", 0, 0, 1, 0, 0, 8},
-    [10] = {"last_sign_in_at_micros", 0, 0, 1, 0, 0, 9},
-    [11] = {"password_hash", 0, 0, 8, 2, 0, 10},
-    [12] = {"salt", 0, 0, 8, 2, 0, 11},
-    [13] = {"providers", &postern__v1__provider_info__table, 0, 10, 2, 1, 0},
+    [1] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"email_verified", 0, 0x0, 0x0, 4, 0, 0, 2},
+    [4] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"photo_url", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 6},
+    [8] = {"custom_claims_json", 0, 0x0, 0x0, 8, 2, 0, 7},
+    [9] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 8},
+    [10] = {"last_sign_in_at_micros", 0, 0x0, 0x0, 1, 0, 0, 9},
+    [11] = {"password_hash", 0, 0x0, 0x0, 8, 2, 0, 10},
+    [12] = {"salt", 0, 0x0, 0x0, 8, 2, 0, 11},
+    [13] = {"providers", &postern__v1__provider_info__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema postern__v1__import_user__table = {
     &postern__v1__import_user__descriptor, postern__v1__import_user__fields, 14, 1,
 };
 
 static const PosternField postern__v1__users_import_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"spec", &postern__v1__password_hash_spec__table, 0, 10, 2, 0, 1},
-    [3] = {"on_conflict", 0, 0xf, 5, 0, 0, 2},
-    [4] = {"users", &postern__v1__import_user__table, 0, 10, 2, 1, 0},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"spec", &postern__v1__password_hash_spec__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"on_conflict", 0, 0xf, 0x0, 5, 0, 0, 2},
+    [4] = {"users", &postern__v1__import_user__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema postern__v1__users_import_request__table = {
     &postern__v1__users_import_request__descriptor, postern__v1__users_import_request__fields, 5, 1,
 };
 
 static const PosternField postern__v1__import_rejection__fields[] = {
-    [1] = {"index", 0, 0, 1, 0, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"reason", 0, 0, 9, 2, 0, 2},
-    [4] = {"message", 0, 0, 9, 2, 0, 3},
+    [1] = {"index", 0, 0x0, 0x0, 1, 0, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"reason", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"message", 0, 0x0, 0x0, 9, 2, 0, 3},
 };
 const PosternSchema postern__v1__import_rejection__table = {
     &postern__v1__import_rejection__descriptor, postern__v1__import_rejection__fields, 5, 0,
 };
 
 static const PosternField postern__v1__users_import_response__fields[] = {
-    [1] = {"created_count", 0, 0, 1, 0, 0, 0},
-    [2] = {"replaced_count", 0, 0, 1, 0, 0, 1},
-    [3] = {"skipped_count", 0, 0, 1, 0, 0, 2},
-    [4] = {"rejections", &postern__v1__import_rejection__table, 0, 10, 2, 1, 0},
-    [5] = {"checkpoint", 0, 0, 1, 0, 0, 3},
+    [1] = {"created_count", 0, 0x0, 0x0, 1, 0, 0, 0},
+    [2] = {"replaced_count", 0, 0x0, 0x0, 1, 0, 0, 1},
+    [3] = {"skipped_count", 0, 0x0, 0x0, 1, 0, 0, 2},
+    [4] = {"rejections", &postern__v1__import_rejection__table, 0x0, 0x0, 10, 2, 1, 0},
+    [5] = {"checkpoint", 0, 0x0, 0x0, 1, 0, 0, 3},
 };
 const PosternSchema postern__v1__users_import_response__table = {
     &postern__v1__users_import_response__descriptor, postern__v1__users_import_response__fields, 6, 0,
 };
 
 static const PosternField postern__v1__users_link_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"provider", &postern__v1__provider_info__table, 0, 10, 2, 0, 2},
-    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"provider", &postern__v1__provider_info__table, 0x0, 0x0, 10, 2, 0, 2},
+    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3},
 };
 const PosternSchema postern__v1__users_link_request__table = {
     &postern__v1__users_link_request__descriptor, postern__v1__users_link_request__fields, 5, 0,
 };
 
 static const PosternField postern__v1__users_link_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__users_link_response__table = {
     &postern__v1__users_link_response__descriptor, postern__v1__users_link_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__users_unlink_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"provider_id", 0, 0, 9, 2, 0, 2},
-    [4] = {"validate_only", 0, 0, 4, 0, 0, 3},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3},
 };
 const PosternSchema postern__v1__users_unlink_request__table = {
     &postern__v1__users_unlink_request__descriptor, postern__v1__users_unlink_request__fields, 5, 0,
 };
 
 static const PosternField postern__v1__users_unlink_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
 };
 const PosternSchema postern__v1__users_unlink_response__table = {
     &postern__v1__users_unlink_response__descriptor, postern__v1__users_unlink_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__users_generate_oob_link_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"request_type", 0, 0x3f, 5, 0, 0, 1},
-    [3] = {"email", 0, 0, 9, 2, 0, 2},
-    [4] = {"new_email", 0, 0, 9, 2, 0, 3},
-    [5] = {"continue_url", 0, 0, 9, 2, 0, 4},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"request_type", 0, 0x3f, 0x0, 5, 0, 0, 1},
+    [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"continue_url", 0, 0x0, 0x0, 9, 2, 0, 4},
 };
 const PosternSchema postern__v1__users_generate_oob_link_request__table = {
     &postern__v1__users_generate_oob_link_request__descriptor, postern__v1__users_generate_oob_link_request__fields, 6, 0,
 };
 
 static const PosternField postern__v1__users_generate_oob_link_response__fields[] = {
-    [1] = {"oob_code", 0, 0, 9, 2, 0, 0},
-    [2] = {"oob_link", 0, 0, 9, 2, 0, 1},
-    [3] = {"expires_at_micros", 0, 0, 1, 0, 0, 2},
+    [1] = {"oob_code", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"oob_link", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2},
 };
 const PosternSchema postern__v1__users_generate_oob_link_response__table = {
     &postern__v1__users_generate_oob_link_response__descriptor, postern__v1__users_generate_oob_link_response__fields, 4, 1,
 };
 
 static const PosternField postern__v1__users_explain_link_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"provider_id", 0, 0, 9, 2, 0, 1},
-    [3] = {"claims_json", 0, 0, 8, 2, 0, 2},
-    [4] = {"uid", 0, 0, 9, 2, 0, 3},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"claims_json", 0, 0x0, 0x0, 8, 2, 0, 2},
+    [4] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 3},
 };
 const PosternSchema postern__v1__users_explain_link_request__table = {
     &postern__v1__users_explain_link_request__descriptor, postern__v1__users_explain_link_request__fields, 5, 0,
 };
 
 static const PosternField postern__v1__users_explain_link_response__fields[] = {
-    [1] = {"outcome", 0, 0x7f, 5, 0, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"email_trusted", 0, 0, 4, 0, 0, 2},
-    [4] = {"reason", 0, 0, 9, 2, 0, 3},
-    [5] = {"explanation", 0, 0, 9, 2, 0, 4},
-    [6] = {"removed_provider_ids", 0, 0, 9, 2, 1, 0},
+    [1] = {"outcome", 0, 0x7f, 0x0, 5, 0, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"email_trusted", 0, 0x0, 0x0, 4, 0, 0, 2},
+    [4] = {"reason", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"explanation", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"removed_provider_ids", 0, 0x0, 0x0, 9, 2, 1, 0},
 };
 const PosternSchema postern__v1__users_explain_link_response__table = {
     &postern__v1__users_explain_link_response__descriptor, postern__v1__users_explain_link_response__fields, 7, 0,
 };
 
 static const PosternField postern__v1__users_list_sessions_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__users_list_sessions_request__table = {
     &postern__v1__users_list_sessions_request__descriptor, postern__v1__users_list_sessions_request__fields, 3, 0,
 };
 
 static const PosternField postern__v1__users_list_sessions_response__fields[] = {
-    [1] = {"sessions", &postern__v1__session__table, 0, 10, 2, 1, 0},
+    [1] = {"sessions", &postern__v1__session__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema postern__v1__users_list_sessions_response__table = {
     &postern__v1__users_list_sessions_response__descriptor, postern__v1__users_list_sessions_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__users_revoke_session_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1},
-    [3] = {"session_id", 0, 0, 9, 2, 0, 2},
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 2},
 };
 const PosternSchema postern__v1__users_revoke_session_request__table = {
     &postern__v1__users_revoke_session_request__descriptor, postern__v1__users_revoke_session_request__fields, 4, 0,
@@ -2145,64 +2180,64 @@ const PosternSchema postern__v1__users_revoke_session_response__table = {
 };
 
 static const PosternField postern__wire__v1__wire_key_value__fields[] = {
-    [1] = {"key", 0, 0, 9, 2, 0, 0},
-    [2] = {"value", 0, 0, 9, 2, 0, 1},
+    [1] = {"key", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"value", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__wire__v1__wire_key_value__table = {
     &postern__wire__v1__wire_key_value__descriptor, postern__wire__v1__wire_key_value__fields, 3, 0,
 };
 
 static const PosternField postern__wire__v1__wire_request__fields[] = {
-    [1] = {"service", 0, 0, 9, 2, 0, 0},
-    [2] = {"method", 0, 0, 9, 2, 0, 1},
-    [3] = {"payload", 0, 0, 8, 2, 0, 2},
-    [4] = {"timeout_nano", 0, 0, 1, 0, 0, 3},
-    [5] = {"metadata", &postern__wire__v1__wire_key_value__table, 0, 10, 2, 1, 0},
+    [1] = {"service", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"method", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"payload", 0, 0x0, 0x0, 8, 2, 0, 2},
+    [4] = {"timeout_nano", 0, 0x0, 0x0, 1, 0, 0, 3},
+    [5] = {"metadata", &postern__wire__v1__wire_key_value__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema postern__wire__v1__wire_request__table = {
     &postern__wire__v1__wire_request__descriptor, postern__wire__v1__wire_request__fields, 6, 0,
 };
 
 static const PosternField postern__wire__v1__wire_response__fields[] = {
-    [1] = {"status", &google__rpc__status__table, 0, 10, 2, 0, 0},
-    [2] = {"payload", 0, 0, 8, 2, 0, 1},
-    [3] = {"metadata", &postern__wire__v1__wire_key_value__table, 0, 10, 2, 1, 0},
+    [1] = {"status", &google__rpc__status__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"payload", 0, 0x0, 0x0, 8, 2, 0, 1},
+    [3] = {"metadata", &postern__wire__v1__wire_key_value__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema postern__wire__v1__wire_response__table = {
     &postern__wire__v1__wire_response__descriptor, postern__wire__v1__wire_response__fields, 4, 0,
 };
 
 static const PosternField postern__wire__v1__wire_hello__fields[] = {
-    [1] = {"protocol_version", 0, 0, 3, 0, 0, 0},
-    [2] = {"frame_bytes_max", 0, 0, 3, 0, 0, 1},
-    [3] = {"streams_max", 0, 0, 3, 0, 0, 2},
-    [4] = {"initial_window", 0, 0, 3, 0, 0, 3},
-    [5] = {"features", 0, 0, 1, 0, 0, 4},
-    [6] = {"software", 0, 0, 9, 2, 0, 5},
-    [7] = {"authorization", 0, 0, 9, 2, 0, 6},
+    [1] = {"protocol_version", 0, 0x0, 0x0, 3, 0, 0, 0},
+    [2] = {"frame_bytes_max", 0, 0x0, 0x0, 3, 0, 0, 1},
+    [3] = {"streams_max", 0, 0x0, 0x0, 3, 0, 0, 2},
+    [4] = {"initial_window", 0, 0x0, 0x0, 3, 0, 0, 3},
+    [5] = {"features", 0, 0x0, 0x0, 1, 0, 0, 4},
+    [6] = {"software", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"authorization", 0, 0x0, 0x0, 9, 2, 0, 6},
 };
 const PosternSchema postern__wire__v1__wire_hello__table = {
     &postern__wire__v1__wire_hello__descriptor, postern__wire__v1__wire_hello__fields, 8, 0,
 };
 
 static const PosternField postern__wire__v1__wire_go_away__fields[] = {
-    [1] = {"last_stream_id", 0, 0, 3, 0, 0, 0},
-    [2] = {"code", 0, 0xff, 5, 0, 0, 1},
-    [3] = {"text", 0, 0, 9, 2, 0, 2},
+    [1] = {"last_stream_id", 0, 0x0, 0x0, 3, 0, 0, 0},
+    [2] = {"code", 0, 0xff, 0x0, 5, 0, 0, 1},
+    [3] = {"text", 0, 0x0, 0x0, 9, 2, 0, 2},
 };
 const PosternSchema postern__wire__v1__wire_go_away__table = {
     &postern__wire__v1__wire_go_away__descriptor, postern__wire__v1__wire_go_away__fields, 4, 0,
 };
 
 static const PosternField postern__wire__v1__wire_cancel__fields[] = {
-    [1] = {"code", 0, 0xff, 5, 0, 0, 0},
+    [1] = {"code", 0, 0xff, 0x0, 5, 0, 0, 0},
 };
 const PosternSchema postern__wire__v1__wire_cancel__table = {
     &postern__wire__v1__wire_cancel__descriptor, postern__wire__v1__wire_cancel__fields, 2, 0,
 };
 
 static const PosternField postern__wire__v1__wire_window__fields[] = {
-    [1] = {"credit", 0, 0, 3, 0, 0, 0},
+    [1] = {"credit", 0, 0x0, 0x0, 3, 0, 0, 0},
 };
 const PosternSchema postern__wire__v1__wire_window__table = {
     &postern__wire__v1__wire_window__descriptor, postern__wire__v1__wire_window__fields, 2, 0,

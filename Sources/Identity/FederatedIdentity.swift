@@ -7,6 +7,9 @@ public struct FederatedIdentity: Sendable, Equatable {
     public var providerID: Text
     /// The user's identifier at the provider; never used for anybody else there.
     public var rawID: Text
+    /// Whose identifier `rawID` is (`ProviderConfiguration.identityIssuer`): another issuer's user of the same
+    /// identifier is somebody else.
+    public var issuer: Text
     /// Empty = the provider told none.
     public var email: Text
     /// What the provider claims; by itself it proves nothing to us.
@@ -23,11 +26,13 @@ public struct FederatedIdentity: Sendable, Equatable {
     public var proofID: [UInt8] = []
 
     public init(
-        providerID: Text, rawID: Text, email: Text = .empty, isEmailVerifiedByProvider: Bool = false,
+        providerID: Text, rawID: Text, issuer: Text = .empty, email: Text = .empty,
+        isEmailVerifiedByProvider: Bool = false,
         isEmailTrusted: Bool = false, displayName: Text = .empty, photoURL: Text = .empty
     ) {
         self.providerID = providerID
         self.rawID = rawID
+        self.issuer = issuer
         self.email = email
         self.isEmailVerifiedByProvider = isEmailVerifiedByProvider
         self.isEmailTrusted = isEmailTrusted
@@ -38,6 +43,7 @@ public struct FederatedIdentity: Sendable, Equatable {
     /// The identity as an account lists it.
     public var entry: ProviderInfo {
         ProviderInfo(
-            providerID: providerID, rawID: rawID, email: email, displayName: displayName, photoURL: photoURL)
+            providerID: providerID, rawID: rawID, email: email, displayName: displayName, photoURL: photoURL,
+            issuer: issuer)
     }
 }

@@ -98,7 +98,8 @@ struct PreScan {
             guard try body.varint() <= 1 else { throw .malformed }
         case .enumeration:
             let value = try body.varint()
-            guard value < 64, field.pointee.enum_values >> value & 1 == 1 else {
+            let values = value < 64 ? field.pointee.enum_values : field.pointee.enum_values_from_64
+            guard value < 128, values >> (value & 63) & 1 == 1 else {
                 throw .enumValue(field: name(of: field))
             }
         case .integer64, .bytes, .text, .message:

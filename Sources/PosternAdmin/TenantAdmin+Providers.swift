@@ -44,6 +44,16 @@ extension TenantAdmin {
         _ = try await keyed(providers.delete, request, options)
     }
 
+    /// Counts identities that `issuer` proved as those of the provider's present issuer: it is the same provider, and
+    /// has moved. Returns whose identities count now. INVALID_ISSUER, TOO_MANY_REBINDINGS.
+    @discardableResult
+    public func rebindProvider(
+        _ providerID: Text, from issuer: Text, options: CallOptions = .init()
+    ) async throws(Failure) -> [Text] {
+        let request = ProvidersRebindRequest(tenantID: tenantID, providerID: providerID, fromIssuer: issuer)
+        return try await providers.rebind(request, options: options).issuers
+    }
+
     /// Asks the provider what signing in would ask it. A failed step is in the report, not thrown.
     public func testProvider(
         _ providerID: Text, options: CallOptions = .init()

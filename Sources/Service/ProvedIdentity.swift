@@ -14,8 +14,7 @@ extension Call {
         if case .pendingToken(let token) = kind {
             let text = token.withBytes { Text(validating: [UInt8]($0)) } ?? .empty
             let identity = try project.pendingCredentials.identity(in: text, tenantID: tenantID, now: now)
-            try project.providers.requireUnchanged(identity, tenantID: tenantID)
-            return identity
+            return try project.providers.stillProved(identity, tenantID: tenantID)
         }
         return try await project.providers.prove(credential, settings: settings, now: now, deadline: deadline)
     }

@@ -8,7 +8,7 @@ public enum Tables {
     public static let userByEmail = Table<TenantTextKey, [UInt8]>(id: 17, name: "user_by_email")
     /// (tenant, phone number) → uid.
     public static let userByPhone = Table<TenantTextKey, [UInt8]>(id: 18, name: "user_by_phone")
-    /// (tenant, SHA-256 of provider and raw id) → uid.
+    /// (tenant, SHA-256 of provider, raw id and issuer) → uid.
     public static let userByProvider = Table<TenantHashKey, [UInt8]>(id: 19, name: "user_by_provider")
     /// session id → the session.
     public static let sessions = Table<SessionKey, StoredSession>(id: 20, name: "sessions")
@@ -66,6 +66,9 @@ public enum Tables {
     /// SHA-256 of (tenant, proof id) → until when: a proof in a pending token that was used and counts once.
     public static let usedProofs = Table<HashKey, StoredUsedTokenID>(id: 50, name: "used_proofs")
 
+    /// (tenant, provider id) → whose identities count besides those of the provider's present issuer.
+    public static let identityIssuers = Table<TenantTextKey, StoredIdentityIssuers>(id: 51, name: "identity_issuers")
+
     /// What opening the store takes.
     public static let all: [TableDeclaration] = [
         users.declaration, userByEmail.declaration, userByPhone.declaration, userByProvider.declaration,
@@ -76,5 +79,6 @@ public enum Tables {
         serviceAccountKeys.declaration, usedTokenIDs.declaration, oobCodes.declaration, oobCodeBySubject.declaration,
         outbox.declaration, outboxDue.declaration, emailConfigs.declaration,
         revocations.declaration, revocationTenants.declaration, usedProofs.declaration,
+        identityIssuers.declaration,
     ]
 }

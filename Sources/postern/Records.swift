@@ -74,7 +74,7 @@ extension ProviderInfo {
         [
             "provider_id": .string(providerID), "raw_id": .string(rawID), "email": .string(email),
             "display_name": .string(displayName), "photo_url": .string(photoURL),
-            "phone_number": .string(phoneNumber),
+            "phone_number": .string(phoneNumber), "issuer": .string(issuer),
         ]
     }
 }

@@ -98,6 +98,13 @@ import Testing
         #expect(refusal(WireCancel.self, EncodedBytes.integer(1, 7)) == nil)
         #expect(refusal(WireCancel.self, EncodedBytes.integer(1, 8)) == .enumValue(field: "code"))
         #expect(refusal(WireCancel.self, EncodedBytes.integer(1, 64)) == .enumValue(field: "code"))
+        for value: UInt64 in [65, 64 + 7, 127, 128, 128 + 7] {
+            #expect(refusal(WireCancel.self, EncodedBytes.integer(1, value)) == .enumValue(field: "code"))
+        }
+        // Values above 63 have bits of their own.
+        #expect(refusal(EventRecord.self, EncodedBytes.integer(2, 72)) == nil)
+        #expect(refusal(EventRecord.self, EncodedBytes.integer(2, 72 - 64)) == nil)
+        #expect(refusal(EventRecord.self, EncodedBytes.integer(2, 127)) == .enumValue(field: "kind"))
         #expect(refusal(WireCancel.self, EncodedBytes.integer(1, UInt64(bitPattern: -1))) == .enumValue(field: "code"))
     }
 

@@ -173,6 +173,10 @@ import Testing
             try await admin.explainLink(providerID: "oidc.corp", claims: #"{"sub":"1"}"#)
         }
         #expect(explained.outcome == .create)
+        let issuers = try await recorder.expect("Providers/Rebind") {
+            try await admin.rebindProvider("oidc.corp", from: "https://former.example")
+        }
+        #expect(issuers.contains("https://former.example"))
         try await recorder.expect("Providers/Delete") { try await admin.deleteProvider("oidc.corp") }
     }
 

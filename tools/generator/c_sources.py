@@ -51,8 +51,9 @@ typedef struct PosternField {{
     // Null where the message has no field of this number.
     const char *name;
     const struct PosternSchema *message;
-    // Bit n is set when n is a value of the enum.
+    // Bit n of both together, the low 64 first, is set when n is a value of the enum.
     uint64_t enum_values;
+    uint64_t enum_values_from_64;
     // FieldKind in Sources/Messages.
     uint8_t kind;
     uint8_t wire_type;
@@ -177,7 +178,8 @@ def _field_rows(message):
                 bits += 1
             bit = seen[key]
         nested = f"&{field.target.c_lower}__table" if isinstance(field.target, Message) else "0"
-        mask = f"{field.target.mask:#x}" if kind == KIND_ENUM else "0"
+        values = field.target.mask if kind == KIND_ENUM else 0
+        mask = f"{values & (1 << 64) - 1:#x}, {values >> 64:#x}"
         yield (f'    [{field.number}] = {{"{field.name}", {nested}, {mask}, {kind}, {WIRE_TYPES.get(kind, 0)}, '
                f"{int(field.repeated)}, {bit}}},")
 

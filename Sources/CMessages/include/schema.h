@@ -9,8 +9,9 @@ typedef struct PosternField {
     // Null where the message has no field of this number.
     const char *name;
     const struct PosternSchema *message;
-    // Bit n is set when n is a value of the enum.
+    // Bit n of both together, the low 64 first, is set when n is a value of the enum.
     uint64_t enum_values;
+    uint64_t enum_values_from_64;
     // FieldKind in Sources/Messages.
     uint8_t kind;
     uint8_t wire_type;
@@ -150,12 +151,20 @@ extern const PosternSchema postern__v1__providers_delete_request__table;
 static inline const PosternSchema *postern__v1__providers_delete_request__schema(void) { return &postern__v1__providers_delete_request__table; }
 extern const PosternSchema postern__v1__providers_delete_response__table;
 static inline const PosternSchema *postern__v1__providers_delete_response__schema(void) { return &postern__v1__providers_delete_response__table; }
+extern const PosternSchema postern__v1__providers_rebind_request__table;
+static inline const PosternSchema *postern__v1__providers_rebind_request__schema(void) { return &postern__v1__providers_rebind_request__table; }
+extern const PosternSchema postern__v1__providers_rebind_response__table;
+static inline const PosternSchema *postern__v1__providers_rebind_response__schema(void) { return &postern__v1__providers_rebind_response__table; }
 extern const PosternSchema postern__v1__providers_test_request__table;
 static inline const PosternSchema *postern__v1__providers_test_request__schema(void) { return &postern__v1__providers_test_request__table; }
 extern const PosternSchema postern__v1__provider_test_step__table;
 static inline const PosternSchema *postern__v1__provider_test_step__schema(void) { return &postern__v1__provider_test_step__table; }
 extern const PosternSchema postern__v1__providers_test_response__table;
 static inline const PosternSchema *postern__v1__providers_test_response__schema(void) { return &postern__v1__providers_test_response__table; }
+extern const PosternSchema postern__store__v1__stored_rebinding__table;
+static inline const PosternSchema *postern__store__v1__stored_rebinding__schema(void) { return &postern__store__v1__stored_rebinding__table; }
+extern const PosternSchema postern__store__v1__stored_identity_issuers__table;
+static inline const PosternSchema *postern__store__v1__stored_identity_issuers__schema(void) { return &postern__store__v1__stored_identity_issuers__table; }
 extern const PosternSchema postern__store__v1__stored_provider__table;
 static inline const PosternSchema *postern__store__v1__stored_provider__schema(void) { return &postern__store__v1__stored_provider__table; }
 extern const PosternSchema postern__v1__service_account__table;

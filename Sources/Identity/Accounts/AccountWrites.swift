@@ -93,7 +93,9 @@ extension WriteTransaction {
             throw Failure.phoneNumberExists
         }
         for identity in names.identities {
-            if let owner = try get(Tables.userByProvider, identity), owner != uid { throw Failure.federatedIDExists }
+            if let owner = try reading.owner(of: identity, tenantID: key.tenant), owner != uid {
+                throw Failure.federatedIDExists
+            }
         }
     }
 
@@ -101,13 +103,13 @@ extension WriteTransaction {
         let uid = key.uid.bytes
         if let email = names.email { try put(Tables.userByEmail, TenantTextKey(key.tenant, email), uid) }
         if let phone = names.phoneNumber { try put(Tables.userByPhone, TenantTextKey(key.tenant, phone), uid) }
-        for identity in names.identities { try put(Tables.userByProvider, identity, uid) }
+        for identity in names.identities { try put(Tables.userByProvider, identity.key(key.tenant), uid) }
     }
 
     private func deleteIndexes(_ names: UniqueNames, key: UserKey) throws {
         if let email = names.email { try delete(Tables.userByEmail, TenantTextKey(key.tenant, email)) }
         if let phone = names.phoneNumber { try delete(Tables.userByPhone, TenantTextKey(key.tenant, phone)) }
-        for identity in names.identities { try delete(Tables.userByProvider, identity) }
+        for identity in names.identities { try delete(Tables.userByProvider, identity.key(key.tenant)) }
     }
 
     /// Unknown users are made to take as long as known ones: for that the tenant's mix of costs is kept.
@@ -134,13 +136,13 @@ private struct UniqueNames {
     /// Canonical.
     var email: Text?
     var phoneNumber: Text?
-    var identities: [TenantHashKey]
+    var identities: [IdentityName]
 
     init(_ account: Account) {
         let user = account.user
         email = Email(stored: user.email)?.canonical
         phoneNumber = user.phoneNumber.isEmpty ? nil : user.phoneNumber
-        identities = user.providers.filter(\.isFederated).map { $0.indexKey(user.tenantID) }
+        identities = user.providers.filter(\.isFederated).map(IdentityName.init)
     }
 
     /// Without working them out: all that they are made of is the same.
@@ -148,7 +150,7 @@ private struct UniqueNames {
         one.user.email == other.user.email && one.user.phoneNumber == other.user.phoneNumber
             && one.user.providers.count == other.user.providers.count
             && zip(one.user.providers, other.user.providers).allSatisfy {
-                $0.providerID == $1.providerID && $0.rawID == $1.rawID
+                $0.providerID == $1.providerID && $0.rawID == $1.rawID && $0.issuer == $1.issuer
             }
     }
 
@@ -156,7 +158,7 @@ private struct UniqueNames {
         var left = self
         if email == other.email { left.email = nil }
         if phoneNumber == other.phoneNumber { left.phoneNumber = nil }
-        left.identities.removeAll { identity in other.identities.contains { $0.hash == identity.hash } }
+        left.identities.removeAll { other.identities.contains($0) }
         return left
     }
 }
@@ -168,8 +170,4 @@ extension ProviderInfo {
     /// Made once: a literal would be allocated for every comparison.
     static let password: Text = "password"
     static let phone: Text = "phone"
-
-    func indexKey(_ tenantID: Text) -> TenantHashKey {
-        TenantHashKey(tenantID, Digest.sha256(providerID.bytes + [0] + rawID.bytes))
-    }
 }

@@ -130,7 +130,7 @@ extension ReadTransaction {
             if let read, read.user.uid == uid { return read }
             return try account(UserKey(tenantID, uid))
         }
-        let owner = try get(Tables.userByProvider, identity.entry.indexKey(tenantID)).flatMap {
+        let owner = try self.owner(of: IdentityName(identity.entry), tenantID: tenantID).flatMap {
             try find(Text(unchecked: $0), among: known)
         }
         let emailOwner = try Email(stored: identity.email).flatMap { try uid(ofEmail: $0, tenantID: tenantID) }.flatMap

@@ -6,7 +6,7 @@ import Store
 /// Pending tokens: an identity that was proved and could not be used yet, sealed, for its tenant and a short time.
 ///
 /// A token is no way around a rule: what it carries is decided about again when it comes back, and it is void when its
-/// provider was changed meanwhile (`IdentityProviders.requireUnchanged`). A proof counts once: when a token of it has
+/// provider was changed meanwhile (`IdentityProviders.stillProved`). A proof counts once: when a token of it has
 /// signed somebody in or was linked, every token of it is void. The token that a refusal of it brings ends when it
 /// would have: a proof does not get younger by being refused. Any thread.
 public struct PendingCredentials: Sendable {
@@ -28,7 +28,7 @@ public struct PendingCredentials: Sendable {
             displayName: identity.displayName, photoURL: identity.photoURL,
             expiresAtMicros: (identity.provedUntil ?? now + Self.lifetime).microseconds,
             providerUpdatedAtMicros: identity.providerUpdatedAt.microseconds,
-            proofID: identity.proofID.isEmpty ? random.bytes(16) : identity.proofID)
+            proofID: identity.proofID.isEmpty ? random.bytes(16) : identity.proofID, issuer: identity.issuer)
         let sealed = sealing.seal(Secret(content.encoded()), context: Self.context(tenantID), random: random)
         return Text(unchecked: Base64.url.encode(sealed))
     }
@@ -41,7 +41,7 @@ public struct PendingCredentials: Sendable {
             content.tenantID == tenantID, now < Timestamp(microseconds: content.expiresAtMicros)
         else { throw .invalidPendingToken }
         var identity = FederatedIdentity(
-            providerID: content.providerID, rawID: content.rawID, email: content.email,
+            providerID: content.providerID, rawID: content.rawID, issuer: content.issuer, email: content.email,
             isEmailVerifiedByProvider: content.emailVerifiedByProvider, isEmailTrusted: content.emailTrusted,
             displayName: content.displayName, photoURL: content.photoURL)
         identity.providerUpdatedAt = Timestamp(microseconds: content.providerUpdatedAtMicros)
@@ -61,7 +61,8 @@ extension WriteTransaction {
     func useProof(of identity: FederatedIdentity, tenantID: Text) throws {
         guard let provedUntil = identity.provedUntil else { return }
         // Tokens of before there were proof ids: who it is, and until when, is as good a name.
-        let name = identity.proofID.isEmpty ? identity.rawID.bytes + [0] + identity.providerID.bytes : identity.proofID
+        let identifier = identity.rawID.bytes + [0] + identity.providerID.bytes
+        let name = identity.proofID.isEmpty ? identifier : identity.proofID
         let key = HashKey(Digest.sha256(tenantID.bytes + [0] + name))
         let record = StoredUsedTokenID(expiresAtMicros: provedUntil.microseconds)
         guard try put(ifAbsent: Tables.usedProofs, key, record) else { throw Failure.invalidPendingToken }
@@ -72,6 +73,6 @@ extension WriteTransaction {
 extension Failure {
     static let invalidPendingToken = Failure.invalid(
         "INVALID_PENDING_TOKEN", field: "credential.pending_token",
-        "is none of this tenant's, used, older than 10 minutes or older than the provider's configuration; sign in at the "
+        "is none of this tenant's, used, older than 10 minutes or than the provider's configuration; sign in at the "
             + "provider again")
 }

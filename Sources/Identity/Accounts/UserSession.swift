@@ -197,6 +197,10 @@ extension WriteTransaction {
     ) throws -> (current: Account, changed: Account, effect: AdminChange.Effect) {
         guard let current = try reading.account(key) else { throw Failure.userNotFound }
         var changed = current
+        var change = change
+        if let linked = change.linkedProvider {
+            change.linkedProvider = try reading.bound(linked, tenantID: key.tenant)
+        }
         let effect = try change.apply(to: &changed, now: now)
         return (current, changed, effect)
     }

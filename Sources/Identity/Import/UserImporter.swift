@@ -88,7 +88,9 @@ extension WriteTransaction {
         _ account: Account, onConflict: ImportConflict, origin: Origin, now: Timestamp
     ) throws -> ImportResult {
         let key = UserKey(account.user.tenantID, account.user.uid)
+        var account = account
         do {
+            account.user.providers = try account.user.providers.map { try reading.bound($0, tenantID: key.tenant) }
             guard let existing = try reading.account(key) else {
                 try checkInsertable(account)
                 try insert(account, origin: origin, kind: .userImported, now: now)

@@ -25,6 +25,7 @@ extension IdentityProviders {
             var identity = FederatedIdentity(
                 profile, providerID: credential.providerID, isEmailTrusted: isEmailTrusted, form: settings.emailForm,
                 limits: resources.limits)
+            identity.issuer = configuration.identityIssuer
             identity.providerUpdatedAt = Timestamp(microseconds: configuration.provider.updatedAtMicros)
             return identity
         } catch let error as FederationError {
@@ -32,13 +33,16 @@ extension IdentityProviders {
         }
     }
 
-    /// What was proved earlier counts only while the provider is as it was then: whoever disables a provider or trusts
-    /// it less means what is pending too. OPERATION_NOT_ALLOWED, INVALID_PENDING_TOKEN.
-    public func requireUnchanged(_ identity: FederatedIdentity, tenantID: Text) throws {
+    /// What was proved earlier, bound to its issuer. It counts only while the provider is as it was then: whoever
+    /// disables a provider or trusts it less means what is pending too. OPERATION_NOT_ALLOWED, INVALID_PENDING_TOKEN.
+    public func stillProved(_ pending: FederatedIdentity, tenantID: Text) throws -> FederatedIdentity {
+        var identity = pending
         let configuration = try enabledConfiguration(identity.providerID, tenantID: tenantID)
         guard configuration.provider.updatedAtMicros == identity.providerUpdatedAt.microseconds else {
             throw Failure.invalidPendingToken
         }
+        identity.issuer = configuration.identityIssuer
+        return identity
     }
 
     /// OPERATION_NOT_ALLOWED for a provider that is not configured or not enabled.
@@ -66,9 +70,11 @@ extension IdentityProviders {
         else {
             throw Failure.invalid("INVALID_CLAIMS", field: "claims_json", "must be a JSON object with a sub")
         }
-        return FederatedIdentity(
+        var identity = FederatedIdentity(
             profile, providerID: providerID, isEmailTrusted: isEmailTrusted, form: settings.emailForm,
             limits: resources.limits)
+        identity.issuer = configuration.identityIssuer
+        return identity
     }
 
     /// What Providers.Test reports. PROVIDER_NOT_FOUND.

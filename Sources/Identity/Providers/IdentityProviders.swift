@@ -93,6 +93,9 @@ public final class IdentityProviders: Sendable {
             new.updatedAtMicros = max(now.microseconds, old.updatedAtMicros + 1)
             new.revision += 1
             if validateOnly { return new }
+            if ProviderConfiguration.identityIssuer(of: old) != ProviderConfiguration.identityIssuer(of: new) {
+                try transaction.keepIssuerOfUnnamed(old, tenantID: tenantID)
+            }
             stored.provider = new
             if change.changesSecret { stored.sealedClientSecret = sealed }
             try transaction.put(Tables.providers, TenantTextKey(tenantID, providerID), stored)
@@ -107,8 +110,10 @@ public final class IdentityProviders: Sendable {
         let now = resources.clock.now()
         try await resources.store.write { transaction in
             _ = try transaction.once(validateOnly ? .server : origin, now: now) {
-                _ = try transaction.reading.storedProvider(providerID, tenantID: tenantID)
+                let stored = try transaction.reading.storedProvider(providerID, tenantID: tenantID)
                 if validateOnly { return ProvidersDeleteResponse() }
+                // Another issuer's users must not enter their accounts when the id is used again.
+                if let old = stored.provider { try transaction.keepIssuerOfUnnamed(old, tenantID: tenantID) }
                 try transaction.delete(Tables.providers, TenantTextKey(tenantID, providerID))
                 try transaction.appendEvent(
                     .providerDeleted, tenantID: tenantID, origin: origin, detail: providerID, now: now)
@@ -209,7 +214,7 @@ extension ReadTransaction {
         return (providers, hasMore)
     }
 
-    fileprivate func storedProvider(_ providerID: Text, tenantID: Text) throws -> StoredProvider {
+    func storedProvider(_ providerID: Text, tenantID: Text) throws -> StoredProvider {
         // Longer than any id: it would not even be a key.
         guard providerID.byteCount <= 64, let stored = try get(Tables.providers, TenantTextKey(tenantID, providerID))
         else {

@@ -51,7 +51,11 @@ extension Account {
     ///
     /// `identity` is what proved the email; nil when a code sent to it did.
     mutating func keepOnlyProved(by identity: FederatedIdentity?) -> Text {
-        let removed = user.providers.filter { $0.providerID != identity?.providerID || $0.rawID != identity?.rawID }
+        let kept = identity.map { IdentityName($0.entry) }
+        let removed = user.providers.filter { entry in
+            let name = IdentityName(entry)
+            return name != kept && name != kept?.named(.empty)
+        }
         user.providers = []
         user.phoneNumber = .empty
         passwordHash = .empty

@@ -107,6 +107,19 @@ public enum Values {
             throw .invalid(
                 "INVALID_PROVIDER", field: field, "needs a provider_id (not password or phone) and a raw_id")
         }
+        try checkIdentityIssuer(provider.issuer, field: "\(field).issuer")
+    }
+
+    static let identityIssuerByteCountMax = 2_048
+
+    /// Empty, or printable ASCII: a URL mostly. INVALID_ISSUER.
+    static func checkIdentityIssuer(_ issuer: Text, field: String) throws(Failure) {
+        guard issuer.byteCount <= identityIssuerByteCountMax, issuer.bytes.allSatisfy({ (0x21...0x7E).contains($0) })
+        else {
+            throw .invalid(
+                "INVALID_ISSUER", field: field,
+                "must have at most \(identityIssuerByteCountMax) characters of printable ASCII without spaces")
+        }
     }
 
     static let providersPerUserMax = 20

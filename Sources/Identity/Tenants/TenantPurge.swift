@@ -44,6 +44,7 @@ extension WriteTransaction {
             try deleteAll(Tables.outboxDue, prefix: prefix, limit: limit),
             try deleteAll(Tables.emailConfigs, prefix: prefix, limit: limit),
             try deleteAll(Tables.providers, prefix: prefix, limit: limit),
+            try deleteAll(Tables.identityIssuers, prefix: prefix, limit: limit),
         ]
         return counts.contains(limit)
     }

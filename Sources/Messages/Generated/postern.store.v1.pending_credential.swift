@@ -20,6 +20,8 @@ public struct SealedPendingCredential: Message {
     public var providerUpdatedAtMicros: Int64 = 0
     /// 16 random bytes that name the proof: every pending token of one proof carries them, and one use ends them all.
     public var proofID: [UInt8] = []
+    /// Empty in tokens of older servers: the provider's, which did not change since.
+    public var issuer: Text = .empty
 
     public init() {}
 
@@ -34,7 +36,8 @@ public struct SealedPendingCredential: Message {
         photoURL: Text = .empty,
         expiresAtMicros: Int64 = 0,
         providerUpdatedAtMicros: Int64 = 0,
-        proofID: [UInt8] = []
+        proofID: [UInt8] = [],
+        issuer: Text = .empty
     ) {
         self.tenantID = tenantID
         self.providerID = providerID
@@ -47,6 +50,7 @@ public struct SealedPendingCredential: Message {
         self.expiresAtMicros = expiresAtMicros
         self.providerUpdatedAtMicros = providerUpdatedAtMicros
         self.proofID = proofID
+        self.issuer = issuer
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -72,6 +76,7 @@ extension SealedPendingCredential: ConvertibleToC {
         self.expiresAtMicros = source.pointee.expires_at_micros
         self.providerUpdatedAtMicros = source.pointee.provider_updated_at_micros
         self.proofID = [UInt8](copying: source.pointee.proof_id)
+        self.issuer = Text(copying: source.pointee.issuer)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__SealedPendingCredential>, arena: Arena) {
@@ -86,5 +91,6 @@ extension SealedPendingCredential: ConvertibleToC {
         target.pointee.expires_at_micros = self.expiresAtMicros
         target.pointee.provider_updated_at_micros = self.providerUpdatedAtMicros
         target.pointee.proof_id = arena.copy(self.proofID)
+        target.pointee.issuer = arena.copy(self.issuer)
     }
 }

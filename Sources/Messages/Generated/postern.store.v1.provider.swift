@@ -4,6 +4,77 @@
 public import Base
 import CMessages
 
+/// Whose identities count for a provider besides those of its present issuer.
+public struct StoredIdentityIssuers: Message {
+    /// The issuer of identities that name none. Empty: the present one, until another one takes its place.
+    public var unnamedIssuer: Text = .empty
+    /// What admins said by Providers.Rebind, oldest first.
+    public var rebindings: [StoredRebinding] = []
+
+    public init() {}
+
+    public init(unnamedIssuer: Text = .empty, rebindings: [StoredRebinding] = []) {
+        self.unnamedIssuer = unnamedIssuer
+        self.rebindings = rebindings
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension StoredIdentityIssuers: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__store__v1__stored_identity_issuers__schema() }
+
+    init(copying source: UnsafePointer<Postern__Store__V1__StoredIdentityIssuers>) {
+        self.unnamedIssuer = Text(copying: source.pointee.unnamed_issuer)
+        self.rebindings = copiedMessages(source.pointee.n_rebindings, source.pointee.rebindings)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredIdentityIssuers>, arena: Arena) {
+        target.pointee.unnamed_issuer = arena.copy(self.unnamedIssuer)
+        target.pointee.n_rebindings = self.rebindings.count
+        target.pointee.rebindings = arena.copyEach(self.rebindings) { arena.make($0) }
+    }
+}
+
+/// Identities of `from_issuer` count as those of `to_issuer`: it is the same provider, under another name.
+public struct StoredRebinding: Message {
+    public var fromIssuer: Text = .empty
+    public var toIssuer: Text = .empty
+
+    public init() {}
+
+    public init(fromIssuer: Text = .empty, toIssuer: Text = .empty) {
+        self.fromIssuer = fromIssuer
+        self.toIssuer = toIssuer
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension StoredRebinding: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__store__v1__stored_rebinding__schema() }
+
+    init(copying source: UnsafePointer<Postern__Store__V1__StoredRebinding>) {
+        self.fromIssuer = Text(copying: source.pointee.from_issuer)
+        self.toIssuer = Text(copying: source.pointee.to_issuer)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredRebinding>, arena: Arena) {
+        target.pointee.from_issuer = arena.copy(self.fromIssuer)
+        target.pointee.to_issuer = arena.copy(self.toIssuer)
+    }
+}
+
 public struct StoredProvider: Message {
     /// Without the client secret.
     public var provider: Provider?

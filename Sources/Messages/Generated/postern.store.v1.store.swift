@@ -53,6 +53,8 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case serviceAccountKeyRevoked = 35
     /// An admin had a token made by which somebody can sign in as the user.
     case customTokenCreated = 36
+    /// Identities of the provider's former issuer count as those of the present one.
+    case providerRebound = 72
 }
 
 public struct StoredUser: Message {

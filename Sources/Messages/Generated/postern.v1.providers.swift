@@ -36,7 +36,7 @@ public struct Provider: Message {
     public var hasClientSecret: Bool = false
     /// Further client ids whose ID tokens are taken: the same application on other platforms. At most 20.
     public var additionalAudiences: [Text] = []
-    /// Empty: the known provider's own. Required for `oidc.*`.
+    /// Empty: the known provider's own. Required for `oidc.*`. Users' identities are bound to it: see Rebind.
     public var issuer: Text = .empty
     /// Empty ones are the known provider's, or those the issuer's discovery document names.
     public var endpoints: ProviderEndpoints?
@@ -671,6 +671,85 @@ extension ProvidersDeleteResponse: ConvertibleToC {
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersDeleteResponse>, arena: Arena) {
+    }
+}
+
+public struct ProvidersRebindRequest: Message {
+    public var tenantID: Text = .empty
+    public var providerID: Text = .empty
+    /// As User.providers names it.
+    public var fromIssuer: Text = .empty
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        providerID: Text = .empty,
+        fromIssuer: Text = .empty,
+        validateOnly: Bool = false
+    ) {
+        self.tenantID = tenantID
+        self.providerID = providerID
+        self.fromIssuer = fromIssuer
+        self.validateOnly = validateOnly
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text { tenantID }
+}
+
+extension ProvidersRebindRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__providers_rebind_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProvidersRebindRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.providerID = Text(copying: source.pointee.provider_id)
+        self.fromIssuer = Text(copying: source.pointee.from_issuer)
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersRebindRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.provider_id = arena.copy(self.providerID)
+        target.pointee.from_issuer = arena.copy(self.fromIssuer)
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct ProvidersRebindResponse: Message {
+    /// Whose identities count now: the present issuer first.
+    public var issuers: [Text] = []
+
+    public init() {}
+
+    public init(issuers: [Text] = []) {
+        self.issuers = issuers
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProvidersRebindResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__providers_rebind_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProvidersRebindResponse>) {
+        self.issuers = elements(source.pointee.n_issuers, source.pointee.issuers) { Text(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProvidersRebindResponse>, arena: Arena) {
+        target.pointee.n_issuers = self.issuers.count
+        target.pointee.issuers = arena.copyEach(self.issuers) { arena.copy($0) }
     }
 }
 

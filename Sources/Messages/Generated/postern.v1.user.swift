@@ -123,6 +123,10 @@ public struct ProviderInfo: Message {
     public var displayName: Text = .empty
     public var photoURL: Text = .empty
     public var phoneNumber: Text = .empty
+    /// Whose identifier `raw_id` is: the provider's issuer, or its id where it has none. The identity enters this account
+    /// only while the provider is configured with this issuer. Empty: linked or imported when the provider was not
+    /// configured; it belongs to the issuer that is configured first. At most 2,048 bytes.
+    public var issuer: Text = .empty
 
     public init() {}
 
@@ -132,7 +136,8 @@ public struct ProviderInfo: Message {
         email: Text = .empty,
         displayName: Text = .empty,
         photoURL: Text = .empty,
-        phoneNumber: Text = .empty
+        phoneNumber: Text = .empty,
+        issuer: Text = .empty
     ) {
         self.providerID = providerID
         self.rawID = rawID
@@ -140,6 +145,7 @@ public struct ProviderInfo: Message {
         self.displayName = displayName
         self.photoURL = photoURL
         self.phoneNumber = phoneNumber
+        self.issuer = issuer
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -160,6 +166,7 @@ extension ProviderInfo: ConvertibleToC {
         self.displayName = Text(copying: source.pointee.display_name)
         self.photoURL = Text(copying: source.pointee.photo_url)
         self.phoneNumber = Text(copying: source.pointee.phone_number)
+        self.issuer = Text(copying: source.pointee.issuer)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProviderInfo>, arena: Arena) {
@@ -169,6 +176,7 @@ extension ProviderInfo: ConvertibleToC {
         target.pointee.display_name = arena.copy(self.displayName)
         target.pointee.photo_url = arena.copy(self.photoURL)
         target.pointee.phone_number = arena.copy(self.phoneNumber)
+        target.pointee.issuer = arena.copy(self.issuer)
     }
 }
 

@@ -1131,7 +1131,7 @@ extension ImportRejection: ConvertibleToC {
 public struct UsersLinkRequest: Message {
     public var tenantID: Text = .empty
     public var uid: Text = .empty
-    /// provider_id and raw_id are required; "password" and "phone" are set by Update.
+    /// provider_id and raw_id are required, issuer is optional; "password" and "phone" are set by Update.
     public var provider: ProviderInfo?
     public var validateOnly: Bool = false
 

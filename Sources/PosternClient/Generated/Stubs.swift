@@ -146,6 +146,19 @@ public struct ProvidersClient: Sendable {
         try await channel.unary("postern.v1.Providers", "Delete", request, idempotent: false, options: options)
     }
 
+    /// Says that the provider is the one that was at another issuer before: its users keep their identities.
+    ///
+    /// An identity is bound to the issuer that proved it. After a change of `issuer` (or of `endpoints.user_info` of
+    /// facebook.com, github.com and twitter.com) the identities of before enter nothing: what the new issuer calls user 7
+    /// is somebody else. Where it is the same provider, only moved, this counts them as the present issuer's; each is
+    /// bound to it with its user's next sign-in. Refusals: PROVIDER_NOT_FOUND, INVALID_ISSUER (empty, too long, or the
+    /// present one), TOO_MANY_REBINDINGS (above 8).
+    public func rebind(_ request: ProvidersRebindRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ProvidersRebindResponse
+    {
+        try await channel.unary("postern.v1.Providers", "Rebind", request, idempotent: true, options: options)
+    }
+
     /// Asks the provider what signing in would ask it, and reports each step. Changes nothing. A failed step is in the
     /// report, not a failed call. Refusals: PROVIDER_NOT_FOUND.
     public func test(_ request: ProvidersTestRequest, options: CallOptions = .init()) async throws(Failure)
@@ -708,7 +721,8 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "GenerateOobLink", request, idempotent: false, options: options)
     }
 
-    /// Links an identity of a provider to a user. Refusals: INVALID_PROVIDER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED,
+    /// Links an identity of a provider to a user. Without an issuer it is of the one the provider is configured with.
+    /// Refusals: INVALID_PROVIDER, INVALID_ISSUER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED,
     /// TOO_MANY_PROVIDERS, FEDERATED_USER_ID_ALREADY_LINKED.
     public func link(_ request: UsersLinkRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersLinkResponse

@@ -94,6 +94,18 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false)
 
+    /// Says that the provider is the one that was at another issuer before: its users keep their identities.
+    ///
+    /// An identity is bound to the issuer that proved it. After a change of `issuer` (or of `endpoints.user_info` of
+    /// facebook.com, github.com and twitter.com) the identities of before enter nothing: what the new issuer calls user 7
+    /// is somebody else. Where it is the same provider, only moved, this counts them as the present issuer's; each is
+    /// bound to it with its user's next sign-in. Refusals: PROVIDER_NOT_FOUND, INVALID_ISSUER (empty, too long, or the
+    /// present one), TOO_MANY_REBINDINGS (above 8).
+    static let providersRebind = MethodDescriptor(
+        service: "postern.v1.Providers", method: "Rebind", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
+        refusedWhenDisabled: false)
+
     /// Asks the provider what signing in would ask it, and reports each step. Changes nothing. A failed step is in the
     /// report, not a failed call. Refusals: PROVIDER_NOT_FOUND.
     static let providersTest = MethodDescriptor(
@@ -539,7 +551,8 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true)
 
-    /// Links an identity of a provider to a user. Refusals: INVALID_PROVIDER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED,
+    /// Links an identity of a provider to a user. Without an issuer it is of the one the provider is configured with.
+    /// Refusals: INVALID_PROVIDER, INVALID_ISSUER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED,
     /// TOO_MANY_PROVIDERS, FEDERATED_USER_ID_ALREADY_LINKED.
     static let usersLink = MethodDescriptor(
         service: "postern.v1.Users", method: "Link", requestStreaming: false, responseStreaming: false,
@@ -591,6 +604,7 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ProvidersList.self, .providersList)
     registry.register(ProvidersUpdate.self, .providersUpdate)
     registry.register(ProvidersDelete.self, .providersDelete)
+    registry.register(ProvidersRebind.self, .providersRebind)
     registry.register(ProvidersTest.self, .providersTest)
     registry.register(TokensVerifyIdToken.self, .tokensVerifyIdToken)
     registry.register(TokensRefresh.self, .tokensRefresh)

@@ -5,7 +5,7 @@ import PosternClient
 
 /// postern provider …
 enum ProviderCommands {
-    static let all = [create, get, list, update, delete, test]
+    static let all = [create, get, list, update, delete, rebind, test]
 
     static let create = Command(
         path: ["provider", "create"], summary: "Lets a tenant's users sign in with an identity provider.",
@@ -73,6 +73,26 @@ enum ProviderCommands {
             tenantID: try session.tenantID(), providerID: Text(id), validateOnly: session.isValidatingOnly)
         _ = try await client(session).delete(request, options: session.callOptions())
         session.say("provider \(id) deleted")
+    }
+
+    static let rebind = Command(
+        path: ["provider", "rebind"],
+        summary: "Says that a provider is the one that was at another issuer: its users keep their identities.",
+        example: "provider rebind oidc.corp --from-issuer https://old.example",
+        operands: [.required("provider-id")],
+        flags: [Flag("from-issuer", "URL", "as a user's providers name it")], isValidatable: true
+    ) { session in
+        let id = session.arguments.operands[0]
+        guard let issuer = session.arguments.text("from-issuer") else {
+            throw CommandError.usage("whose identities?", hint: "postern provider rebind \(id) --from-issuer URL")
+        }
+        try session.confirm("Let the users that \(issuer) knew be whoever \(id) now gives the same identifiers?")
+        let request = ProvidersRebindRequest(
+            tenantID: try session.tenantID(), providerID: Text(id), fromIssuer: issuer,
+            validateOnly: session.isValidatingOnly)
+        for issuer in try await client(session).rebind(request, options: session.callOptions()).issuers {
+            session.say("identities of \(issuer) count for \(id)")
+        }
     }
 
     static let test = Command(

@@ -13,12 +13,13 @@ enum UserLinkCommands {
         flags: [
             Flag("raw-id", "ID", "the user's identifier at the provider"),
             Flag("email", "EMAIL", "what the provider calls the user's email"),
+            Flag("issuer", "URL", "whose identifier it is (default: the provider's issuer as it is configured now)"),
         ], isValidatable: true
     ) { session in
         let arguments = session.arguments
         let provider = ProviderInfo(
             providerID: Text(arguments.operands[1]), rawID: arguments.text("raw-id") ?? .empty,
-            email: arguments.text("email") ?? .empty)
+            email: arguments.text("email") ?? .empty, issuer: arguments.text("issuer") ?? .empty)
         let request = UsersLinkRequest(
             tenantID: try session.tenantID(), uid: Text(arguments.operands[0]), provider: provider,
             validateOnly: session.isValidatingOnly)

@@ -1,4 +1,5 @@
 import Base
+import Crypto
 import Messages
 import Testing
 

@@ -97,6 +97,18 @@ void   postern__v1__providers_delete_response__init
   static const Postern__V1__ProvidersDeleteResponse init_value = POSTERN__V1__PROVIDERS_DELETE_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__providers_rebind_request__init
+                     (Postern__V1__ProvidersRebindRequest         *message)
+{
+  static const Postern__V1__ProvidersRebindRequest init_value = POSTERN__V1__PROVIDERS_REBIND_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__providers_rebind_response__init
+                     (Postern__V1__ProvidersRebindResponse         *message)
+{
+  static const Postern__V1__ProvidersRebindResponse init_value = POSTERN__V1__PROVIDERS_REBIND_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__providers_test_request__init
                      (Postern__V1__ProvidersTestRequest         *message)
 {
@@ -1157,6 +1169,121 @@ const ProtobufCMessageDescriptor postern__v1__providers_delete_response__descrip
   postern__v1__providers_delete_response__field_indices_by_name,
   0,  postern__v1__providers_delete_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__providers_delete_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__providers_rebind_request__field_descriptors[4] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersRebindRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "provider_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersRebindRequest, provider_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "from_issuer",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersRebindRequest, from_issuer),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProvidersRebindRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__providers_rebind_request__field_indices_by_name[] = {
+  2,   /* field[2] = from_issuer */
+  1,   /* field[1] = provider_id */
+  0,   /* field[0] = tenant_id */
+  3,   /* field[3] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__providers_rebind_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__providers_rebind_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProvidersRebindRequest",
+  "ProvidersRebindRequest",
+  "Postern__V1__ProvidersRebindRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProvidersRebindRequest),
+  4,
+  postern__v1__providers_rebind_request__field_descriptors,
+  postern__v1__providers_rebind_request__field_indices_by_name,
+  1,  postern__v1__providers_rebind_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__providers_rebind_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__providers_rebind_response__field_descriptors[1] =
+{
+  {
+    "issuers",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__ProvidersRebindResponse, n_issuers),
+    offsetof(Postern__V1__ProvidersRebindResponse, issuers),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__providers_rebind_response__field_indices_by_name[] = {
+  0,   /* field[0] = issuers */
+};
+static const ProtobufCIntRange postern__v1__providers_rebind_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__providers_rebind_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProvidersRebindResponse",
+  "ProvidersRebindResponse",
+  "Postern__V1__ProvidersRebindResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProvidersRebindResponse),
+  1,
+  postern__v1__providers_rebind_response__field_descriptors,
+  postern__v1__providers_rebind_response__field_indices_by_name,
+  1,  postern__v1__providers_rebind_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__providers_rebind_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__providers_test_request__field_descriptors[2] =

@@ -232,7 +232,7 @@ const ProtobufCMessageDescriptor postern__v1__user__descriptor =
   (ProtobufCMessageInit) postern__v1__user__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__provider_info__field_descriptors[6] =
+static const ProtobufCFieldDescriptor postern__v1__provider_info__field_descriptors[7] =
 {
   {
     "provider_id",
@@ -306,10 +306,23 @@ static const ProtobufCFieldDescriptor postern__v1__provider_info__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "issuer",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProviderInfo, issuer),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__provider_info__field_indices_by_name[] = {
   3,   /* field[3] = display_name */
   2,   /* field[2] = email */
+  6,   /* field[6] = issuer */
   5,   /* field[5] = phone_number */
   4,   /* field[4] = photo_url */
   0,   /* field[0] = provider_id */
@@ -318,7 +331,7 @@ static const unsigned postern__v1__provider_info__field_indices_by_name[] = {
 static const ProtobufCIntRange postern__v1__provider_info__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor postern__v1__provider_info__descriptor =
 {
@@ -328,7 +341,7 @@ const ProtobufCMessageDescriptor postern__v1__provider_info__descriptor =
   "Postern__V1__ProviderInfo",
   "postern.v1",
   sizeof(Postern__V1__ProviderInfo),
-  6,
+  7,
   postern__v1__provider_info__field_descriptors,
   postern__v1__provider_info__field_indices_by_name,
   1,  postern__v1__provider_info__number_ranges,

@@ -31,6 +31,8 @@ typedef struct Postern__V1__ProvidersUpdateRequest Postern__V1__ProvidersUpdateR
 typedef struct Postern__V1__ProvidersUpdateResponse Postern__V1__ProvidersUpdateResponse;
 typedef struct Postern__V1__ProvidersDeleteRequest Postern__V1__ProvidersDeleteRequest;
 typedef struct Postern__V1__ProvidersDeleteResponse Postern__V1__ProvidersDeleteResponse;
+typedef struct Postern__V1__ProvidersRebindRequest Postern__V1__ProvidersRebindRequest;
+typedef struct Postern__V1__ProvidersRebindResponse Postern__V1__ProvidersRebindResponse;
 typedef struct Postern__V1__ProvidersTestRequest Postern__V1__ProvidersTestRequest;
 typedef struct Postern__V1__ProvidersTestResponse Postern__V1__ProvidersTestResponse;
 typedef struct Postern__V1__ProviderTestStep Postern__V1__ProviderTestStep;
@@ -245,6 +247,30 @@ struct  Postern__V1__ProvidersDeleteResponse
      }
 
 
+struct  Postern__V1__ProvidersRebindRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData provider_id;
+  ProtobufCBinaryData from_issuer;
+  protobuf_c_boolean validate_only;
+};
+#define POSTERN__V1__PROVIDERS_REBIND_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__providers_rebind_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, 0 }
+
+
+struct  Postern__V1__ProvidersRebindResponse
+{
+  ProtobufCMessage base;
+  size_t n_issuers;
+  ProtobufCBinaryData *issuers;
+};
+#define POSTERN__V1__PROVIDERS_REBIND_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__providers_rebind_response__descriptor) \
+    , 0,NULL }
+
+
 struct  Postern__V1__ProvidersTestRequest
 {
   ProtobufCMessage base;
@@ -326,6 +352,12 @@ void   postern__v1__providers_delete_request__init
 /* Postern__V1__ProvidersDeleteResponse methods */
 void   postern__v1__providers_delete_response__init
                      (Postern__V1__ProvidersDeleteResponse         *message);
+/* Postern__V1__ProvidersRebindRequest methods */
+void   postern__v1__providers_rebind_request__init
+                     (Postern__V1__ProvidersRebindRequest         *message);
+/* Postern__V1__ProvidersRebindResponse methods */
+void   postern__v1__providers_rebind_response__init
+                     (Postern__V1__ProvidersRebindResponse         *message);
 /* Postern__V1__ProvidersTestRequest methods */
 void   postern__v1__providers_test_request__init
                      (Postern__V1__ProvidersTestRequest         *message);
@@ -382,6 +414,12 @@ typedef void (*Postern__V1__ProvidersDeleteRequest_Closure)
 typedef void (*Postern__V1__ProvidersDeleteResponse_Closure)
                  (const Postern__V1__ProvidersDeleteResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__ProvidersRebindRequest_Closure)
+                 (const Postern__V1__ProvidersRebindRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__ProvidersRebindResponse_Closure)
+                 (const Postern__V1__ProvidersRebindResponse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__ProvidersTestRequest_Closure)
                  (const Postern__V1__ProvidersTestRequest *message,
                   void *closure_data);
@@ -414,6 +452,8 @@ extern const ProtobufCMessageDescriptor postern__v1__providers_update_request__d
 extern const ProtobufCMessageDescriptor postern__v1__providers_update_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__providers_delete_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__providers_delete_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__providers_rebind_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__providers_rebind_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__providers_test_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__providers_test_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__provider_test_step__descriptor;

@@ -58,10 +58,11 @@ struct  Postern__V1__ProviderInfo
   ProtobufCBinaryData display_name;
   ProtobufCBinaryData photo_url;
   ProtobufCBinaryData phone_number;
+  ProtobufCBinaryData issuer;
 };
 #define POSTERN__V1__PROVIDER_INFO__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__provider_info__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__TokenPair

@@ -13,7 +13,7 @@ void   postern__store__v1__sealed_pending_credential__init
   static const Postern__Store__V1__SealedPendingCredential init_value = POSTERN__STORE__V1__SEALED_PENDING_CREDENTIAL__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__store__v1__sealed_pending_credential__field_descriptors[11] =
+static const ProtobufCFieldDescriptor postern__store__v1__sealed_pending_credential__field_descriptors[12] =
 {
   {
     "tenant_id",
@@ -147,6 +147,18 @@ static const ProtobufCFieldDescriptor postern__store__v1__sealed_pending_credent
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "issuer",
+    12,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__SealedPendingCredential, issuer),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__sealed_pending_credential__field_indices_by_name[] = {
   6,   /* field[6] = display_name */
@@ -154,6 +166,7 @@ static const unsigned postern__store__v1__sealed_pending_credential__field_indic
   5,   /* field[5] = email_trusted */
   4,   /* field[4] = email_verified_by_provider */
   8,   /* field[8] = expires_at_micros */
+  11,   /* field[11] = issuer */
   7,   /* field[7] = photo_url */
   10,   /* field[10] = proof_id */
   1,   /* field[1] = provider_id */
@@ -164,7 +177,7 @@ static const unsigned postern__store__v1__sealed_pending_credential__field_indic
 static const ProtobufCIntRange postern__store__v1__sealed_pending_credential__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 11 }
+  { 0, 12 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__sealed_pending_credential__descriptor =
 {
@@ -174,7 +187,7 @@ const ProtobufCMessageDescriptor postern__store__v1__sealed_pending_credential__
   "Postern__Store__V1__SealedPendingCredential",
   "postern.store.v1",
   sizeof(Postern__Store__V1__SealedPendingCredential),
-  11,
+  12,
   postern__store__v1__sealed_pending_credential__field_descriptors,
   postern__store__v1__sealed_pending_credential__field_indices_by_name,
   1,  postern__store__v1__sealed_pending_credential__number_ranges,

@@ -7,12 +7,126 @@
 #endif
 
 #include "postern/store/v1/provider.pb-c.h"
+void   postern__store__v1__stored_identity_issuers__init
+                     (Postern__Store__V1__StoredIdentityIssuers         *message)
+{
+  static const Postern__Store__V1__StoredIdentityIssuers init_value = POSTERN__STORE__V1__STORED_IDENTITY_ISSUERS__INIT;
+  *message = init_value;
+}
+void   postern__store__v1__stored_rebinding__init
+                     (Postern__Store__V1__StoredRebinding         *message)
+{
+  static const Postern__Store__V1__StoredRebinding init_value = POSTERN__STORE__V1__STORED_REBINDING__INIT;
+  *message = init_value;
+}
 void   postern__store__v1__stored_provider__init
                      (Postern__Store__V1__StoredProvider         *message)
 {
   static const Postern__Store__V1__StoredProvider init_value = POSTERN__STORE__V1__STORED_PROVIDER__INIT;
   *message = init_value;
 }
+static const ProtobufCFieldDescriptor postern__store__v1__stored_identity_issuers__field_descriptors[2] =
+{
+  {
+    "unnamed_issuer",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredIdentityIssuers, unnamed_issuer),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "rebindings",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__Store__V1__StoredIdentityIssuers, n_rebindings),
+    offsetof(Postern__Store__V1__StoredIdentityIssuers, rebindings),
+    &postern__store__v1__stored_rebinding__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__store__v1__stored_identity_issuers__field_indices_by_name[] = {
+  1,   /* field[1] = rebindings */
+  0,   /* field[0] = unnamed_issuer */
+};
+static const ProtobufCIntRange postern__store__v1__stored_identity_issuers__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__store__v1__stored_identity_issuers__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.store.v1.StoredIdentityIssuers",
+  "StoredIdentityIssuers",
+  "Postern__Store__V1__StoredIdentityIssuers",
+  "postern.store.v1",
+  sizeof(Postern__Store__V1__StoredIdentityIssuers),
+  2,
+  postern__store__v1__stored_identity_issuers__field_descriptors,
+  postern__store__v1__stored_identity_issuers__field_indices_by_name,
+  1,  postern__store__v1__stored_identity_issuers__number_ranges,
+  (ProtobufCMessageInit) postern__store__v1__stored_identity_issuers__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__store__v1__stored_rebinding__field_descriptors[2] =
+{
+  {
+    "from_issuer",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredRebinding, from_issuer),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "to_issuer",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredRebinding, to_issuer),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__store__v1__stored_rebinding__field_indices_by_name[] = {
+  0,   /* field[0] = from_issuer */
+  1,   /* field[1] = to_issuer */
+};
+static const ProtobufCIntRange postern__store__v1__stored_rebinding__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__store__v1__stored_rebinding__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.store.v1.StoredRebinding",
+  "StoredRebinding",
+  "Postern__Store__V1__StoredRebinding",
+  "postern.store.v1",
+  sizeof(Postern__Store__V1__StoredRebinding),
+  2,
+  postern__store__v1__stored_rebinding__field_descriptors,
+  postern__store__v1__stored_rebinding__field_indices_by_name,
+  1,  postern__store__v1__stored_rebinding__number_ranges,
+  (ProtobufCMessageInit) postern__store__v1__stored_rebinding__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor postern__store__v1__stored_provider__field_descriptors[2] =
 {
   {

@@ -1029,7 +1029,7 @@ const ProtobufCEnumDescriptor postern__store__v1__session_end__descriptor =
   postern__store__v1__session_end__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[37] =
+static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[38] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -1068,11 +1068,12 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED", 34 },
   { "EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED", 35 },
   { "EVENT_KIND_CUSTOM_TOKEN_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CUSTOM_TOKEN_CREATED", 36 },
+  { "EVENT_KIND_PROVIDER_REBOUND", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_REBOUND", 72 },
 };
 static const ProtobufCIntRange postern__store__v1__event_kind__value_ranges[] = {
-{0, 0},{0, 37}
+{0, 0},{72, 37},{0, 38}
 };
-static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[37] =
+static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[38] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
@@ -1090,6 +1091,7 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_PROVIDER_CREATED", 17 },
   { "EVENT_KIND_PROVIDER_DELETED", 19 },
   { "EVENT_KIND_PROVIDER_LINKED", 27 },
+  { "EVENT_KIND_PROVIDER_REBOUND", 37 },
   { "EVENT_KIND_PROVIDER_UNLINKED", 28 },
   { "EVENT_KIND_PROVIDER_UPDATED", 18 },
   { "EVENT_KIND_REAUTHENTICATED", 30 },
@@ -1119,11 +1121,11 @@ const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
   "EventKind",
   "Postern__Store__V1__EventKind",
   "postern.store.v1",
-  37,
+  38,
   postern__store__v1__event_kind__enum_values_by_number,
-  37,
+  38,
   postern__store__v1__event_kind__enum_values_by_name,
-  1,
+  2,
   postern__store__v1__event_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

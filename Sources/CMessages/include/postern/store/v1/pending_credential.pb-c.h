@@ -37,10 +37,11 @@ struct  Postern__Store__V1__SealedPendingCredential
   int64_t expires_at_micros;
   int64_t provider_updated_at_micros;
   ProtobufCBinaryData proof_id;
+  ProtobufCBinaryData issuer;
 };
 #define POSTERN__STORE__V1__SEALED_PENDING_CREDENTIAL__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__sealed_pending_credential__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, {0,NULL}, 0, 0, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, {0,NULL} }
 
 
 /* Postern__Store__V1__SealedPendingCredential methods */

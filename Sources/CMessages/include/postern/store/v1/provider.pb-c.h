@@ -16,6 +16,8 @@ PROTOBUF_C__BEGIN_DECLS
 
 #include "postern/v1/providers.pb-c.h"
 
+typedef struct Postern__Store__V1__StoredIdentityIssuers Postern__Store__V1__StoredIdentityIssuers;
+typedef struct Postern__Store__V1__StoredRebinding Postern__Store__V1__StoredRebinding;
 typedef struct Postern__Store__V1__StoredProvider Postern__Store__V1__StoredProvider;
 
 
@@ -23,6 +25,29 @@ typedef struct Postern__Store__V1__StoredProvider Postern__Store__V1__StoredProv
 
 
 /* --- messages --- */
+
+struct  Postern__Store__V1__StoredIdentityIssuers
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData unnamed_issuer;
+  size_t n_rebindings;
+  Postern__Store__V1__StoredRebinding **rebindings;
+};
+#define POSTERN__STORE__V1__STORED_IDENTITY_ISSUERS__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_identity_issuers__descriptor) \
+    , {0,NULL}, 0,NULL }
+
+
+struct  Postern__Store__V1__StoredRebinding
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData from_issuer;
+  ProtobufCBinaryData to_issuer;
+};
+#define POSTERN__STORE__V1__STORED_REBINDING__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_rebinding__descriptor) \
+    , {0,NULL}, {0,NULL} }
+
 
 struct  Postern__Store__V1__StoredProvider
 {
@@ -35,11 +60,23 @@ struct  Postern__Store__V1__StoredProvider
     , NULL, {0,NULL} }
 
 
+/* Postern__Store__V1__StoredIdentityIssuers methods */
+void   postern__store__v1__stored_identity_issuers__init
+                     (Postern__Store__V1__StoredIdentityIssuers         *message);
+/* Postern__Store__V1__StoredRebinding methods */
+void   postern__store__v1__stored_rebinding__init
+                     (Postern__Store__V1__StoredRebinding         *message);
 /* Postern__Store__V1__StoredProvider methods */
 void   postern__store__v1__stored_provider__init
                      (Postern__Store__V1__StoredProvider         *message);
 /* --- per-message closures --- */
 
+typedef void (*Postern__Store__V1__StoredIdentityIssuers_Closure)
+                 (const Postern__Store__V1__StoredIdentityIssuers *message,
+                  void *closure_data);
+typedef void (*Postern__Store__V1__StoredRebinding_Closure)
+                 (const Postern__Store__V1__StoredRebinding *message,
+                  void *closure_data);
 typedef void (*Postern__Store__V1__StoredProvider_Closure)
                  (const Postern__Store__V1__StoredProvider *message,
                   void *closure_data);
@@ -49,6 +86,8 @@ typedef void (*Postern__Store__V1__StoredProvider_Closure)
 
 /* --- descriptors --- */
 
+extern const ProtobufCMessageDescriptor postern__store__v1__stored_identity_issuers__descriptor;
+extern const ProtobufCMessageDescriptor postern__store__v1__stored_rebinding__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_provider__descriptor;
 
 PROTOBUF_C__END_DECLS

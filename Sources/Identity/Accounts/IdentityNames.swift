@@ -1,0 +1,96 @@
+import Base
+import Crypto
+import Federation
+import Messages
+import Store
+
+/// An identity's name in the unique index. No two accounts of a tenant have one name.
+struct IdentityName: Hashable {
+    var providerID: Text
+    /// Empty for identities that name none: those of before issuers were kept, and those an admin linked or imported
+    /// while the provider was not configured.
+    var issuer: Text
+    var rawID: Text
+
+    init(_ entry: ProviderInfo) {
+        self.providerID = entry.providerID
+        self.issuer = entry.issuer
+        self.rawID = entry.rawID
+    }
+
+    func named(_ issuer: Text) -> IdentityName {
+        var name = self
+        name.issuer = issuer
+        return name
+    }
+
+    /// No part holds a zero byte.
+    func key(_ tenantID: Text) -> TenantHashKey {
+        let issuer = issuer.isEmpty ? [] : [0] + issuer.bytes
+        return TenantHashKey(tenantID, Digest.sha256(providerID.bytes + [0] + rawID.bytes + issuer))
+    }
+}
+
+extension StoredIdentityIssuers {
+    static let rebindingsMax = 8
+
+    /// Whose identities count as those of `issuer`, itself first. Rebindings may follow each other, and may lead back.
+    func counting(as issuer: Text) -> [Text] {
+        var issuers = [issuer]
+        var next = 0
+        while next < issuers.count {
+            for rebinding in rebindings where rebinding.toIssuer == issuers[next] {
+                if !issuers.contains(rebinding.fromIssuer) { issuers.append(rebinding.fromIssuer) }
+            }
+            next += 1
+        }
+        return issuers
+    }
+
+    /// Whether identities that name no issuer are among those of `issuers`.
+    func countsUnnamed(as issuers: [Text]) -> Bool { unnamedIssuer.isEmpty || issuers.contains(unnamedIssuer) }
+}
+
+extension ReadTransaction {
+    /// The uid of the account that an identity of the provider's present issuer belongs to.
+    func owner(of name: IdentityName, tenantID: Text) throws -> [UInt8]? {
+        if let owner = try get(Tables.userByProvider, name.key(tenantID)) { return owner }
+        // Only identities of before are looked for further.
+        guard !name.issuer.isEmpty else { return nil }
+        let issuers = try identityIssuers(of: name.providerID, tenantID: tenantID)
+        let counting = issuers.counting(as: name.issuer)
+        for former in counting.dropFirst() {
+            if let owner = try get(Tables.userByProvider, name.named(former).key(tenantID)) { return owner }
+        }
+        guard issuers.countsUnnamed(as: counting) else { return nil }
+        return try get(Tables.userByProvider, name.named(.empty).key(tenantID))
+    }
+
+    func identityIssuers(of providerID: Text, tenantID: Text) throws -> StoredIdentityIssuers {
+        try get(Tables.identityIssuers, TenantTextKey(tenantID, providerID)) ?? StoredIdentityIssuers()
+    }
+
+    /// An identity that an admin vouches for, bound to the provider's present issuer unless it names one. It stays
+    /// unnamed while the provider is not configured.
+    func bound(_ entry: ProviderInfo, tenantID: Text) throws -> ProviderInfo {
+        guard entry.isFederated, entry.issuer.isEmpty, entry.providerID.byteCount <= 64,
+            let provider = try get(Tables.providers, TenantTextKey(tenantID, entry.providerID))?.provider,
+            let issuer = ProviderConfiguration.identityIssuer(of: provider)
+        else { return entry }
+        var bound = entry
+        bound.issuer = issuer
+        return bound
+    }
+}
+
+extension WriteTransaction {
+    /// Keeps the issuer that unnamed identities belong to, before another one takes its place.
+    func keepIssuerOfUnnamed(_ provider: Provider, tenantID: Text) throws {
+        var issuers = try reading.identityIssuers(of: provider.providerID, tenantID: tenantID)
+        guard issuers.unnamedIssuer.isEmpty, let issuer = ProviderConfiguration.identityIssuer(of: provider) else {
+            return
+        }
+        issuers.unnamedIssuer = issuer
+        try put(Tables.identityIssuers, TenantTextKey(tenantID, provider.providerID), issuers)
+    }
+}
