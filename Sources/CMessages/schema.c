@@ -964,15 +964,16 @@ const PosternSchema postern__v1__tokens_watch_revocations_request__table = {
 };
 
 static const PosternField postern__v1__revocation__fields[] = {
-    [1] = {"kind", 0, 0x3f, 0x0, 5, 0, 0, 0},
+    [1] = {"kind", 0, 0x7f, 0x0, 5, 0, 0, 0},
     [2] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 1},
     [3] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"valid_after_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
     [6] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
+    [7] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 6},
 };
 const PosternSchema postern__v1__revocation__table = {
-    &postern__v1__revocation__descriptor, postern__v1__revocation__fields, 7, 0,
+    &postern__v1__revocation__descriptor, postern__v1__revocation__fields, 8, 0,
 };
 
 static const PosternField postern__v1__tokens_watch_revocations_response__fields[] = {
@@ -1053,7 +1054,7 @@ const PosternSchema postern__v1__project_revoke_api_key_response__table = {
 static const PosternField postern__v1__signing_key_info__fields[] = {
     [1] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 0},
     [2] = {"algorithm", 0, 0x0, 0x0, 9, 2, 0, 1},
-    [3] = {"state", 0, 0xf, 0x0, 5, 0, 0, 2},
+    [3] = {"state", 0, 0x1f, 0x0, 5, 0, 0, 2},
     [4] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
     [5] = {"signs_from_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
     [6] = {"retires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
@@ -1089,6 +1090,22 @@ static const PosternField postern__v1__project_rotate_signing_key_response__fiel
 };
 const PosternSchema postern__v1__project_rotate_signing_key_response__table = {
     &postern__v1__project_rotate_signing_key_response__descriptor, postern__v1__project_rotate_signing_key_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__project_revoke_signing_key_request__fields[] = {
+    [1] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 1},
+};
+const PosternSchema postern__v1__project_revoke_signing_key_request__table = {
+    &postern__v1__project_revoke_signing_key_request__descriptor, postern__v1__project_revoke_signing_key_request__fields, 3, 0,
+};
+
+static const PosternField postern__v1__project_revoke_signing_key_response__fields[] = {
+    [1] = {"key", &postern__v1__signing_key_info__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"successor", &postern__v1__signing_key_info__table, 0x0, 0x0, 10, 2, 0, 1},
+};
+const PosternSchema postern__v1__project_revoke_signing_key_response__table = {
+    &postern__v1__project_revoke_signing_key_response__descriptor, postern__v1__project_revoke_signing_key_response__fields, 3, 0,
 };
 
 const PosternSchema postern__v1__project_server_info_request__table = {
@@ -1464,9 +1481,11 @@ static const PosternField postern__store__v1__stored_signing_key__fields[] = {
     [5] = {"signs_from_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
     [6] = {"retires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
     [7] = {"token_use", 0, 0x7, 0x0, 5, 0, 0, 6},
+    [10] = {"sequence", 0, 0x0, 0x0, 1, 0, 0, 7},
+    [11] = {"revoked_at_micros", 0, 0x0, 0x0, 1, 0, 0, 8},
 };
 const PosternSchema postern__store__v1__stored_signing_key__table = {
-    &postern__store__v1__stored_signing_key__descriptor, postern__store__v1__stored_signing_key__fields, 8, 0,
+    &postern__store__v1__stored_signing_key__descriptor, postern__store__v1__stored_signing_key__fields, 12, 0,
 };
 
 static const PosternField postern__store__v1__stored_hash_secret__fields[] = {
@@ -1505,7 +1524,7 @@ const PosternSchema postern__store__v1__stored_idempotency__table = {
 
 static const PosternField postern__store__v1__event_record__fields[] = {
     [1] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
-    [2] = {"kind", 0, 0x1fffffffff, 0x100, 5, 0, 0, 1},
+    [2] = {"kind", 0, 0x1fffffffff, 0x300, 5, 0, 0, 1},
     [3] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"actor", 0, 0x0, 0x0, 9, 2, 0, 4},
@@ -1945,9 +1964,10 @@ const PosternSchema postern__v1__users_set_custom_claims_request__table = {
 
 static const PosternField postern__v1__users_set_custom_claims_response__fields[] = {
     [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"ignored_claims", 0, 0x0, 0x0, 9, 2, 1, 0},
 };
 const PosternSchema postern__v1__users_set_custom_claims_response__table = {
-    &postern__v1__users_set_custom_claims_response__descriptor, postern__v1__users_set_custom_claims_response__fields, 2, 0,
+    &postern__v1__users_set_custom_claims_response__descriptor, postern__v1__users_set_custom_claims_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__users_delete_request__fields[] = {
@@ -1993,9 +2013,10 @@ const PosternSchema postern__v1__users_create_custom_token_request__table = {
 static const PosternField postern__v1__users_create_custom_token_response__fields[] = {
     [1] = {"custom_token", 0, 0x0, 0x0, 9, 2, 0, 0},
     [2] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 1},
+    [3] = {"ignored_claims", 0, 0x0, 0x0, 9, 2, 1, 0},
 };
 const PosternSchema postern__v1__users_create_custom_token_response__table = {
-    &postern__v1__users_create_custom_token_response__descriptor, postern__v1__users_create_custom_token_response__fields, 3, 1,
+    &postern__v1__users_create_custom_token_response__descriptor, postern__v1__users_create_custom_token_response__fields, 4, 1,
 };
 
 const PosternSchema postern__v1__argon2id_spec__table = {
@@ -2070,9 +2091,10 @@ static const PosternField postern__v1__users_import_response__fields[] = {
     [3] = {"skipped_count", 0, 0x0, 0x0, 1, 0, 0, 2},
     [4] = {"rejections", &postern__v1__import_rejection__table, 0x0, 0x0, 10, 2, 1, 0},
     [5] = {"checkpoint", 0, 0x0, 0x0, 1, 0, 0, 3},
+    [6] = {"ignored_claims", 0, 0x0, 0x0, 9, 2, 1, 0},
 };
 const PosternSchema postern__v1__users_import_response__table = {
-    &postern__v1__users_import_response__descriptor, postern__v1__users_import_response__fields, 6, 0,
+    &postern__v1__users_import_response__descriptor, postern__v1__users_import_response__fields, 7, 0,
 };
 
 static const PosternField postern__v1__users_link_request__fields[] = {

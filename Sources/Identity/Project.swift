@@ -128,6 +128,12 @@ public final class Project: Sendable {
     public func start() async throws -> Secret? {
         try await tenants.start()
         for signer in [signer, cookieSigner] {
+            // Whoever changes the keys, also on another node: they are known here before the change is acknowledged.
+            changes.react(to: .signingKeys) { [weak signer, log = resources.log] in
+                do { try signer?.refresh() } catch {
+                    log.error("the signing keys could not be read", ["error": .text("\(error)")])
+                }
+            }
             try await signer.start(algorithm: configuration.signingAlgorithm, record: keyEvent(origin: .server))
         }
         try await customTokens.builtIn.start()
@@ -142,6 +148,7 @@ public final class Project: Sendable {
         let now = resources.clock.now()
         return { transaction, kind, keyID in
             try transaction.appendEvent(kind, tenantID: .empty, origin: origin, detail: keyID, now: now)
+            if kind == .signingKeyRevoked { try transaction.revokeTokens(ofSigningKey: keyID, now: now) }
         }
     }
 

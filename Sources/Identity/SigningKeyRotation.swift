@@ -1,7 +1,7 @@
-import Base
+public import Base
 public import Crypto
 public import Messages
-import Signing
+public import Signing
 import Store
 import Tokens
 
@@ -24,6 +24,22 @@ extension Project {
         } catch let repeated as RepeatedRotation {
             return repeated.key
         }
+    }
+}
+
+extension Project {
+    /// Ends a signing key that may be in other hands; see `TokenSigner.revoke`. SIGNING_KEY_NOT_FOUND.
+    public func revokeSigningKey(
+        _ keyID: Text, validateOnly: Bool, origin: Origin
+    ) async throws -> RevokedSigningKey {
+        for signer in [signer, cookieSigner] {
+            let record = keyEvent(origin: origin)
+            if let revoked = try await signer.revoke(keyID, validateOnly: validateOnly, record: record) {
+                return revoked
+            }
+        }
+        throw Failure(
+            .notFound, "SIGNING_KEY_NOT_FOUND", "There is no signing key of this id; it may have been retired.")
     }
 }
 

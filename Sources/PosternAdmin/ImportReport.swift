@@ -1,3 +1,4 @@
+public import Base
 public import Messages
 
 /// What became of an import's rows so far. Every settled row is counted once: created, replaced, skipped or rejected.
@@ -7,6 +8,8 @@ public struct ImportReport: Sendable, Equatable {
     public internal(set) var skippedCount: Int64 = 0
     /// The rows that were refused, with the reason; `index` counts from 0 over the whole import.
     public internal(set) var rejections: [ImportRejection] = []
+    /// Names of custom claims that were brought in and go into no token, because only the server says them.
+    public internal(set) var ignoredClaims: [Text] = []
     /// How many rows are settled and durable: an import that broke off goes on behind them.
     public internal(set) var checkpoint: Int64 = 0
 
@@ -23,6 +26,7 @@ public struct ImportReport: Sendable, Equatable {
             rejection.index += checkpoint
             report.rejections.append(rejection)
         }
+        report.ignoredClaims += answer.ignoredClaims.filter { !report.ignoredClaims.contains($0) }
         report.checkpoint += answer.checkpoint
         return report
     }

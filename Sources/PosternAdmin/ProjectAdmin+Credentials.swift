@@ -49,4 +49,15 @@ extension ProjectAdmin {
             algorithm: algorithm, publishAheadSeconds: publishAhead.secondsRoundedUp, tokenUse: tokenUse)
         return try await part(keyed(project.rotateSigningKey, request, options).key)
     }
+
+    /// Refuses every token that the key signed, at once: for a key whose private part somebody else may have. Returns
+    /// the key, and the one that took its place if one had to. SIGNING_KEY_NOT_FOUND.
+    @discardableResult
+    public func revokeSigningKey(
+        _ keyID: Text, options: CallOptions = .init()
+    ) async throws(Failure) -> (key: SigningKeyInfo, successor: SigningKeyInfo?) {
+        let request = ProjectRevokeSigningKeyRequest(keyID: keyID)
+        let answer = try await project.revokeSigningKey(request, options: options)
+        return (try part(answer.key), answer.successor)
+    }
 }

@@ -87,8 +87,9 @@ extension User {
             response = try await backend.call { try await backend.tokens.refresh(request) }
         } catch {
             guard error.endsSession else { throw error }
-            let reason =
-                if let doubt, doubt.endsSession, error.reason == "INVALID_REFRESH_TOKEN" { doubt } else { error }
+            // Of a deleted account nothing is left but what the other call was told.
+            let isToldLess = error.reason == "INVALID_REFRESH_TOKEN" || doubt?.reason == "USER_NOT_FOUND"
+            let reason = if let doubt, doubt.endsSession, isToldLess { doubt } else { error }
             end(reason)
             throw reason
         }

@@ -39,6 +39,8 @@ struct RevocationState: Sendable {
         case otherTenant
         case tenantDisabled
         case tenantDeleted
+        /// Whoever has the key could have made the token.
+        case keyRevoked
     }
 
     private let retention: Duration
@@ -47,6 +49,8 @@ struct RevocationState: Sendable {
     private var previous: Generation?
     private var disabledTenants: Set<Text> = []
     private var deletedTenants: Set<Text> = []
+    /// Never forgotten: tokens of such a key can be made at any time.
+    private var revokedKeys: Set<Text> = []
 
     /// `retention`: how long a token lives, and a margin. `onlyTenantID`: the one tenant that the feed is about; nil
     /// when it is about all.
@@ -76,6 +80,7 @@ struct RevocationState: Sendable {
         case .tenantDisabled: disabledTenants.insert(revocation.tenantID)
         case .tenantEnabled: disabledTenants.remove(revocation.tenantID)
         case .tenantDeleted: deletedTenants.insert(revocation.tenantID)
+        case .signingKey: revokedKeys.insert(revocation.keyID)
         // A newer server's: it cannot be about what this one was made to refuse.
         case .unspecified: break
         }
@@ -83,6 +88,7 @@ struct RevocationState: Sendable {
 
     /// Nil for a token that nothing was said against.
     func refusal(of token: VerifiedToken) -> Refusal? {
+        if !revokedKeys.isEmpty, revokedKeys.contains(token.keyID) { return .keyRevoked }
         if let onlyTenantID, token.tenantID != onlyTenantID { return .otherTenant }
         if deletedTenants.contains(token.tenantID) { return .tenantDeleted }
         if disabledTenants.contains(token.tenantID) { return .tenantDisabled }

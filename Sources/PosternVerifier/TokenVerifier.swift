@@ -42,7 +42,7 @@ public final class TokenVerifier: Sendable {
             keys: keys.published, issuer: project.issuer, audience: project.audience, limits: channel.options.limits,
             random: .system)
         self.followers = [
-            Task { await source.keepFollowing(followed, first) },
+            Task { await source.keepFollowing(followed, first, onKeyRevoked: { try? await keys.refresh() }) },
             Task { await keys.keepFresh(every: options.keyRefreshInterval) },
         ]
     }
@@ -102,6 +102,7 @@ public final class TokenVerifier: Sendable {
         switch followed.refusal(of: verified) {
         case nil: break
         case .revoked: throw Self.expired("REVOKED")
+        case .keyRevoked: throw options.invalidToken
         case .otherTenant: throw Self.tenantMismatch
         case .tenantDisabled: throw Self.projectDisabled
         case .tenantDeleted: throw Self.tenantNotFound

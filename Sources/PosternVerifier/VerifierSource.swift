@@ -53,9 +53,11 @@ struct VerifierSource: Sendable {
         return messages
     }
 
-    /// Reads the feed for good; after a loss it goes on where it was.
+    /// Reads the feed for good; after a loss it goes on where it was. A revoked key has a successor, which the first
+    /// token of it should find here.
     func keepFollowing(
-        _ followed: FollowedRevocations, _ first: ServerStream<TokensWatchRevocationsResponse>.Iterator
+        _ followed: FollowedRevocations, _ first: ServerStream<TokensWatchRevocationsResponse>.Iterator,
+        onKeyRevoked: @Sendable () async -> Void
     ) async {
         var messages: ServerStream<TokensWatchRevocationsResponse>.Iterator? = first
         var failureCount = 0
@@ -65,6 +67,7 @@ struct VerifierSource: Sendable {
                 while let message = try await messages?.next() {
                     followed.apply(message, at: .nowWithSleep)
                     failureCount = 0
+                    if message.revocations.contains(where: { $0.kind == .signingKey }) { await onKeyRevoked() }
                 }
             } catch {
                 failureCount += 1

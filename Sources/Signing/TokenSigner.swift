@@ -3,9 +3,10 @@ public import Crypto
 public import Messages
 public import Reactor
 public import Store
+import Synchronization
 public import Tokens
 
-/// The owner of the signing keys: makes, rotates and retires them, and publishes them as a `KeySet`.
+/// The owner of the signing keys: makes, rotates, revokes and retires them, and publishes them as a `KeySet`.
 ///
 /// Signing does not wait for it: `sign` reads the published set. RSA is signed on the signing pool (250 µs would hold
 /// up a loop), ES256 and EdDSA on the caller's thread.
@@ -14,7 +15,6 @@ public actor TokenSigner {
     public static let tokenLifetime = Duration.hours(1)
     /// The longest life of a session cookie.
     public static let cookieLifetimeMax = Duration.hours(14 * 24)
-    static let retirementMargin = Duration.hours(1)
 
     nonisolated let loop: EventLoop
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -22,11 +22,16 @@ public actor TokenSigner {
 
     /// What its keys sign; keys of other signers in the same store are not its business.
     public nonisolated let use: TokenUse
-    private nonisolated let store: Store
-    private nonisolated let sealing: SealingKey
-    private nonisolated let pool: WorkerPool
-    private nonisolated let clock: Clock
-    private nonisolated let random: RandomSource
+    nonisolated let store: Store
+    nonisolated let sealing: SealingKey
+    nonisolated let pool: WorkerPool
+    nonisolated let clock: Clock
+    nonisolated let random: RandomSource
+    /// The number of the newest key that has signed here, and the time of the latest token, rounded up to a minute:
+    /// what a clock that is set back must not make undone.
+    private nonisolated let newestSigned = Atomic<Int64>(.min)
+    private nonisolated let latestIssued = Atomic<Int64>(.min)
+    private nonisolated let publishing = Mutex<Void>(())
 
     public init(
         use: TokenUse, store: Store, sealing: SealingKey, pool: WorkerPool, loop: EventLoop, clock: Clock,
@@ -43,7 +48,7 @@ public actor TokenSigner {
 
     /// Reads the stored keys and publishes them; makes the first one if there is none.
     public func start(algorithm: SigningAlgorithm, record: @escaping KeyEvent) async throws {
-        try publishStored()
+        try refresh()
         if published.current.entries.isEmpty {
             _ = try await rotate(algorithm: algorithm, publishAhead: .zero, record: record)
         }
@@ -52,69 +57,32 @@ public actor TokenSigner {
     /// Writes what the event log says about a key, in the key's own transaction.
     public typealias KeyEvent = @Sendable (borrowing WriteTransaction, EventKind, Text) throws -> Void
 
-    /// Makes a new key, which signs after `publishAhead`; the present one then verifies for one token's life more.
-    public func rotate(
-        algorithm: SigningAlgorithm?, publishAhead: Duration, record: @escaping KeyEvent
-    ) async throws -> SigningKeyInfo {
-        let now = clock.now()
-        let wanted = algorithm ?? published.current.signingEntry(at: now)?.publicKey.algorithm ?? .rs256
-        let key = try await pool.run(deadline: .now.advanced(by: .seconds(30))) { SigningKey.generate(wanted) }
-        let id = key.publicKey.keyID
-        let signsFrom = now + publishAhead
-        // A key that stopped signing stays published for a token's life, and a margin for clocks.
-        let lifetime = use == .sessionCookie ? Self.cookieLifetimeMax : Self.tokenLifetime
-        let retiresAt = signsFrom + lifetime + Self.retirementMargin
-        let sealed = sealing.seal(key.exportDER(), context: id.bytes, random: random)
-        try await store.write { [use] transaction in
-            var retired: [StoredSigningKey] = []
-            try transaction.scan(Tables.signingKeys) { _, value in
-                let stored = try StoredSigningKey(decoding: value)
-                if stored.retiresAtMicros == 0, stored.isUsed(for: use) { retired.append(stored) }
-                return true
-            }
-            for var stored in retired {
-                stored.retiresAtMicros = retiresAt.microseconds
-                try transaction.put(Tables.signingKeys, TextKey(stored.keyID), stored)
-            }
-            let stored = StoredSigningKey(
-                keyID: id, algorithm: Text(wanted.rawValue), sealedPrivateKey: sealed,
-                createdAtMicros: now.microseconds, signsFromMicros: signsFrom.microseconds, tokenUse: use)
-            try transaction.put(Tables.signingKeys, TextKey(id), stored)
-            try record(transaction, .signingKeyCreated, id)
-        }
-        try publishStored()
-        guard let entry = published.current.entry(id: id, at: now) else {
-            preconditionFailure("a new signing key was not published")
-        }
-        return info(entry, keySet: published.current, now: now)
-    }
-
-    /// Deletes keys that verify nothing any more. Called now and then.
-    public func retireExpired(record: @escaping KeyEvent) async throws {
-        let now = clock.now()
-        let expired = published.current.entries.filter { $0.isRetired(at: now) }.map(\.id)
-        guard !expired.isEmpty else { return }
-        try await store.write { transaction in
-            for id in expired {
-                try transaction.delete(Tables.signingKeys, TextKey(id))
-                try record(transaction, .signingKeyRetired, id)
-            }
-        }
-        try publishStored()
-    }
-
     /// The present keys, newest first.
     public nonisolated func list() -> [SigningKeyInfo] {
         let keySet = published.current
         let now = clock.now()
-        return keySet.entries.map { info($0, keySet: keySet, now: now) }
+        let signing = keySet.signingEntry(at: now, hasSigned: newestSignedSequence)?.id
+        return keySet.entries.map { entry in
+            let state: SigningKeyState =
+                if !entry.times.hasBegun(at: now), entry.id != signing { .published } else if entry.id == signing {
+                    .signing
+                } else {
+                    .retired
+                }
+            return SigningKeyInfo(
+                keyID: entry.id, algorithm: Text(entry.publicKey.algorithm.rawValue), state: state,
+                createdAtMicros: entry.times.createdAt.microseconds,
+                signsFromMicros: entry.times.signsFrom.microseconds,
+                retiresAtMicros: entry.times.retiresAt?.microseconds ?? 0, tokenUse: use)
+        }
     }
 
     /// Signs an ID token. Throws what the signing pool throws when it is full or the deadline has passed.
     public nonisolated func sign(_ claims: IDTokenClaims, deadline: Instant) async throws -> Text {
-        guard let entry = published.current.signingEntry(at: claims.issuedAt), let key = entry.key else {
-            throw Failure(.unavailable, "NO_SIGNING_KEY", "The server has no signing key yet; try again.")
-        }
+        let keySet = published.current
+        guard let entry = keySet.signingEntry(at: claims.issuedAt, hasSigned: newestSignedSequence), let key = entry.key
+        else { throw Failure(.unavailable, "NO_SIGNING_KEY", "The server has no signing key yet; try again.") }
+        noteSigning(by: entry.times, at: claims.issuedAt)
         let signedBytes = entry.tokenPrefix + Base64.url.encode(claims.payload())
         let signature =
             switch entry.publicKey.algorithm {
@@ -124,47 +92,38 @@ public actor TokenSigner {
         return Text(unchecked: signedBytes + [UInt8(ascii: ".")] + Base64.url.encode(signature))
     }
 
-    private func publishStored() throws {
-        let sealing = sealing
-        let use = use
-        let entries = try store.read { transaction in
-            var entries: [KeySet.Entry] = []
-            try transaction.scan(Tables.signingKeys) { _, value in
-                let stored = try StoredSigningKey(decoding: value)
-                guard stored.isUsed(for: use) else { return true }
-                let der = try sealing.open(stored.sealedPrivateKey, context: stored.keyID.bytes)
-                let retiresAt = stored.retiresAtMicros == 0 ? nil : Timestamp(microseconds: stored.retiresAtMicros)
-                entries.append(
-                    KeySet.Entry(
-                        id: stored.keyID, key: try SigningKey(der: der),
-                        createdAt: Timestamp(microseconds: stored.createdAtMicros),
-                        signsFrom: Timestamp(microseconds: stored.signsFromMicros), retiresAt: retiresAt))
-                return true
-            }
-            return entries
+    // MARK: What was signed
+
+    nonisolated var newestSignedSequence: Int64 { newestSigned.load(ordering: .acquiring) }
+    nonisolated var latestIssuedAt: Timestamp { Timestamp(microseconds: latestIssued.load(ordering: .acquiring)) }
+
+    /// Two loads for nearly every token: the newest key changes with a rotation, the time once a minute.
+    private nonisolated func noteSigning(by key: SigningKeyTimes, at time: Timestamp) {
+        if key.sequence > newestSigned.load(ordering: .relaxed) {
+            newestSigned.max(key.sequence, ordering: .acquiringAndReleasing)
         }
-        published.publish(KeySet(entries: entries))
+        if time.microseconds > latestIssued.load(ordering: .relaxed) {
+            latestIssued.max((time + .minutes(1)).microseconds, ordering: .acquiringAndReleasing)
+        }
     }
 
-    private nonisolated func info(_ entry: KeySet.Entry, keySet: KeySet, now: Timestamp) -> SigningKeyInfo {
-        let state: SigningKeyState =
-            if entry.signsFrom > now {
-                .published
-            } else if keySet.signingEntry(at: now)?.id == entry.id {
-                .signing
-            } else {
-                .retired
+    // MARK: Publishing
+
+    /// Publishes the keys as they are stored now. Any thread; of two at once none publishes what the other knew better.
+    public nonisolated func refresh() throws {
+        try publishing.withLock { _ in
+            let entries = try store.read { transaction in
+                try transaction.signingKeys(for: use).map { key in
+                    let der = try sealing.open(key.stored.sealedPrivateKey, context: key.stored.keyID.bytes)
+                    return KeySet.Entry(id: key.stored.keyID, key: try SigningKey(der: der), times: key.times)
+                }
             }
-        return SigningKeyInfo(
-            keyID: entry.id, algorithm: Text(entry.publicKey.algorithm.rawValue), state: state,
-            createdAtMicros: entry.createdAt.microseconds, signsFromMicros: entry.signsFrom.microseconds,
-            retiresAtMicros: entry.retiresAt?.microseconds ?? 0, tokenUse: use)
+            published.publish(KeySet(entries: entries))
+        }
     }
 }
 
-extension StoredSigningKey {
-    /// Keys of before there were session cookies say nothing, and sign ID tokens.
-    fileprivate func isUsed(for use: TokenUse) -> Bool {
-        (tokenUse == .unspecified ? .idToken : tokenUse) == use
-    }
+extension ChangeTopic {
+    /// The signing keys of tokens and cookies.
+    public static let signingKeys = ChangeTopic("signing keys", true)
 }

@@ -81,8 +81,8 @@ public struct IDTokenClaims: Sendable, Equatable {
         return json.bytes
     }
 
-    /// A custom `name` or `picture` overrides the profile's, as in Firebase. Reserved names were refused when they were
-    /// set; should one be there all the same, the token must not say it twice, or at all.
+    /// A custom `name` or `picture` overrides the profile's, as in Firebase. What only the server says (`ownNames`) is
+    /// left out: a token must not say it twice, nor say an email of a user who has none.
     private func customMembers() -> [JSONValue.Member] {
         let ofSession = Self.members(of: sessionClaims)
         let ofUser = Self.members(of: customClaims).filter { member in
@@ -99,7 +99,7 @@ public struct IDTokenClaims: Sendable, Equatable {
     }
 
     /// Every name that only the server gives a value, whether or not this token has it.
-    static let ownNames: Set<Text> = [
+    package static let ownNames: Set<Text> = [
         "iss", "aud", "auth_time", "user_id", "sub", "iat", "exp", "provider_id", "email", "email_verified",
         "phone_number", "sid", "gen", "synthetic", "firebase",
     ]

@@ -13,7 +13,7 @@ public final class VerifiedToken: Sendable {
     public let expiresAt: Timestamp
     public let signInProvider: Text
     public let payload: [UInt8]
-    let keyID: Text
+    package let keyID: Text
 
     package init?(payload: [UInt8], keyID: Text, issuer: Text, audience: Text) {
         guard let claims = try? JSONValue(parsing: payload), case .object = claims,

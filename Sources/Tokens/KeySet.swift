@@ -11,33 +11,25 @@ public final class KeySet: Sendable {
         /// Nil for who only verifies.
         public let key: SigningKey?
         public let publicKey: VerificationKey
-        public let createdAt: Timestamp
-        /// Before this it is only published, so that verifiers have fetched it by the time it signs.
-        public let signsFrom: Timestamp
-        /// From here on it is gone from the JWKS; nil while it is the newest.
-        public let retiresAt: Timestamp?
+        public let times: SigningKeyTimes
         /// base64url of `{"alg":…,"kid":…,"typ":"JWT"}` and a period: what every token of this key begins with.
         package let tokenPrefix: [UInt8]
 
-        public init(id: Text, key: SigningKey, createdAt: Timestamp, signsFrom: Timestamp, retiresAt: Timestamp?) {
-            self.init(id: id, key, key.publicKey, createdAt: createdAt, signsFrom: signsFrom, retiresAt: retiresAt)
+        public init(id: Text, key: SigningKey, times: SigningKeyTimes) {
+            self.init(id: id, key, key.publicKey, times)
         }
 
-        /// A key that somebody else signs with.
-        public init(id: Text, publicKey: VerificationKey) {
-            self.init(id: id, nil, publicKey, createdAt: .zero, signsFrom: .zero, retiresAt: nil)
+        /// A key that somebody else signs with; `number` is its place among the others.
+        public init(id: Text, publicKey: VerificationKey, number: Int64) {
+            self.init(
+                id: id, nil, publicKey, SigningKeyTimes(sequence: number, createdAt: .zero, signsFrom: .zero))
         }
 
-        private init(
-            id: Text, _ key: SigningKey?, _ publicKey: VerificationKey, createdAt: Timestamp, signsFrom: Timestamp,
-            retiresAt: Timestamp?
-        ) {
+        private init(id: Text, _ key: SigningKey?, _ publicKey: VerificationKey, _ times: SigningKeyTimes) {
             self.id = id
             self.key = key
             self.publicKey = publicKey
-            self.createdAt = createdAt
-            self.signsFrom = signsFrom
-            self.retiresAt = retiresAt
+            self.times = times
             var json = JSONWriter()
             json.beginObject()
             json.member("alg", text: Text(publicKey.algorithm.rawValue))
@@ -47,28 +39,25 @@ public final class KeySet: Sendable {
             self.tokenPrefix = Base64.url.encode(json.bytes) + [UInt8(ascii: ".")]
         }
 
-        package func isRetired(at now: Timestamp) -> Bool { retiresAt.map { $0 <= now } ?? false }
+        package func isRetired(at now: Timestamp) -> Bool { times.isRetired(at: now) }
     }
 
-    /// The key that nothing replaced yet, then the others by their age: newest first.
+    /// Newest first, by the order they were made in.
     public let entries: [Entry]
     /// RFC 7517 §5.
     public let jwks: [UInt8]
 
     public init(entries: [Entry]) {
-        self.entries = entries.sorted { left, right in
-            if (left.retiresAt == nil) != (right.retiresAt == nil) { return left.retiresAt == nil }
-            return (left.createdAt, left.signsFrom) > (right.createdAt, right.signsFrom)
-        }
+        self.entries = entries.sorted { $0.times.sequence > $1.times.sequence }
         self.jwks = Self.jwks(of: self.entries)
     }
 
-    /// The newest key that may sign at `now`; the oldest there is, if a clock went backwards.
+    /// The newest key whose time to sign has come; the oldest there is, if none has. `hasSigned` is the number of the
+    /// newest key known to have signed.
     ///
-    /// Newest by when it was made, not by when it signs: a key that was overtaken while it waited for its time never
-    /// signs, for its retirement would cut its tokens short.
-    public func signingEntry(at now: Timestamp) -> Entry? {
-        entries.first { $0.signsFrom <= now && !$0.isRetired(at: now) } ?? entries.last
+    /// A key that was overtaken while it waited for its time never signs: its retirement would cut its tokens short.
+    public func signingEntry(at now: Timestamp, hasSigned: Int64 = .min) -> Entry? {
+        SigningKeyTimes.signing(in: entries, at: now, hasSigned: hasSigned, \.times)
     }
 
     // Searched one by one: there are as many keys as were made in the last hours.
@@ -95,11 +84,11 @@ public final class KeySet: Sendable {
             return nil
         }
         self.init(
-            entries: keys.compactMap { json in
+            entries: keys.enumerated().compactMap { index, json in
                 guard let id = json["kid"]?.text, let jwk = try? PublicJWK(member: { json[$0]?.text }),
                     json["alg"]?.text == Text(jwk.algorithm.rawValue), let key = try? VerificationKey(jwk: jwk)
                 else { return nil }
-                return Entry(id: id, publicKey: key)
+                return Entry(id: id, publicKey: key, number: Int64(keys.count - index))
             })
     }
 

@@ -55,6 +55,10 @@ import Testing
         #expect(rotated.signsFromMicros - rotated.createdAtMicros == 60_000_000)
         let signing = try await recorder.expect("Project/ListSigningKeys") { try await project.listSigningKeys() }
         #expect(signing.contains { $0.keyID == rotated.keyID })
+        let (leaked, successor) = try await recorder.expect("Project/RevokeSigningKey") {
+            try await project.revokeSigningKey(rotated.keyID)
+        }
+        #expect(leaked.state == .revoked && successor?.state == .published)
 
         let projectServerInfo = try await recorder.expect("Project/ServerInfo") { try await project.serverInfo() }
         #expect(projectServerInfo.projectID == "test")

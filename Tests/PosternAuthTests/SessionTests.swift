@@ -112,7 +112,7 @@ import Testing
             try await auth.updateCurrentUser(ada)
             _ = try await users.delete(UsersDeleteRequest(uid: Text(ada.uid)))
             let deleted = try await error { () throws(AuthError) in _ = try await ada.idToken(forcingRefresh: true) }
-            #expect(deleted.code == .invalidUserToken)
+            #expect(deleted.code == .userTokenExpired)
             #expect(auth.currentUser == nil)
         }
     }

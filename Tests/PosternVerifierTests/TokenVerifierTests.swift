@@ -181,6 +181,26 @@ import Transport
         }
     }
 
+    @Test func aRevokedKeyIsDroppedAndItsSuccessorFetched() async throws {
+        try await withServer { server in
+            let scene = try Scene(server)
+            let verifier = try await TokenVerifier(channel: scene.channel)
+            let ada = try scene.signUp().tokens!
+            #expect(Self.reason(verifier, ada.idToken) == "")
+            let keys: ProjectListSigningKeysResponse = try scene.admin.call(
+                "postern.v1.Project/ListSigningKeys", ProjectListSigningKeysRequest())
+            let keyID = try #require(keys.keys.first { $0.tokenUse == .idToken }?.keyID)
+            let _: ProjectRevokeSigningKeyResponse = try scene.admin.call(
+                "postern.v1.Project/RevokeSigningKey", ProjectRevokeSigningKeyRequest(keyID: keyID))
+            try await Self.becomes("INVALID_ID_TOKEN", verifier, ada.idToken)
+            // Without `verify`, which would have the keys fetched for an unknown one.
+            let bob = try scene.signUp("bob@example.com").tokens!
+            try await Self.becomes("", verifier, bob.idToken)
+            #expect(Self.reason(verifier, ada.idToken) == "INVALID_ID_TOKEN")
+            await scene.channel.shutdown()
+        }
+    }
+
     @Test func cookiesHaveAVerifierOfTheirOwn() async throws {
         try await withServer { server in
             let scene = try Scene(server)

@@ -228,7 +228,7 @@ private final class RevocationFollower {
             case .session: if revocation.sessionID == claims.text("sid") { return true }
             case .tenantDisabled: isTenantDisabled = true
             case .tenantEnabled: isTenantDisabled = false
-            case .tenantDeleted, .unspecified: break
+            case .tenantDeleted, .signingKey, .unspecified: break
             }
         }
         return isTenantDisabled

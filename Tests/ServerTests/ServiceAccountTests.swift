@@ -171,6 +171,7 @@ import Wire
                         JSONValue.Member(Text("\($0.name)"), .string($0.value))
                     }
                     let jwk = JSONValue.object(members).with("kid", "theirs").with("use", "sig")
+                        .with("key_ops", ["wrapKey", "verify"])
                     let made = try upload(backEnd.client, asJWK ? jwk.serialized() : spkiPEM(pair))
                     #expect(made.keyID == pair.publicKey.keyID && made.uploaded)
                     let header = backEnd.header.with("alg", .string(made.algorithm)).with("kid", .string(made.keyID))
@@ -207,6 +208,13 @@ import Wire
                 ),
                 ("another curve", jwk.with("crv", "P-384").serialized()),
                 ("for encryption", jwk.with("use", "enc").serialized()),
+                ("to encrypt with", jwk.with("key_ops", ["encrypt"]).serialized()),
+                ("to sign with", jwk.with("key_ops", ["sign"]).serialized()),
+                ("for nothing", jwk.with("key_ops", []).serialized()),
+                ("an operation twice", jwk.with("key_ops", ["verify", "verify"]).serialized()),
+                ("operations of no form", jwk.with("key_ops", "verify").serialized()),
+                ("an operation of no form", jwk.with("key_ops", ["verify", 1]).serialized()),
+                ("no operations", jwk.with("key_ops", .null).serialized()),
                 ("for another algorithm", jwk.with("alg", "RS256").serialized()),
                 ("RSA of 1,024 bits", serialized(small)), ("RSA with a small factor", serialized(even)),
                 ("Ed25519", spkiPEM(newKeyPair(.edDSA))), ("a list", [UInt8]("[]".utf8)),

@@ -166,9 +166,11 @@ import Testing
         }
     }
 
-    /// Whatever rotations come in whatever order: a fresh token verifies for all of its life.
-    @Test func everyTokenOutlivesEveryRotation() async throws {
-        var random = SeededRandom.printed()
+    /// Whatever rotations come in whatever order: a fresh token verifies for all of its life. The first seed once found
+    /// a key signing again that a newer one of the same moment had overtaken.
+    @Test(arguments: [12_849_393_143_111_864_778, nil] as [UInt64?])
+    func everyTokenOutlivesEveryRotation(_ seed: UInt64?) async throws {
+        var random = seed.map { SeededRandom(seed: $0) } ?? SeededRandom.printed()
         try await withSigner { signer in
             try await signer.start(algorithm: .edDSA, record: events.record)
             let verifier = verifier(signer)
@@ -189,6 +191,46 @@ import Testing
         }
     }
 
+    @Test func aClockThatIsSetBackBringsNoOldKeyBack() async throws {
+        try await withSigner { signer in
+            try await signer.start(algorithm: .edDSA, record: events.record)
+            let verifier = verifier(signer)
+            clock.advance(by: .hours(5))
+            let late = try await sign(signer)
+            clock.advance(by: .hours(-4))
+            let newest = try await signer.rotate(algorithm: nil, publishAhead: .zero, record: events.record)
+            clock.advance(by: .hours(-1))
+            #expect(signer.list().first { $0.state == .signing }?.keyID == newest.keyID)
+            // The token of the time before is good to its end, which is still to come.
+            clock.advance(by: .hours(6) - .seconds(1))
+            try await signer.retireExpired(record: events.record)
+            #expect(try verifier.verify(late.bytes, now: clock.clock.now()).uid == "u1")
+        }
+    }
+
+    @Test func keysOfBeforeThereWereNumbersAreOlderThanAllOthers() async throws {
+        try await withTemporaryDirectory { directory in
+            let first = try await withSigner(at: directory) { signer in
+                try await signer.start(algorithm: .edDSA, record: events.record)
+                return try #require(signingID(signer))
+            }
+            let store = try openTestStore(at: directory, tables: Tables.all)
+            try await store.write { transaction in
+                var stored = try transaction.get(Tables.signingKeys, TextKey(first))!
+                stored.sequence = 0
+                try transaction.put(Tables.signingKeys, TextKey(first), stored)
+            }
+            close(store)
+            try await withSigner(at: directory) { signer in
+                try await signer.start(algorithm: .edDSA, record: events.record)
+                #expect(signingID(signer) == first)
+                let next = try await signer.rotate(algorithm: nil, publishAhead: .zero, record: events.record)
+                #expect(signingID(signer) == next.keyID)
+                #expect(signer.list().map(\.keyID) == [next.keyID, first])
+            }
+        }
+    }
+
     @Test func aRotationThatCannotBeRecordedChangesNothing() async throws {
         struct Refused: Error {}
         try await withSigner { signer in
@@ -201,6 +243,8 @@ import Testing
         }
     }
 }
+
+private func close(_ store: Store) { store.close() }
 
 /// Closing may block a test's thread for a moment.
 private func end(_ loop: EventLoop, _ pool: WorkerPool, _ store: Store) {

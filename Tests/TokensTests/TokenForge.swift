@@ -34,8 +34,9 @@ struct TokenForge {
             KeySet(
                 entries: SigningAlgorithm.allCases.map { algorithm in
                     let key = Self.key(algorithm)
-                    return KeySet.Entry(
-                        id: key.publicKey.keyID, key: key, createdAt: .zero, signsFrom: .zero, retiresAt: retiresAt)
+                    let times = SigningKeyTimes(
+                        sequence: 1, createdAt: .zero, signsFrom: .zero, retiresAt: retiresAt)
+                    return KeySet.Entry(id: key.publicKey.keyID, key: key, times: times)
                 }))
     }
 

@@ -8,11 +8,20 @@ import Synchronization
 public final class ChangeHub: Sendable {
     private let loops = Mutex<[ObjectIdentifier: LoopWatches]>([:])
     let watchCount = Atomic<Int>(0)
+    private let reactions = Mutex<[(topic: ChangeTopic, body: @Sendable () -> Void)]>([])
 
     public init() {}
 
+    /// Calls `body` whenever `topic` was announced, on the writer's thread and before the write is acknowledged: for
+    /// what is kept in memory of a table. It must be quick. For good.
+    public func react(to topic: ChangeTopic, _ body: @escaping @Sendable () -> Void) {
+        reactions.withLock { $0.append((topic, body)) }
+    }
+
     /// Called with what a batch announced. Any thread.
     public func announce(_ topics: [ChangeTopic]) {
+        let due = reactions.withLock { reactions in reactions.filter { topics.contains($0.topic) } }
+        for reaction in due { reaction.body() }
         guard watchCount.load(ordering: .acquiring) > 0 else { return }
         let concerned = loops.withLock { loops in loops.values.filter { $0.follows(topics) } }
         for watches in concerned { watches.loop.run { watches.fire(topics) } }

@@ -19,7 +19,9 @@ public struct RevocationFeed: Sendable {
         self.retention = retention
     }
 
-    public var topic: ChangeTopic { tenantID.map { .revocations($0) } ?? .allRevocations }
+    public var topics: [ChangeTopic] {
+        tenantID.map { [.revocations($0), .revocations(RevocationRows.everyTenant)] } ?? [.allRevocations]
+    }
 
     public func cursor(_ place: RevocationPlace) -> Text { Text("\(prefix)\(place.sequence).\(place.timeMicros)") }
 
@@ -54,7 +56,8 @@ public struct RevocationFeed: Sendable {
     }
 }
 
-/// A snapshot, page by page: first the tenants that are disabled, however long, then what was revoked lately, in order.
+/// A snapshot, page by page: first the tenants that are disabled and the signing keys that were revoked, however long
+/// ago, then what was revoked lately, in order.
 /// A user's revocation that another one on the same page covers is left out.
 public struct RevocationSnapshot: Sendable {
     private let feed: RevocationFeed
@@ -75,7 +78,9 @@ public struct RevocationSnapshot: Sendable {
     public mutating func next(in transaction: borrowing ReadTransaction, limit: Int) throws -> [Revocation] {
         guard !hasTenants else { return try nextRevocations(in: transaction, limit: limit) }
         let disabled = try nextTenants(in: transaction, limit: limit)
-        return hasTenants ? disabled + (try nextRevocations(in: transaction, limit: limit)) : disabled
+        guard hasTenants else { return disabled }
+        let keys = try transaction.revokedSigningKeys()
+        return disabled + keys + (try nextRevocations(in: transaction, limit: limit)).filter { $0.kind != .signingKey }
     }
 
     private mutating func nextRevocations(

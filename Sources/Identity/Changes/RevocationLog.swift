@@ -13,10 +13,18 @@ public enum RevocationRetention {
     public static let sessionCookies = Duration.hours(14 * 24) + margin
 }
 
+enum RevocationRows {
+    /// Stands in the place of a tenant's id for what concerns all tenants. No tenant has this id.
+    static let everyTenant: Text = "*"
+}
+
 /// A revocation and its place in the log.
 public struct SequencedRevocation: Sendable, Equatable {
     public let sequence: Int64
     public let revocation: Revocation
+
+    /// Whose rows it lies among.
+    var rows: Text { revocation.kind == .signingKey ? RevocationRows.everyTenant : revocation.tenantID }
 
     public var place: RevocationPlace { RevocationPlace(sequence: sequence, timeMicros: revocation.timeMicros) }
 }
@@ -63,11 +71,19 @@ extension WriteTransaction {
         try append(Revocation(kind: kind, tenantID: tenantID, timeMicros: now.microseconds))
     }
 
-    private func append(_ revocation: Revocation) throws {
+    /// Every token that the key signed, of whichever tenant.
+    func revokeTokens(ofSigningKey keyID: Text, now: Timestamp) throws {
+        try append(
+            Revocation(kind: .signingKey, timeMicros: now.microseconds, keyID: keyID), of: RevocationRows.everyTenant)
+    }
+
+    private func append(_ revocation: Revocation) throws { try append(revocation, of: revocation.tenantID) }
+
+    private func append(_ revocation: Revocation, of rows: Text) throws {
         let sequence = try reading.lastRevocationSequence() + 1
-        try put(Tables.revocations, SequenceKey(revocation.tenantID, sequence), revocation)
-        try put(Tables.revocationTenants, RevocationKey(sequence), revocation.tenantID.bytes)
-        announce(.revocations(revocation.tenantID))
+        try put(Tables.revocations, SequenceKey(rows, sequence), revocation)
+        try put(Tables.revocationTenants, RevocationKey(sequence), rows.bytes)
+        announce(.revocations(rows))
         announce(.allRevocations)
     }
 
@@ -80,7 +96,7 @@ extension WriteTransaction {
             $0.revocation.timeMicros < end.microseconds && $0.sequence < last
         }
         for row in old {
-            try delete(Tables.revocations, SequenceKey(row.revocation.tenantID, row.sequence))
+            try delete(Tables.revocations, SequenceKey(row.rows, row.sequence))
             try delete(Tables.revocationTenants, RevocationKey(row.sequence))
         }
         return old.count == limit
@@ -132,11 +148,23 @@ extension ReadTransaction {
         }
     }
 
-    /// The same of one tenant.
+    /// The same of one tenant, and what concerns all of them.
     public func revocations(of tenantID: Text, after sequence: Int64, limit: Int) throws -> [SequencedRevocation] {
+        let own = try revocations(rows: tenantID, after: sequence, limit: limit)
+        let everybodys = try revocations(rows: RevocationRows.everyTenant, after: sequence, limit: limit)
+        guard !everybodys.isEmpty else { return own }
+        return Array((own + everybodys).sorted { $0.sequence < $1.sequence }.prefix(limit))
+    }
+
+    /// The keys that were revoked and are still told of.
+    func revokedSigningKeys() throws -> [Revocation] {
+        try revocations(rows: RevocationRows.everyTenant, after: 0, limit: 1_000).map(\.revocation)
+    }
+
+    private func revocations(rows: Text, after sequence: Int64, limit: Int) throws -> [SequencedRevocation] {
         var found: [SequencedRevocation] = []
         try scan(
-            Tables.revocations, prefix: TenantPrefix(tenantID), from: .after(SequenceKey(tenantID, sequence).bytes),
+            Tables.revocations, prefix: TenantPrefix(rows), from: .after(SequenceKey(rows, sequence).bytes),
             limit: limit
         ) { key, value in
             found.append(

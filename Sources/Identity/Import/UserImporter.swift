@@ -54,6 +54,11 @@ public struct UserImporter: Sendable {
             }
         }
         progress.checkpoint = first + Int64(users.count)
+        progress.ignoredClaims = []
+        for name in rows.flatMap({ Values.ignoredClaims(in: $0.account.user.customClaimsJSON) })
+        where !progress.ignoredClaims.contains(name) {
+            progress.ignoredClaims.append(name)
+        }
         progress.rejections = rejections.sorted { $0.index < $1.index }
         return progress
     }

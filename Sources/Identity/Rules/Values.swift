@@ -1,6 +1,7 @@
 public import Base
 import JSON
 public import Messages
+import Tokens
 
 /// The checks of a user's and a tenant's plain values, each with its reason. Pure.
 public enum Values {
@@ -151,10 +152,16 @@ public enum Values {
         }
     }
 
-    /// The names an ID token needs itself; Identity Toolkit's list, and ours (`sid`, `gen`, `user_id`, …).
+    /// The names that no custom claim may have: Identity Toolkit's list, and `sid` and `gen`, by which tokens are
+    /// revoked.
     public static let reservedClaims: Set<Text> = [
-        "iss", "aud", "sub", "iat", "exp", "nbf", "jti", "nonce", "azp", "acr", "amr", "cnf", "auth_time", "firebase",
-        "at_hash", "c_hash", "sid", "gen", "user_id", "email", "email_verified", "phone_number", "provider_id",
-        "synthetic",
+        "acr", "amr", "at_hash", "aud", "auth_time", "azp", "c_hash", "cnf", "exp", "firebase", "iat", "iss", "jti",
+        "nbf", "nonce", "sub", "sid", "gen",
     ]
+
+    /// The names in `json` that may be set and go into no token, because only the server says them.
+    public static func ignoredClaims(in json: [UInt8]) -> [Text] {
+        guard !json.isEmpty, let members = (try? JSONValue(parsing: json))?.object else { return [] }
+        return members.map(\.name).filter { IDTokenClaims.ownNames.contains($0) && !reservedClaims.contains($0) }
+    }
 }

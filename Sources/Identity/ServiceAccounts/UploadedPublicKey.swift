@@ -20,7 +20,7 @@ enum UploadedPublicKey {
                 key = try VerificationKey(spki: try PEM.decode("PUBLIC KEY", text))
             }
         } catch .unsupported {
-            throw invalid("must be an RSA or a P-256 key")
+            throw invalid("must be an RSA or a P-256 key, whose alg, use and key_ops, if given, are for signatures")
         } catch .outOfRange {
             throw invalid("an RSA key has 2,048 to 4,096 bits and an odd exponent from 65,537 on")
         } catch .unsoundKey {
@@ -39,7 +39,14 @@ enum UploadedPublicKey {
         let key = try VerificationKey(jwk: PublicJWK { value[$0]?.text })
         if let algorithm = value["alg"], algorithm.string != key.algorithm.rawValue { throw .unsupported }
         if let use = value["use"], use.string != "sig" { throw .unsupported }
+        if let operations = value["key_ops"], !maySign(operations) { throw .unsupported }
         return key
+    }
+
+    /// RFC 7517 §4.3: what the key is for; a public key that is for signatures verifies. No value stands twice.
+    private static func maySign(_ operations: JSONValue) -> Bool {
+        guard let named = operations.array?.map(\.text), !named.contains(nil) else { return false }
+        return named.contains("verify") && Set(named).count == named.count
     }
 
     private static let privateMembers: Set<Text> = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]

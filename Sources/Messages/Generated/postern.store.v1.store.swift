@@ -55,6 +55,7 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case customTokenCreated = 36
     /// Identities of the provider's former issuer count as those of the present one.
     case providerRebound = 72
+    case signingKeyRevoked = 73
 }
 
 public struct StoredUser: Message {
@@ -319,6 +320,11 @@ public struct StoredSigningKey: Message {
     public var signsFromMicros: Int64 = 0
     public var retiresAtMicros: Int64 = 0
     public var tokenUse: TokenUse = .unspecified
+    /// The order in which keys were made: a newer one has a greater number, whatever the clock said. 0 in records of
+    /// before there were numbers; they are older than all others.
+    public var sequence: Int64 = 0
+    /// Of a key that an admin revoked: it verifies nothing, and its private part is gone. 0 = not revoked.
+    public var revokedAtMicros: Int64 = 0
 
     public init() {}
 
@@ -329,7 +335,9 @@ public struct StoredSigningKey: Message {
         createdAtMicros: Int64 = 0,
         signsFromMicros: Int64 = 0,
         retiresAtMicros: Int64 = 0,
-        tokenUse: TokenUse = .unspecified
+        tokenUse: TokenUse = .unspecified,
+        sequence: Int64 = 0,
+        revokedAtMicros: Int64 = 0
     ) {
         self.keyID = keyID
         self.algorithm = algorithm
@@ -338,6 +346,8 @@ public struct StoredSigningKey: Message {
         self.signsFromMicros = signsFromMicros
         self.retiresAtMicros = retiresAtMicros
         self.tokenUse = tokenUse
+        self.sequence = sequence
+        self.revokedAtMicros = revokedAtMicros
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -359,6 +369,8 @@ extension StoredSigningKey: ConvertibleToC {
         self.signsFromMicros = source.pointee.signs_from_micros
         self.retiresAtMicros = source.pointee.retires_at_micros
         self.tokenUse = enumeration(source.pointee.token_use.rawValue)
+        self.sequence = source.pointee.sequence
+        self.revokedAtMicros = source.pointee.revoked_at_micros
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredSigningKey>, arena: Arena) {
@@ -369,6 +381,8 @@ extension StoredSigningKey: ConvertibleToC {
         target.pointee.signs_from_micros = self.signsFromMicros
         target.pointee.retires_at_micros = self.retiresAtMicros
         target.pointee.token_use = Postern__V1__TokenUse(rawValue: UInt32(self.tokenUse.rawValue))
+        target.pointee.sequence = self.sequence
+        target.pointee.revoked_at_micros = self.revokedAtMicros
     }
 }
 

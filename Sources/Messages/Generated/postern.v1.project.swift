@@ -11,6 +11,8 @@ public enum SigningKeyState: Int32, Sendable, CaseIterable {
     case signing = 2
     /// Verifies what it signed, signs nothing.
     case retired = 3
+    /// Verifies nothing; listed for two weeks.
+    case revoked = 4
 }
 
 public struct ApiKey: Message {
@@ -477,6 +479,73 @@ extension ProjectRotateSigningKeyResponse: ConvertibleToC {
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectRotateSigningKeyResponse>, arena: Arena) {
         if let value = self.key { target.pointee.key = arena.make(value) }
+    }
+}
+
+public struct ProjectRevokeSigningKeyRequest: Message {
+    public var keyID: Text = .empty
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(keyID: Text = .empty, validateOnly: Bool = false) {
+        self.keyID = keyID
+        self.validateOnly = validateOnly
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectRevokeSigningKeyRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_revoke_signing_key_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectRevokeSigningKeyRequest>) {
+        self.keyID = Text(copying: source.pointee.key_id)
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectRevokeSigningKeyRequest>, arena: Arena) {
+        target.pointee.key_id = arena.copy(self.keyID)
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct ProjectRevokeSigningKeyResponse: Message {
+    public var key: SigningKeyInfo?
+    /// The one that took its place; unset when none had to.
+    public var successor: SigningKeyInfo?
+
+    public init() {}
+
+    public init(key: SigningKeyInfo? = nil, successor: SigningKeyInfo? = nil) {
+        self.key = key
+        self.successor = successor
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectRevokeSigningKeyResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_revoke_signing_key_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectRevokeSigningKeyResponse>) {
+        self.key = source.pointee.key.map { SigningKeyInfo(copying: $0) }
+        self.successor = source.pointee.successor.map { SigningKeyInfo(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectRevokeSigningKeyResponse>, arena: Arena) {
+        if let value = self.key { target.pointee.key = arena.make(value) }
+        if let value = self.successor { target.pointee.successor = arena.make(value) }
     }
 }
 

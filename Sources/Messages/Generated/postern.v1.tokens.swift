@@ -46,6 +46,8 @@ public enum RevocationKind: Int32, Sendable, CaseIterable {
     case tenantEnabled = 4
     /// All tokens of the tenant, for good.
     case tenantDeleted = 5
+    /// All tokens that `key_id` signed, whatever their tenant, from before or after: the key is in other hands.
+    case signingKey = 6
 }
 
 public struct TokensVerifyIdTokenRequest: Message {
@@ -576,6 +578,8 @@ public struct Revocation: Message {
     public var validAfterMicros: Int64 = 0
     /// When it was revoked.
     public var timeMicros: Int64 = 0
+    /// The token header's `kid`.
+    public var keyID: Text = .empty
 
     public init() {}
 
@@ -585,7 +589,8 @@ public struct Revocation: Message {
         uid: Text = .empty,
         sessionID: Text = .empty,
         validAfterMicros: Int64 = 0,
-        timeMicros: Int64 = 0
+        timeMicros: Int64 = 0,
+        keyID: Text = .empty
     ) {
         self.kind = kind
         self.tenantID = tenantID
@@ -593,6 +598,7 @@ public struct Revocation: Message {
         self.sessionID = sessionID
         self.validAfterMicros = validAfterMicros
         self.timeMicros = timeMicros
+        self.keyID = keyID
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -613,6 +619,7 @@ extension Revocation: ConvertibleToC {
         self.sessionID = Text(copying: source.pointee.session_id)
         self.validAfterMicros = source.pointee.valid_after_micros
         self.timeMicros = source.pointee.time_micros
+        self.keyID = Text(copying: source.pointee.key_id)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__Revocation>, arena: Arena) {
@@ -622,5 +629,6 @@ extension Revocation: ConvertibleToC {
         target.pointee.session_id = arena.copy(self.sessionID)
         target.pointee.valid_after_micros = self.validAfterMicros
         target.pointee.time_micros = self.timeMicros
+        target.pointee.key_id = arena.copy(self.keyID)
     }
 }

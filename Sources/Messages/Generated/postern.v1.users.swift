@@ -506,11 +506,15 @@ extension UsersSetCustomClaimsRequest: ConvertibleToC {
 
 public struct UsersSetCustomClaimsResponse: Message {
     public var user: User?
+    /// Claims that are kept and go into no token, because only the server says them: email, email_verified, phone_number,
+    /// provider_id, synthetic, user_id.
+    public var ignoredClaims: [Text] = []
 
     public init() {}
 
-    public init(user: User? = nil) {
+    public init(user: User? = nil, ignoredClaims: [Text] = []) {
         self.user = user
+        self.ignoredClaims = ignoredClaims
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -526,10 +530,13 @@ extension UsersSetCustomClaimsResponse: ConvertibleToC {
 
     init(copying source: UnsafePointer<Postern__V1__UsersSetCustomClaimsResponse>) {
         self.user = source.pointee.user.map { User(copying: $0) }
+        self.ignoredClaims = elements(source.pointee.n_ignored_claims, source.pointee.ignored_claims) { Text(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__UsersSetCustomClaimsResponse>, arena: Arena) {
         if let value = self.user { target.pointee.user = arena.make(value) }
+        target.pointee.n_ignored_claims = self.ignoredClaims.count
+        target.pointee.ignored_claims = arena.copyEach(self.ignoredClaims) { arena.copy($0) }
     }
 }
 
@@ -718,12 +725,15 @@ public struct UsersCreateCustomTokenResponse: Message {
     /// For Accounts.SignInWithCustomToken. Empty with validate_only.
     public var customToken: Secret = .empty
     public var expiresAtMicros: Int64 = 0
+    /// As in UsersSetCustomClaimsResponse.
+    public var ignoredClaims: [Text] = []
 
     public init() {}
 
-    public init(customToken: Secret = .empty, expiresAtMicros: Int64 = 0) {
+    public init(customToken: Secret = .empty, expiresAtMicros: Int64 = 0, ignoredClaims: [Text] = []) {
         self.customToken = customToken
         self.expiresAtMicros = expiresAtMicros
+        self.ignoredClaims = ignoredClaims
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -740,11 +750,14 @@ extension UsersCreateCustomTokenResponse: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__V1__UsersCreateCustomTokenResponse>) {
         self.customToken = Secret(copying: source.pointee.custom_token)
         self.expiresAtMicros = source.pointee.expires_at_micros
+        self.ignoredClaims = elements(source.pointee.n_ignored_claims, source.pointee.ignored_claims) { Text(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__UsersCreateCustomTokenResponse>, arena: Arena) {
         target.pointee.custom_token = arena.copy(self.customToken)
         target.pointee.expires_at_micros = self.expiresAtMicros
+        target.pointee.n_ignored_claims = self.ignoredClaims.count
+        target.pointee.ignored_claims = arena.copyEach(self.ignoredClaims) { arena.copy($0) }
     }
 }
 
@@ -1039,6 +1052,8 @@ public struct UsersImportResponse: Message {
     public var rejections: [ImportRejection] = []
     /// Rows of this stream that are settled and durable: send from here after a broken connection.
     public var checkpoint: Int64 = 0
+    /// Names of custom claims in the batch that go into no token: see UsersSetCustomClaimsResponse.
+    public var ignoredClaims: [Text] = []
 
     public init() {}
 
@@ -1047,13 +1062,15 @@ public struct UsersImportResponse: Message {
         replacedCount: Int64 = 0,
         skippedCount: Int64 = 0,
         rejections: [ImportRejection] = [],
-        checkpoint: Int64 = 0
+        checkpoint: Int64 = 0,
+        ignoredClaims: [Text] = []
     ) {
         self.createdCount = createdCount
         self.replacedCount = replacedCount
         self.skippedCount = skippedCount
         self.rejections = rejections
         self.checkpoint = checkpoint
+        self.ignoredClaims = ignoredClaims
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1073,6 +1090,7 @@ extension UsersImportResponse: ConvertibleToC {
         self.skippedCount = source.pointee.skipped_count
         self.rejections = copiedMessages(source.pointee.n_rejections, source.pointee.rejections)
         self.checkpoint = source.pointee.checkpoint
+        self.ignoredClaims = elements(source.pointee.n_ignored_claims, source.pointee.ignored_claims) { Text(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__UsersImportResponse>, arena: Arena) {
@@ -1082,6 +1100,8 @@ extension UsersImportResponse: ConvertibleToC {
         target.pointee.n_rejections = self.rejections.count
         target.pointee.rejections = arena.copyEach(self.rejections) { arena.make($0) }
         target.pointee.checkpoint = self.checkpoint
+        target.pointee.n_ignored_claims = self.ignoredClaims.count
+        target.pointee.ignored_claims = arena.copyEach(self.ignoredClaims) { arena.copy($0) }
     }
 }
 

@@ -350,6 +350,16 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "RotateSigningKey", request, idempotent: false, options: options)
     }
 
+    /// Refuses every token that the key signed, at once and on every node, and takes it out of the JWKS: for a key whose
+    /// private part somebody else may have. Verifiers that follow Tokens.WatchRevocations are told. Sessions go on: their
+    /// refresh tokens bring ID tokens of another key. Where the key signs, or is the next to, a new one takes its place at
+    /// once. Repeating it changes nothing. Refusals: SIGNING_KEY_NOT_FOUND.
+    public func revokeSigningKey(_ request: ProjectRevokeSigningKeyRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ProjectRevokeSigningKeyResponse
+    {
+        try await channel.unary("postern.v1.Project", "RevokeSigningKey", request, idempotent: true, options: options)
+    }
+
     /// The server's version, protocol and limits.
     public func serverInfo(_ request: ProjectServerInfoRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectServerInfoResponse
@@ -678,7 +688,8 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "Update", request, idempotent: false, options: options)
     }
 
-    /// Replaces the custom claims. Refusals: CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM.
+    /// Replaces the custom claims. Refusals: CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM: acr, amr, at_hash, aud,
+    /// auth_time, azp, c_hash, cnf, exp, firebase, gen, iat, iss, jti, nbf, nonce, sid, sub.
     public func setCustomClaims(_ request: UsersSetCustomClaimsRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersSetCustomClaimsResponse
     {

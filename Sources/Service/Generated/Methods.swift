@@ -261,6 +261,15 @@ extension MethodDescriptor {
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false)
 
+    /// Refuses every token that the key signed, at once and on every node, and takes it out of the JWKS: for a key whose
+    /// private part somebody else may have. Verifiers that follow Tokens.WatchRevocations are told. Sessions go on: their
+    /// refresh tokens bring ID tokens of another key. Where the key signs, or is the next to, a new one takes its place at
+    /// once. Repeating it changes nothing. Refusals: SIGNING_KEY_NOT_FOUND.
+    static let projectRevokeSigningKey = MethodDescriptor(
+        service: "postern.v1.Project", method: "RevokeSigningKey", requestStreaming: false, responseStreaming: false,
+        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: true, mutation: true,
+        refusedWhenDisabled: false)
+
     /// The server's version, protocol and limits.
     static let projectServerInfo = MethodDescriptor(
         service: "postern.v1.Project", method: "ServerInfo", requestStreaming: false, responseStreaming: false,
@@ -514,7 +523,8 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true)
 
-    /// Replaces the custom claims. Refusals: CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM.
+    /// Replaces the custom claims. Refusals: CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM: acr, amr, at_hash, aud,
+    /// auth_time, azp, c_hash, cnf, exp, firebase, gen, iat, iss, jti, nbf, nonce, sid, sub.
     static let usersSetCustomClaims = MethodDescriptor(
         service: "postern.v1.Users", method: "SetCustomClaims", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
@@ -626,6 +636,7 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ProjectRevokeServiceAccountKey.self, .projectRevokeServiceAccountKey)
     registry.register(ProjectListSigningKeys.self, .projectListSigningKeys)
     registry.register(ProjectRotateSigningKey.self, .projectRotateSigningKey)
+    registry.register(ProjectRevokeSigningKey.self, .projectRevokeSigningKey)
     registry.register(ProjectServerInfo.self, .projectServerInfo)
     registry.register(ProjectStats.self, .projectStats)
     registry.register(SessionsList.self, .sessionsList)

@@ -4,7 +4,7 @@ import PosternClient
 
 /// postern key …
 enum KeyCommands {
-    static let all = [list, rotate]
+    static let all = [list, rotate, revoke]
 
     static let list = Command(
         path: ["key", "list"], summary: "Lists the keys that sign ID tokens and session cookies, or did.",
@@ -38,5 +38,18 @@ enum KeyCommands {
             tokenUse: session.arguments.isSet("session-cookies") ? .sessionCookie : .idToken)
         let key = try await client.rotateSigningKey(request, options: session.callOptions()).key
         session.output.print(key ?? SigningKeyInfo())
+    }
+
+    static let revoke = Command(
+        path: ["key", "revoke"],
+        summary: "Refuses every token that a key signed, at once: for a key that somebody else may have.",
+        example: "key revoke 3q2-7wAAAAA", operands: [.required("key-id")], isValidatable: true
+    ) { session in
+        let id = session.arguments.operands[0]
+        try session.confirm("Refuse all tokens of the key \(id)? Clients renew them with their refresh tokens.")
+        let request = ProjectRevokeSigningKeyRequest(keyID: Text(id), validateOnly: session.isValidatingOnly)
+        let client = ProjectClient(channel: try session.channel())
+        let revoked = try await client.revokeSigningKey(request, options: session.callOptions())
+        session.output.print([revoked.key, revoked.successor].compactMap { $0 })
     }
 }

@@ -78,7 +78,7 @@ struct WatchedPlace {
 }
 
 private struct WatchedRevocation: Record {
-    static let columns = ["time_micros", "kind", "tenant_id", "uid", "session_id", "valid_after_micros"]
+    static let columns = ["time_micros", "kind", "tenant_id", "uid", "session_id", "valid_after_micros", "key_id"]
 
     let revocation: Revocation
     /// Goes on here without a gap; empty: there is none yet.
@@ -91,6 +91,7 @@ private struct WatchedRevocation: Record {
             "time_micros": .integer(revocation.timeMicros), "kind": name("REVOCATION_KIND", revocation.kind),
             "tenant_id": .string(revocation.tenantID), "uid": .string(revocation.uid),
             "session_id": .string(revocation.sessionID), "valid_after_micros": .integer(revocation.validAfterMicros),
+            "key_id": .string(revocation.keyID),
             "cursor": cursor.isEmpty ? .null : .string(cursor),
         ]
     }

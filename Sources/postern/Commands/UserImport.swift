@@ -170,6 +170,9 @@ struct ImportRun {
                 row: totals.row(ofSent: rejection.index), uid: rejection.uid, reason: rejection.reason.string,
                 message: rejection.message.string)
         }
+        for name in totals.newIgnoredClaims(answer) {
+            session.say("the custom claim \(name) is kept and goes into no token: only the server says it")
+        }
         if session.console.messagesAreForTerminal, !session.output.isQuiet {
             session.console.writeMessage([UInt8]("\r\(totals.checkpoint) rows are settled".utf8))
         }
@@ -224,6 +227,7 @@ struct ImportTotals: Equatable {
     private(set) var replacedCount: Int64 = 0
     private(set) var skippedCount: Int64 = 0
     private(set) var rejectedCount: Int64 = 0
+    private var ignoredClaims: [Text] = []
     /// Rows sent that are durable.
     private(set) var checkpoint: Int64 = 0
     /// Rows of the file that were never sent, from 1.
@@ -236,6 +240,13 @@ struct ImportTotals: Equatable {
         skippedCount = answer.skippedCount
         rejectedCount += Int64(answer.rejections.count)
         checkpoint = answer.checkpoint
+    }
+
+    /// Names that were not told of before.
+    mutating func newIgnoredClaims(_ answer: UsersImportResponse) -> [Text] {
+        let new = answer.ignoredClaims.filter { !ignoredClaims.contains($0) }
+        ignoredClaims += new
+        return new
     }
 
     /// The row that was just read cannot be sent.

@@ -152,8 +152,25 @@ import Testing
         }
     }
 
-    @Test func whatTheTokenSaysItselfIsReserved() {
-        #expect(IDTokenClaims.ownNames.subtracting(Values.reservedClaims).isEmpty)
-        #expect(!Values.reservedClaims.contains("name") && !Values.reservedClaims.contains("picture"))
+    /// docs/protocol.md has this list, and the API's documentation.
+    @Test func reservedIsWhatIdentityToolkitReservesAndWhatRevokesTokens() {
+        let identityToolkits: Set<Text> = [
+            "acr", "amr", "at_hash", "aud", "auth_time", "azp", "cnf", "c_hash", "exp", "firebase", "iat", "iss", "jti",
+            "nbf", "nonce", "sub",
+        ]
+        #expect(Values.reservedClaims == identityToolkits.union(["sid", "gen"]))
+    }
+
+    @Test func whatElseTheTokenSaysItselfIsTakenAndIgnored() {
+        let ignored = IDTokenClaims.ownNames.subtracting(Values.reservedClaims)
+        #expect(
+            ignored == ["user_id", "provider_id", "email", "email_verified", "phone_number", "synthetic"])
+        for name in ignored {
+            let json = utf8("{\"role\":1,\"\(name)\":1,\"name\":\"x\",\"a\":{\"\(name)\":1}}")
+            #expect(reasonOfClaims(json) == nil)
+            #expect(Values.ignoredClaims(in: json) == [name])
+        }
+        #expect(Values.ignoredClaims(in: []).isEmpty && Values.ignoredClaims(in: utf8("[")).isEmpty)
+        #expect(Values.ignoredClaims(in: utf8("{\"a\":1}")).isEmpty)
     }
 }

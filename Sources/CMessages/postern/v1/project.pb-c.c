@@ -79,6 +79,18 @@ void   postern__v1__project_rotate_signing_key_response__init
   static const Postern__V1__ProjectRotateSigningKeyResponse init_value = POSTERN__V1__PROJECT_ROTATE_SIGNING_KEY_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__project_revoke_signing_key_request__init
+                     (Postern__V1__ProjectRevokeSigningKeyRequest         *message)
+{
+  static const Postern__V1__ProjectRevokeSigningKeyRequest init_value = POSTERN__V1__PROJECT_REVOKE_SIGNING_KEY_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__project_revoke_signing_key_response__init
+                     (Postern__V1__ProjectRevokeSigningKeyResponse         *message)
+{
+  static const Postern__V1__ProjectRevokeSigningKeyResponse init_value = POSTERN__V1__PROJECT_REVOKE_SIGNING_KEY_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__project_server_info_request__init
                      (Postern__V1__ProjectServerInfoRequest         *message)
 {
@@ -844,6 +856,108 @@ const ProtobufCMessageDescriptor postern__v1__project_rotate_signing_key_respons
   (ProtobufCMessageInit) postern__v1__project_rotate_signing_key_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor postern__v1__project_revoke_signing_key_request__field_descriptors[2] =
+{
+  {
+    "key_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectRevokeSigningKeyRequest, key_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectRevokeSigningKeyRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__project_revoke_signing_key_request__field_indices_by_name[] = {
+  0,   /* field[0] = key_id */
+  1,   /* field[1] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__project_revoke_signing_key_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__project_revoke_signing_key_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectRevokeSigningKeyRequest",
+  "ProjectRevokeSigningKeyRequest",
+  "Postern__V1__ProjectRevokeSigningKeyRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectRevokeSigningKeyRequest),
+  2,
+  postern__v1__project_revoke_signing_key_request__field_descriptors,
+  postern__v1__project_revoke_signing_key_request__field_indices_by_name,
+  1,  postern__v1__project_revoke_signing_key_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_revoke_signing_key_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__project_revoke_signing_key_response__field_descriptors[2] =
+{
+  {
+    "key",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectRevokeSigningKeyResponse, key),
+    &postern__v1__signing_key_info__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "successor",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectRevokeSigningKeyResponse, successor),
+    &postern__v1__signing_key_info__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__project_revoke_signing_key_response__field_indices_by_name[] = {
+  0,   /* field[0] = key */
+  1,   /* field[1] = successor */
+};
+static const ProtobufCIntRange postern__v1__project_revoke_signing_key_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__project_revoke_signing_key_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectRevokeSigningKeyResponse",
+  "ProjectRevokeSigningKeyResponse",
+  "Postern__V1__ProjectRevokeSigningKeyResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectRevokeSigningKeyResponse),
+  2,
+  postern__v1__project_revoke_signing_key_response__field_descriptors,
+  postern__v1__project_revoke_signing_key_response__field_indices_by_name,
+  1,  postern__v1__project_revoke_signing_key_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_revoke_signing_key_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 #define postern__v1__project_server_info_request__field_descriptors NULL
 #define postern__v1__project_server_info_request__field_indices_by_name NULL
 #define postern__v1__project_server_info_request__number_ranges NULL
@@ -1085,20 +1199,22 @@ const ProtobufCMessageDescriptor postern__v1__stats_value__descriptor =
   (ProtobufCMessageInit) postern__v1__stats_value__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCEnumValue postern__v1__signing_key_state__enum_values_by_number[4] =
+static const ProtobufCEnumValue postern__v1__signing_key_state__enum_values_by_number[5] =
 {
   { "SIGNING_KEY_STATE_UNSPECIFIED", "POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_UNSPECIFIED", 0 },
   { "SIGNING_KEY_STATE_PUBLISHED", "POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_PUBLISHED", 1 },
   { "SIGNING_KEY_STATE_SIGNING", "POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_SIGNING", 2 },
   { "SIGNING_KEY_STATE_RETIRED", "POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_RETIRED", 3 },
+  { "SIGNING_KEY_STATE_REVOKED", "POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_REVOKED", 4 },
 };
 static const ProtobufCIntRange postern__v1__signing_key_state__value_ranges[] = {
-{0, 0},{0, 4}
+{0, 0},{0, 5}
 };
-static const ProtobufCEnumValueIndex postern__v1__signing_key_state__enum_values_by_name[4] =
+static const ProtobufCEnumValueIndex postern__v1__signing_key_state__enum_values_by_name[5] =
 {
   { "SIGNING_KEY_STATE_PUBLISHED", 1 },
   { "SIGNING_KEY_STATE_RETIRED", 3 },
+  { "SIGNING_KEY_STATE_REVOKED", 4 },
   { "SIGNING_KEY_STATE_SIGNING", 2 },
   { "SIGNING_KEY_STATE_UNSPECIFIED", 0 },
 };
@@ -1109,9 +1225,9 @@ const ProtobufCEnumDescriptor postern__v1__signing_key_state__descriptor =
   "SigningKeyState",
   "Postern__V1__SigningKeyState",
   "postern.v1",
-  4,
+  5,
   postern__v1__signing_key_state__enum_values_by_number,
-  4,
+  5,
   postern__v1__signing_key_state__enum_values_by_name,
   1,
   postern__v1__signing_key_state__value_ranges,

@@ -931,7 +931,7 @@ const ProtobufCMessageDescriptor postern__v1__tokens_watch_revocations_response_
   (ProtobufCMessageInit) postern__v1__tokens_watch_revocations_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__revocation__field_descriptors[6] =
+static const ProtobufCFieldDescriptor postern__v1__revocation__field_descriptors[7] =
 {
   {
     "kind",
@@ -1005,8 +1005,21 @@ static const ProtobufCFieldDescriptor postern__v1__revocation__field_descriptors
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "key_id",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Revocation, key_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__revocation__field_indices_by_name[] = {
+  6,   /* field[6] = key_id */
   0,   /* field[0] = kind */
   3,   /* field[3] = session_id */
   1,   /* field[1] = tenant_id */
@@ -1017,7 +1030,7 @@ static const unsigned postern__v1__revocation__field_indices_by_name[] = {
 static const ProtobufCIntRange postern__v1__revocation__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor postern__v1__revocation__descriptor =
 {
@@ -1027,7 +1040,7 @@ const ProtobufCMessageDescriptor postern__v1__revocation__descriptor =
   "Postern__V1__Revocation",
   "postern.v1",
   sizeof(Postern__V1__Revocation),
-  6,
+  7,
   postern__v1__revocation__field_descriptors,
   postern__v1__revocation__field_indices_by_name,
   1,  postern__v1__revocation__number_ranges,
@@ -1130,7 +1143,7 @@ const ProtobufCEnumDescriptor postern__v1__snapshot_reason__descriptor =
   postern__v1__snapshot_reason__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__v1__revocation_kind__enum_values_by_number[6] =
+static const ProtobufCEnumValue postern__v1__revocation_kind__enum_values_by_number[7] =
 {
   { "REVOCATION_KIND_UNSPECIFIED", "POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_UNSPECIFIED", 0 },
   { "REVOCATION_KIND_USER", "POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_USER", 1 },
@@ -1138,13 +1151,15 @@ static const ProtobufCEnumValue postern__v1__revocation_kind__enum_values_by_num
   { "REVOCATION_KIND_TENANT_DISABLED", "POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_TENANT_DISABLED", 3 },
   { "REVOCATION_KIND_TENANT_ENABLED", "POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_TENANT_ENABLED", 4 },
   { "REVOCATION_KIND_TENANT_DELETED", "POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_TENANT_DELETED", 5 },
+  { "REVOCATION_KIND_SIGNING_KEY", "POSTERN__V1__REVOCATION_KIND__REVOCATION_KIND_SIGNING_KEY", 6 },
 };
 static const ProtobufCIntRange postern__v1__revocation_kind__value_ranges[] = {
-{0, 0},{0, 6}
+{0, 0},{0, 7}
 };
-static const ProtobufCEnumValueIndex postern__v1__revocation_kind__enum_values_by_name[6] =
+static const ProtobufCEnumValueIndex postern__v1__revocation_kind__enum_values_by_name[7] =
 {
   { "REVOCATION_KIND_SESSION", 2 },
+  { "REVOCATION_KIND_SIGNING_KEY", 6 },
   { "REVOCATION_KIND_TENANT_DELETED", 5 },
   { "REVOCATION_KIND_TENANT_DISABLED", 3 },
   { "REVOCATION_KIND_TENANT_ENABLED", 4 },
@@ -1158,9 +1173,9 @@ const ProtobufCEnumDescriptor postern__v1__revocation_kind__descriptor =
   "RevocationKind",
   "Postern__V1__RevocationKind",
   "postern.v1",
-  6,
+  7,
   postern__v1__revocation_kind__enum_values_by_number,
-  6,
+  7,
   postern__v1__revocation_kind__enum_values_by_name,
   1,
   postern__v1__revocation_kind__value_ranges,

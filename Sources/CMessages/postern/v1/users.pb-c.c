@@ -1017,7 +1017,7 @@ const ProtobufCMessageDescriptor postern__v1__users_set_custom_claims_request__d
   (ProtobufCMessageInit) postern__v1__users_set_custom_claims_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__users_set_custom_claims_response__field_descriptors[1] =
+static const ProtobufCFieldDescriptor postern__v1__users_set_custom_claims_response__field_descriptors[2] =
 {
   {
     "user",
@@ -1031,14 +1031,27 @@ static const ProtobufCFieldDescriptor postern__v1__users_set_custom_claims_respo
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ignored_claims",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__UsersSetCustomClaimsResponse, n_ignored_claims),
+    offsetof(Postern__V1__UsersSetCustomClaimsResponse, ignored_claims),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__users_set_custom_claims_response__field_indices_by_name[] = {
+  1,   /* field[1] = ignored_claims */
   0,   /* field[0] = user */
 };
 static const ProtobufCIntRange postern__v1__users_set_custom_claims_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 1 }
+  { 0, 2 }
 };
 const ProtobufCMessageDescriptor postern__v1__users_set_custom_claims_response__descriptor =
 {
@@ -1048,7 +1061,7 @@ const ProtobufCMessageDescriptor postern__v1__users_set_custom_claims_response__
   "Postern__V1__UsersSetCustomClaimsResponse",
   "postern.v1",
   sizeof(Postern__V1__UsersSetCustomClaimsResponse),
-  1,
+  2,
   postern__v1__users_set_custom_claims_response__field_descriptors,
   postern__v1__users_set_custom_claims_response__field_indices_by_name,
   1,  postern__v1__users_set_custom_claims_response__number_ranges,
@@ -1329,7 +1342,7 @@ const ProtobufCMessageDescriptor postern__v1__users_create_custom_token_request_
   (ProtobufCMessageInit) postern__v1__users_create_custom_token_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__users_create_custom_token_response__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__v1__users_create_custom_token_response__field_descriptors[3] =
 {
   {
     "custom_token",
@@ -1355,15 +1368,28 @@ static const ProtobufCFieldDescriptor postern__v1__users_create_custom_token_res
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ignored_claims",
+    3,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__UsersCreateCustomTokenResponse, n_ignored_claims),
+    offsetof(Postern__V1__UsersCreateCustomTokenResponse, ignored_claims),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__users_create_custom_token_response__field_indices_by_name[] = {
   0,   /* field[0] = custom_token */
   1,   /* field[1] = expires_at_micros */
+  2,   /* field[2] = ignored_claims */
 };
 static const ProtobufCIntRange postern__v1__users_create_custom_token_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor postern__v1__users_create_custom_token_response__descriptor =
 {
@@ -1373,7 +1399,7 @@ const ProtobufCMessageDescriptor postern__v1__users_create_custom_token_response
   "Postern__V1__UsersCreateCustomTokenResponse",
   "postern.v1",
   sizeof(Postern__V1__UsersCreateCustomTokenResponse),
-  2,
+  3,
   postern__v1__users_create_custom_token_response__field_descriptors,
   postern__v1__users_create_custom_token_response__field_indices_by_name,
   1,  postern__v1__users_create_custom_token_response__number_ranges,
@@ -1828,7 +1854,7 @@ const ProtobufCMessageDescriptor postern__v1__users_import_request__descriptor =
   (ProtobufCMessageInit) postern__v1__users_import_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__users_import_response__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__users_import_response__field_descriptors[6] =
 {
   {
     "created_count",
@@ -1890,10 +1916,23 @@ static const ProtobufCFieldDescriptor postern__v1__users_import_response__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ignored_claims",
+    6,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__UsersImportResponse, n_ignored_claims),
+    offsetof(Postern__V1__UsersImportResponse, ignored_claims),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__users_import_response__field_indices_by_name[] = {
   4,   /* field[4] = checkpoint */
   0,   /* field[0] = created_count */
+  5,   /* field[5] = ignored_claims */
   3,   /* field[3] = rejections */
   1,   /* field[1] = replaced_count */
   2,   /* field[2] = skipped_count */
@@ -1901,7 +1940,7 @@ static const unsigned postern__v1__users_import_response__field_indices_by_name[
 static const ProtobufCIntRange postern__v1__users_import_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__users_import_response__descriptor =
 {
@@ -1911,7 +1950,7 @@ const ProtobufCMessageDescriptor postern__v1__users_import_response__descriptor 
   "Postern__V1__UsersImportResponse",
   "postern.v1",
   sizeof(Postern__V1__UsersImportResponse),
-  5,
+  6,
   postern__v1__users_import_response__field_descriptors,
   postern__v1__users_import_response__field_indices_by_name,
   1,  postern__v1__users_import_response__number_ranges,

@@ -9,6 +9,11 @@ enum ProjectListSigningKeys: FastMethod {
     static func handle(
         _ request: ProjectListSigningKeysRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProjectListSigningKeysResponse> {
-        .message(ProjectListSigningKeysResponse(keys: call.project.signer.list() + call.project.cookieSigner.list()))
+        var keys: [SigningKeyInfo] = []
+        for signer in [call.project.signer, call.project.cookieSigner] {
+            keys += signer.list()
+            keys += try transaction.revokedSigningKeys(for: signer.use)
+        }
+        return .message(ProjectListSigningKeysResponse(keys: keys))
     }
 }

@@ -18,7 +18,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
         let feed = RevocationFeed(
             tenantID: try scope(request, call), feedID: call.project.revocationFeedID,
             retention: request.sessionCookies ? RevocationRetention.sessionCookies : RevocationRetention.idTokens)
-        let watch = call.project.changes.watch([feed.topic, .callers], on: replies.loop)
+        let watch = call.project.changes.watch(feed.topics + [.callers], on: replies.loop)
         defer { watch.end() }
         var place = try await start(request.cursor, feed, call, replies)
         while true {

@@ -11,6 +11,7 @@ enum UsersCreateCustomToken: SlowMethod {
             uid: request.uid, claims: request.claimsJSON, lifetimeSeconds: request.lifetimeSeconds,
             settings: call.settings, validateOnly: request.validateOnly, origin: call.origin)
         return UsersCreateCustomTokenResponse(
-            customToken: made.token, expiresAtMicros: made.expiresAt.microseconds)
+            customToken: made.token, expiresAtMicros: made.expiresAt.microseconds,
+            ignoredClaims: Values.ignoredClaims(in: request.claimsJSON))
     }
 }

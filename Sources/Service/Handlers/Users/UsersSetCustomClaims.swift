@@ -12,6 +12,7 @@ enum UsersSetCustomClaims: SlowMethod {
         change.customClaims = request.customClaimsJSON
         let user = try await call.userSession(request.uid).administer(
             change, origin: call.origin, validateOnly: request.validateOnly)
-        return UsersSetCustomClaimsResponse(user: user)
+        return UsersSetCustomClaimsResponse(
+            user: user, ignoredClaims: Values.ignoredClaims(in: request.customClaimsJSON))
     }
 }

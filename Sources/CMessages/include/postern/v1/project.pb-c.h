@@ -30,6 +30,8 @@ typedef struct Postern__V1__ProjectListSigningKeysRequest Postern__V1__ProjectLi
 typedef struct Postern__V1__ProjectListSigningKeysResponse Postern__V1__ProjectListSigningKeysResponse;
 typedef struct Postern__V1__ProjectRotateSigningKeyRequest Postern__V1__ProjectRotateSigningKeyRequest;
 typedef struct Postern__V1__ProjectRotateSigningKeyResponse Postern__V1__ProjectRotateSigningKeyResponse;
+typedef struct Postern__V1__ProjectRevokeSigningKeyRequest Postern__V1__ProjectRevokeSigningKeyRequest;
+typedef struct Postern__V1__ProjectRevokeSigningKeyResponse Postern__V1__ProjectRevokeSigningKeyResponse;
 typedef struct Postern__V1__ProjectServerInfoRequest Postern__V1__ProjectServerInfoRequest;
 typedef struct Postern__V1__ProjectServerInfoResponse Postern__V1__ProjectServerInfoResponse;
 typedef struct Postern__V1__ProjectStatsRequest Postern__V1__ProjectStatsRequest;
@@ -43,7 +45,8 @@ typedef enum _Postern__V1__SigningKeyState {
   POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_UNSPECIFIED = 0,
   POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_PUBLISHED = 1,
   POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_SIGNING = 2,
-  POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_RETIRED = 3
+  POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_RETIRED = 3,
+  POSTERN__V1__SIGNING_KEY_STATE__SIGNING_KEY_STATE_REVOKED = 4
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__SIGNING_KEY_STATE)
 } Postern__V1__SigningKeyState;
 
@@ -193,6 +196,28 @@ struct  Postern__V1__ProjectRotateSigningKeyResponse
     , NULL }
 
 
+struct  Postern__V1__ProjectRevokeSigningKeyRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData key_id;
+  protobuf_c_boolean validate_only;
+};
+#define POSTERN__V1__PROJECT_REVOKE_SIGNING_KEY_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_revoke_signing_key_request__descriptor) \
+    , {0,NULL}, 0 }
+
+
+struct  Postern__V1__ProjectRevokeSigningKeyResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__SigningKeyInfo *key;
+  Postern__V1__SigningKeyInfo *successor;
+};
+#define POSTERN__V1__PROJECT_REVOKE_SIGNING_KEY_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_revoke_signing_key_response__descriptor) \
+    , NULL, NULL }
+
+
 struct  Postern__V1__ProjectServerInfoRequest
 {
   ProtobufCMessage base;
@@ -285,6 +310,12 @@ void   postern__v1__project_rotate_signing_key_request__init
 /* Postern__V1__ProjectRotateSigningKeyResponse methods */
 void   postern__v1__project_rotate_signing_key_response__init
                      (Postern__V1__ProjectRotateSigningKeyResponse         *message);
+/* Postern__V1__ProjectRevokeSigningKeyRequest methods */
+void   postern__v1__project_revoke_signing_key_request__init
+                     (Postern__V1__ProjectRevokeSigningKeyRequest         *message);
+/* Postern__V1__ProjectRevokeSigningKeyResponse methods */
+void   postern__v1__project_revoke_signing_key_response__init
+                     (Postern__V1__ProjectRevokeSigningKeyResponse         *message);
 /* Postern__V1__ProjectServerInfoRequest methods */
 void   postern__v1__project_server_info_request__init
                      (Postern__V1__ProjectServerInfoRequest         *message);
@@ -338,6 +369,12 @@ typedef void (*Postern__V1__ProjectRotateSigningKeyRequest_Closure)
 typedef void (*Postern__V1__ProjectRotateSigningKeyResponse_Closure)
                  (const Postern__V1__ProjectRotateSigningKeyResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__ProjectRevokeSigningKeyRequest_Closure)
+                 (const Postern__V1__ProjectRevokeSigningKeyRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__ProjectRevokeSigningKeyResponse_Closure)
+                 (const Postern__V1__ProjectRevokeSigningKeyResponse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__ProjectServerInfoRequest_Closure)
                  (const Postern__V1__ProjectServerInfoRequest *message,
                   void *closure_data);
@@ -372,6 +409,8 @@ extern const ProtobufCMessageDescriptor postern__v1__project_list_signing_keys_r
 extern const ProtobufCMessageDescriptor postern__v1__project_list_signing_keys_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_rotate_signing_key_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_rotate_signing_key_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_revoke_signing_key_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_revoke_signing_key_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_server_info_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_server_info_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_stats_request__descriptor;

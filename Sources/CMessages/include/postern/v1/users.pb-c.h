@@ -224,10 +224,12 @@ struct  Postern__V1__UsersSetCustomClaimsResponse
 {
   ProtobufCMessage base;
   Postern__V1__User *user;
+  size_t n_ignored_claims;
+  ProtobufCBinaryData *ignored_claims;
 };
 #define POSTERN__V1__USERS_SET_CUSTOM_CLAIMS_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_set_custom_claims_response__descriptor) \
-    , NULL }
+    , NULL, 0,NULL }
 
 
 struct  Postern__V1__UsersDeleteRequest
@@ -292,10 +294,12 @@ struct  Postern__V1__UsersCreateCustomTokenResponse
   ProtobufCMessage base;
   ProtobufCBinaryData custom_token;
   int64_t expires_at_micros;
+  size_t n_ignored_claims;
+  ProtobufCBinaryData *ignored_claims;
 };
 #define POSTERN__V1__USERS_CREATE_CUSTOM_TOKEN_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_create_custom_token_response__descriptor) \
-    , {0,NULL}, 0 }
+    , {0,NULL}, 0, 0,NULL }
 
 
 typedef enum {
@@ -398,10 +402,12 @@ struct  Postern__V1__UsersImportResponse
   size_t n_rejections;
   Postern__V1__ImportRejection **rejections;
   int64_t checkpoint;
+  size_t n_ignored_claims;
+  ProtobufCBinaryData *ignored_claims;
 };
 #define POSTERN__V1__USERS_IMPORT_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_import_response__descriptor) \
-    , 0, 0, 0, 0,NULL, 0 }
+    , 0, 0, 0, 0,NULL, 0, 0,NULL }
 
 
 struct  Postern__V1__ImportRejection

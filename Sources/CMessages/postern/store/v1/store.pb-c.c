@@ -533,7 +533,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_api_key__descriptor 
   (ProtobufCMessageInit) postern__store__v1__stored_api_key__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_signing_key__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_signing_key__field_descriptors[9] =
 {
   {
     "key_id",
@@ -619,20 +619,47 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_signing_key__fi
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "sequence",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSigningKey, sequence),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "revoked_at_micros",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSigningKey, revoked_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_signing_key__field_indices_by_name[] = {
   1,   /* field[1] = algorithm */
   3,   /* field[3] = created_at_micros */
   0,   /* field[0] = key_id */
   5,   /* field[5] = retires_at_micros */
+  8,   /* field[8] = revoked_at_micros */
   2,   /* field[2] = sealed_private_key */
+  7,   /* field[7] = sequence */
   4,   /* field[4] = signs_from_micros */
   6,   /* field[6] = token_use */
 };
-static const ProtobufCIntRange postern__store__v1__stored_signing_key__number_ranges[1 + 1] =
+static const ProtobufCIntRange postern__store__v1__stored_signing_key__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 10, 7 },
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_signing_key__descriptor =
 {
@@ -642,10 +669,10 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_signing_key__descrip
   "Postern__Store__V1__StoredSigningKey",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredSigningKey),
-  7,
+  9,
   postern__store__v1__stored_signing_key__field_descriptors,
   postern__store__v1__stored_signing_key__field_indices_by_name,
-  1,  postern__store__v1__stored_signing_key__number_ranges,
+  2,  postern__store__v1__stored_signing_key__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_signing_key__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -1029,7 +1056,7 @@ const ProtobufCEnumDescriptor postern__store__v1__session_end__descriptor =
   postern__store__v1__session_end__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[38] =
+static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[39] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -1069,11 +1096,12 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED", 35 },
   { "EVENT_KIND_CUSTOM_TOKEN_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CUSTOM_TOKEN_CREATED", 36 },
   { "EVENT_KIND_PROVIDER_REBOUND", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_REBOUND", 72 },
+  { "EVENT_KIND_SIGNING_KEY_REVOKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_REVOKED", 73 },
 };
 static const ProtobufCIntRange postern__store__v1__event_kind__value_ranges[] = {
-{0, 0},{72, 37},{0, 38}
+{0, 0},{72, 37},{0, 39}
 };
-static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[38] =
+static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[39] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
@@ -1104,6 +1132,7 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_SIGNED_IN", 5 },
   { "EVENT_KIND_SIGNING_KEY_CREATED", 14 },
   { "EVENT_KIND_SIGNING_KEY_RETIRED", 15 },
+  { "EVENT_KIND_SIGNING_KEY_REVOKED", 38 },
   { "EVENT_KIND_TENANT_CREATED", 9 },
   { "EVENT_KIND_TENANT_DELETED", 11 },
   { "EVENT_KIND_TENANT_UPDATED", 10 },
@@ -1121,9 +1150,9 @@ const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
   "EventKind",
   "Postern__Store__V1__EventKind",
   "postern.store.v1",
-  38,
+  39,
   postern__store__v1__event_kind__enum_values_by_number,
-  38,
+  39,
   postern__store__v1__event_kind__enum_values_by_name,
   2,
   postern__store__v1__event_kind__value_ranges,

@@ -79,7 +79,8 @@ typedef enum _Postern__Store__V1__EventKind {
   POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED = 34,
   POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED = 35,
   POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CUSTOM_TOKEN_CREATED = 36,
-  POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_REBOUND = 72
+  POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_REBOUND = 72,
+  POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_REVOKED = 73
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__STORE__V1__EVENT_KIND)
 } Postern__Store__V1__EventKind;
 
@@ -159,10 +160,12 @@ struct  Postern__Store__V1__StoredSigningKey
   int64_t signs_from_micros;
   int64_t retires_at_micros;
   Postern__V1__TokenUse token_use;
+  int64_t sequence;
+  int64_t revoked_at_micros;
 };
 #define POSTERN__STORE__V1__STORED_SIGNING_KEY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_signing_key__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, 0, POSTERN__V1__TOKEN_USE__TOKEN_USE_UNSPECIFIED }
+    , {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, 0, POSTERN__V1__TOKEN_USE__TOKEN_USE_UNSPECIFIED, 0, 0 }
 
 
 struct  Postern__Store__V1__StoredHashSecret

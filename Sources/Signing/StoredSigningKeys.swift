@@ -1,0 +1,68 @@
+import Base
+public import Messages
+public import Store
+import Tokens
+
+/// A key as it is stored, with its times and its number.
+struct NumberedSigningKey {
+    var stored: StoredSigningKey
+    let times: SigningKeyTimes
+}
+
+extension ReadTransaction {
+    /// The keys of one use that are not revoked, newest first.
+    func signingKeys(for use: TokenUse) throws -> [NumberedSigningKey] {
+        let live = try allSigningKeys(for: use).filter { $0.revokedAtMicros == 0 }
+        let numbered = SigningKeyTimes.numbered(live.map { ($0.keyID, SigningKeyTimes($0)) })
+        return zip(live, numbered).map { NumberedSigningKey(stored: $0, times: $1) }.sorted {
+            $0.times.sequence > $1.times.sequence
+        }
+    }
+
+    /// The number of the next key: above those of all there are, the revoked ones too.
+    func nextSigningKeySequence() throws -> Int64 {
+        var last: Int64 = 0
+        try scan(Tables.signingKeys) { _, value in
+            last = max(last, try StoredSigningKey(decoding: value).sequence)
+            return true
+        }
+        return last + 1
+    }
+
+    func allSigningKeys(for use: TokenUse) throws -> [StoredSigningKey] {
+        var keys: [StoredSigningKey] = []
+        try scan(Tables.signingKeys) { _, value in
+            let stored = try StoredSigningKey(decoding: value)
+            if stored.isUsed(for: use) { keys.append(stored) }
+            return true
+        }
+        return keys
+    }
+
+    /// The keys of one use that were revoked, as they are listed.
+    public func revokedSigningKeys(for use: TokenUse) throws -> [SigningKeyInfo] {
+        try allSigningKeys(for: use).filter { $0.revokedAtMicros != 0 }.map { SigningKeyInfo(revoked: $0, use: use) }
+    }
+}
+
+extension SigningKeyTimes {
+    init(_ stored: StoredSigningKey) {
+        self.init(
+            sequence: stored.sequence, createdAt: Timestamp(microseconds: stored.createdAtMicros),
+            signsFrom: Timestamp(microseconds: stored.signsFromMicros),
+            retiresAt: stored.retiresAtMicros == 0 ? nil : Timestamp(microseconds: stored.retiresAtMicros))
+    }
+}
+
+extension SigningKeyInfo {
+    init(revoked stored: StoredSigningKey, use: TokenUse) {
+        self.init(
+            keyID: stored.keyID, algorithm: stored.algorithm, state: .revoked, createdAtMicros: stored.createdAtMicros,
+            signsFromMicros: stored.signsFromMicros, retiresAtMicros: stored.revokedAtMicros, tokenUse: use)
+    }
+}
+
+extension StoredSigningKey {
+    /// Keys of before there were session cookies say nothing, and sign ID tokens.
+    func isUsed(for use: TokenUse) -> Bool { (tokenUse == .unspecified ? .idToken : tokenUse) == use }
+}

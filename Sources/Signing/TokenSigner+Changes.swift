@@ -1,0 +1,141 @@
+public import Base
+public import Crypto
+public import Messages
+import Reactor
+import Store
+import Tokens
+
+// Making, revoking and retiring keys. What becomes of the keys there are is decided inside the transaction, over what
+// is committed then: another node may have rotated.
+
+/// What revoking a key did.
+public struct RevokedSigningKey: Sendable {
+    public let key: SigningKeyInfo
+    /// The key that took its place; nil when none had to.
+    public let successor: SigningKeyInfo?
+}
+
+extension TokenSigner {
+    /// How long a revoked key is listed: as long as the verifiers are told of it.
+    private static let revokedKept = Duration.hours(15 * 24)
+
+    /// Makes a new key, which signs after `publishAhead`; the present one then verifies for one token's life more.
+    public func rotate(
+        algorithm: SigningAlgorithm?, publishAhead: Duration, record: @escaping KeyEvent
+    ) async throws -> SigningKeyInfo {
+        let now = clock.now()
+        let wanted = algorithm ?? published.current.signingEntry(at: now)?.publicKey.algorithm ?? .rs256
+        let made = try await newKey(wanted)
+        let latest = latestIssuedAt
+        try await store.write { [self] transaction in
+            try add(made, signsFrom: now + publishAhead, latestIssued: latest, now: now, in: transaction)
+            try record(transaction, .signingKeyCreated, made.id)
+        }
+        return try publishedInfo(of: made.id)
+    }
+
+    /// Ends a key whose private part somebody else may have: it verifies nothing from now on, and its private part is
+    /// deleted here. The key that signs is replaced at once, one that waits for its time by another that waits as long.
+    /// A key that was revoked before stays as it is. Nil when there is no such key of this use.
+    public func revoke(
+        _ id: Text, validateOnly: Bool, record: @escaping KeyEvent
+    ) async throws -> RevokedSigningKey? {
+        guard let stored = try store.read({ try $0.allSigningKeys(for: use).first { $0.keyID == id } }) else {
+            return nil
+        }
+        if stored.revokedAtMicros != 0 || validateOnly {
+            return RevokedSigningKey(key: SigningKeyInfo(revoked: stored, use: use), successor: nil)
+        }
+        let now = clock.now()
+        let spare = try await newKey(SigningAlgorithm(rawValue: stored.algorithm.string) ?? .rs256)
+        let (latest, hasSigned) = (latestIssuedAt, newestSignedSequence)
+        let hasSuccessor = try await store.write { [self] transaction -> Bool in
+            let keys = try transaction.reading.signingKeys(for: use)
+            // Somebody else was as quick, and has it revoked or retired.
+            guard var leaked = keys.first(where: { $0.stored.keyID == id }) else { return false }
+            let signing = SigningKeyTimes.signing(in: keys, at: now, hasSigned: hasSigned, \.times)
+            let signs = signing?.times == leaked.times
+            leaked.stored.sealedPrivateKey = []
+            leaked.stored.revokedAtMicros = max(1, now.microseconds)
+            leaked.stored.retiresAtMicros = leaked.stored.revokedAtMicros
+            try transaction.put(Tables.signingKeys, TextKey(id), leaked.stored)
+            transaction.announce(.signingKeys)
+            try record(transaction, .signingKeyRevoked, id)
+            guard signs || leaked.times.retiresAt == nil else { return false }
+            try add(
+                spare, signsFrom: signs ? now : leaked.times.signsFrom, latestIssued: latest, now: now, in: transaction)
+            try record(transaction, .signingKeyCreated, spare.id)
+            return true
+        }
+        try refresh()
+        guard let revoked = try store.read({ try $0.revokedSigningKeys(for: use).first { $0.keyID == id } }) else {
+            return nil
+        }
+        guard hasSuccessor else { return RevokedSigningKey(key: revoked, successor: nil) }
+        return RevokedSigningKey(key: revoked, successor: try publishedInfo(of: spare.id))
+    }
+
+    /// Deletes keys that verify nothing any more. Called now and then.
+    public func retireExpired(record: @escaping KeyEvent) async throws {
+        let now = clock.now()
+        func isOver(_ key: StoredSigningKey) -> Bool {
+            guard key.revokedAtMicros == 0 else {
+                return Timestamp(microseconds: key.revokedAtMicros) + Self.revokedKept <= now
+            }
+            return key.retiresAtMicros != 0 && Timestamp(microseconds: key.retiresAtMicros) <= now
+        }
+        let over = try store.read { try $0.allSigningKeys(for: use).filter(isOver).map(\.keyID) }
+        guard !over.isEmpty else { return }
+        try await store.write { transaction in
+            for id in over {
+                guard let key = try transaction.get(Tables.signingKeys, TextKey(id)) else { continue }
+                try transaction.delete(Tables.signingKeys, TextKey(id))
+                if key.revokedAtMicros == 0 { try record(transaction, .signingKeyRetired, id) }
+            }
+            transaction.announce(.signingKeys)
+        }
+        try refresh()
+    }
+
+    private struct NewKey: Sendable {
+        let id: Text
+        let algorithm: SigningAlgorithm
+        let sealed: [UInt8]
+    }
+
+    private func newKey(_ algorithm: SigningAlgorithm) async throws -> NewKey {
+        let key = try await pool.run(deadline: .now.advanced(by: .seconds(30))) { SigningKey.generate(algorithm) }
+        let id = key.publicKey.keyID
+        return NewKey(
+            id: id, algorithm: algorithm, sealed: sealing.seal(key.exportDER(), context: id.bytes, random: random))
+    }
+
+    /// Adds a key as the newest one, and says when the one before it retires.
+    private nonisolated func add(
+        _ key: NewKey, signsFrom: Timestamp, latestIssued: Timestamp, now: Timestamp,
+        in transaction: borrowing WriteTransaction
+    ) throws {
+        // A key that stopped signing stays published for a token's life.
+        let lifetime = use == .sessionCookie ? Self.cookieLifetimeMax : Self.tokenLifetime
+        for var older in try transaction.reading.signingKeys(for: use) where older.times.retiresAt == nil {
+            let retiresAt = older.times.retirement(
+                bySuccessorFrom: signsFrom, lastIssuedAt: latestIssued, lifetime: lifetime)
+            older.stored.retiresAtMicros = retiresAt.microseconds
+            try transaction.put(Tables.signingKeys, TextKey(older.stored.keyID), older.stored)
+        }
+        let stored = StoredSigningKey(
+            keyID: key.id, algorithm: Text(key.algorithm.rawValue), sealedPrivateKey: key.sealed,
+            createdAtMicros: now.microseconds, signsFromMicros: signsFrom.microseconds, tokenUse: use,
+            sequence: try transaction.reading.nextSigningKeySequence())
+        try transaction.put(Tables.signingKeys, TextKey(key.id), stored)
+        transaction.announce(.signingKeys)
+    }
+
+    private func publishedInfo(of id: Text) throws -> SigningKeyInfo {
+        try refresh()
+        guard let info = list().first(where: { $0.keyID == id }) else {
+            preconditionFailure("a new signing key was not published")
+        }
+        return info
+    }
+}
