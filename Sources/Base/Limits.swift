@@ -10,6 +10,9 @@ public struct Limits: Sendable {
     public var streamsMaxUnauthenticated = 16
     public var streamsMax = 256
     public var unreadOutputMax = 1024 * 1024
+    /// What a connection without a credential may have waiting: answers it does not read, and messages of its streams
+    /// that no handler has taken. Above it, the server stops reading from the connection.
+    public var waitingBytesMaxUnauthenticated = 64 * 1024
     public var streamWindow = 256 * 1024
     public var metadataMax = 8 * 1024
     public var metadataEntriesMax = 64
@@ -29,13 +32,27 @@ public struct Limits: Sendable {
     public var arenaBudgetMax = 16 * 1024 * 1024
 
     // Connections
+    /// When all places are taken, the oldest connection without a credential gives up its place for a new one.
     public var connectionsMax = 10_000
+    /// Connections from one address (IPv6: from one /64), with and without a credential.
     public var connectionsPerAddressMax = 10_000
+    /// Connections from one address that have shown no credential yet. One more closes the oldest of them.
+    public var connectionsUnauthenticatedPerAddressMax = 256
+    /// How long a connection may live without a credential, whatever is in flight on it.
+    public var connectionUnauthenticatedMax = Duration.seconds(60)
+    /// Connections that showed the same credential first.
+    public var connectionsPerCallerMax = 8_000
+    /// Streams that were begun with the same credential, on all connections together.
+    public var streamsPerCallerMax = 3_000
+    /// Connections of the HTTP port, and those of them from one address. One more closes the oldest.
+    public var httpConnectionsMax = 64
+    public var httpConnectionsPerAddressMax = 16
+    /// From accepting an HTTP connection to the end of its request.
+    public var httpRequestTimeout = Duration.seconds(10)
     public var firstRequestTimeout = Duration.seconds(10)
     public var frameTimeout = Duration.seconds(10)
     public var writeTimeout = Duration.seconds(10)
     public var idleTimeout = Duration.seconds(3600)
-    public var idleTimeoutUnauthenticated = Duration.seconds(60)
     public var drainTimeout = Duration.seconds(10)
 
     // Work

@@ -3,7 +3,4 @@
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <event2/buffer.h>
-#include <event2/http.h>
-#include <event2/listener.h>
 #include <sys/eventfd.h>

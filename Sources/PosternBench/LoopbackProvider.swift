@@ -37,8 +37,11 @@ final class LoopbackProvider {
             }
             routes["/\(number)/keys"] = { Self.answer(keys) }
         }
+        var limits = Limits()
+        // All that asks is one address here.
+        limits.httpConnectionsPerAddressMax = limits.httpConnectionsMax
         do {
-            server = try HTTPServer(on: loop, address: "127.0.0.1", port: 0, routes: routes)
+            server = try HTTPServer(on: loop, address: "127.0.0.1", port: 0, routes: routes, limits: limits)
         } catch {
             throw BenchError(.notReady, "\(error)")
         }

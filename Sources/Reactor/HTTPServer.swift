@@ -1,5 +1,4 @@
-import Base
-import CEvent
+public import Base
 import Glibc
 
 /// What a route of the side port answers.
@@ -32,18 +31,28 @@ public struct HTTPServerError: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// The side port: fixed paths, GET only, HTTP/1.1 without keep-alive, for metrics, health and key sets.
+/// Counts of the side port, for /metrics.
+public final class HTTPServerMetrics: Sendable {
+    public let connectionsOpen = Gauge()
+    /// Connections that were closed to make room for a new one.
+    public let connectionsDisplaced = Counter()
+
+    public init() {}
+}
+
+/// The side port: fixed paths, GET only, one request per connection, for metrics, health and key sets.
 ///
 /// Serves on the given loop, so a route must be quick. Another method is 405, another path 404; heads above 8 KiB and
-/// bodies above 1 KiB are refused; a peer that is silent for `timeoutSeconds` is cut off. evhttp 2.1 has no limit on
-/// connections: bind it to an internal address. Opened and closed on the loop's thread, or while the loop does not run.
-public final class HTTPServer {
+/// bodies above 1 KiB are refused. A request has `Limits.httpRequestTimeout` to arrive, its answer as long to leave.
+/// Above `Limits.httpConnectionsMax`, and above `httpConnectionsPerAddressMax` of one address, a new connection takes
+/// the place of the oldest: connections that are slow or silent keep nobody out, and take no descriptors from the RPC
+/// port. Opened and closed on the loop's thread, or while the loop does not run.
+public final class HTTPServer: SocketEvents {
     public typealias Route = @Sendable () -> HTTPResponse
 
-    public static let headByteCountMax = 8 * 1024
+    public static let headByteCountMax = HTTPRequestHead.byteCountMax
     public static let bodyByteCountMax = 1024
-    public static let timeoutSeconds: Int32 = 10
-    /// After accept(2) failed (EMFILE) no connection is taken for up to this long: it would fail again every turn.
+    /// After accept(2) failed (EMFILE) no connection is taken for this long: it would fail again every turn.
     private static let acceptPause = Duration.seconds(1)
 
     public let loop: EventLoop
@@ -51,83 +60,143 @@ public final class HTTPServer {
     public let port: UInt16
 
     private let routes: [String: Route]
-    private var http: OpaquePointer?
-    private let listener: OpaquePointer
+    private let limits: Limits
+    private let metrics: HTTPServerMetrics
+    private let descriptor: Int32
+    private var watch: FileWatch?
     private var resumeTimer: Timer?
+    /// Oldest first.
+    private var connections: [HTTPConnection] = []
 
     /// Binds and listens at once. `address` is an IPv4 or IPv6 address; `routes` are keyed by the exact path.
-    public init(on loop: EventLoop, address: String, port: UInt16, routes: [String: Route]) throws(HTTPServerError) {
+    public init(
+        on loop: EventLoop, address: String, port: UInt16, routes: [String: Route], limits: Limits = Limits(),
+        metrics: HTTPServerMetrics = HTTPServerMetrics()
+    ) throws(HTTPServerError) {
         loop.checkOwner()
-        guard let http = evhttp_new(loop.base) else { preconditionFailure("evhttp_new failed") }
-        guard let socket = evhttp_bind_socket_with_handle(http, address, port) else {
-            let code = errno
-            evhttp_free(http)
-            throw HTTPServerError(address: address, port: port, errno: code)
-        }
+        (self.descriptor, self.port) = try listen(address, port)
         self.loop = loop
-        self.http = http
-        self.listener = evhttp_bound_socket_get_listener(socket)
-        self.port = boundPort(of: evhttp_bound_socket_get_fd(socket))
         self.routes = routes
-        evhttp_set_max_headers_size(http, Self.headByteCountMax)
-        evhttp_set_max_body_size(http, Self.bodyByteCountMax)
-        evhttp_set_timeout(http, Self.timeoutSeconds)
-        // All it knows: what it does not pass on it would answer with 501 itself.
-        evhttp_set_allowed_methods(http, 0x1FF)
-        // Unretained: the server frees evhttp, and with it the callbacks, before it goes (`close`, `deinit`).
-        let this = Unmanaged.passUnretained(self).toOpaque()
-        evhttp_set_gencb(
-            http,
-            { request, this in Unmanaged<HTTPServer>.fromOpaque(this!).takeUnretainedValue().answer(request!) }, this)
-        // The callback's pointer is evhttp's, not ours: it can only disable, and the timer enables again.
-        evconnlistener_set_error_cb(listener) { listener, _ in _ = evconnlistener_disable(listener) }
-        resumeTimer = Timer(on: loop) { [unowned self] in resumeAccepting() }
-        resumeAccepting()
+        self.limits = limits
+        self.metrics = metrics
+        watch = FileWatch(on: loop, fileDescriptor: descriptor, handler: WeakEvents(self))
+        watch?.setReading(true)
+        resumeTimer = Timer(on: loop) { [unowned self] in watch?.setReading(true) }
     }
 
     deinit {
-        precondition(http == nil || loop.mayTouchBase, "an HTTPServer was dropped off its loop without close()")
+        precondition(watch == nil || loop.mayTouchBase, "an HTTPServer was dropped off its loop without close()")
         close()
     }
 
     /// Stops listening and cuts open connections off. Again: nothing.
     public func close() {
-        guard let http else { return }
+        guard let watch else { return }
         loop.checkOwner()
+        watch.cancel()
+        self.watch = nil
         resumeTimer?.cancel()
-        evhttp_free(http)
-        self.http = nil
+        _ = Glibc.close(descriptor)
+        for connection in connections { connection.close() }
     }
 
-    private func resumeAccepting() {
-        evconnlistener_enable(listener)
-        resumeTimer?.arm(after: Self.acceptPause)
-    }
-
-    private func answer(_ request: OpaquePointer) {
-        guard evhttp_request_get_command(request) == EVHTTP_REQ_GET else {
-            send(HTTPResponse(status: 405, fields: [("Allow", "GET")], body: []), to: request)
-            return
+    public func socketIsReadable() {
+        // A bound per turn, so that a flood of connections does not keep the others waiting.
+        for _ in 0..<16 {
+            let socket = accept(descriptor, nil, nil)
+            if socket >= 0 {
+                _ = fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK)
+                _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+                admit(socket)
+                continue
+            }
+            switch errno {
+            case EINTR, ECONNABORTED: continue
+            case EAGAIN: return
+            default:
+                watch?.setReading(false)
+                resumeTimer?.arm(after: Self.acceptPause)
+                return
+            }
         }
-        let path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request)).map { String(cString: $0) } ?? ""
-        send(routes[path]?() ?? HTTPResponse(status: 404, body: []), to: request)
     }
 
-    private func send(_ response: HTTPResponse, to request: OpaquePointer) {
-        let fields = evhttp_request_get_output_headers(request)
-        evhttp_add_header(fields, "Content-Type", response.contentType)
-        evhttp_add_header(fields, "X-Content-Type-Options", "nosniff")
-        evhttp_add_header(fields, "Connection", "close")
-        for field in response.fields {
-            let code = evhttp_add_header(fields, field.name, field.value)
-            precondition(code == 0, "a line break in header field \(field.name)")
+    public func socketIsWritable() {}
+
+    private func admit(_ socket: Int32) {
+        let peers = PeerGroup.of(socket)
+        let ofAddress = connections.filter { $0.peers == peers }
+        if ofAddress.count >= limits.httpConnectionsPerAddressMax {
+            displace(ofAddress.first)
+        } else if connections.count >= limits.httpConnectionsMax {
+            displace(connections.first)
         }
-        let body = evbuffer_new()
-        _ = response.body.withUnsafeBytes { evbuffer_add(body, $0.baseAddress, $0.count) }
-        // A nil reason: evhttp fills in the standard phrase.
-        evhttp_send_reply(request, Int32(response.status), nil, body)
-        evbuffer_free(body)
+        let connection = HTTPConnection(
+            owning: socket, from: peers, on: loop, timeout: limits.httpRequestTimeout,
+            answer: { [unowned self] in answer($0) }, closed: { [unowned self] in removed($0) })
+        connections.append(connection)
+        metrics.connectionsOpen.set(Int64(connections.count))
+        connection.start()
     }
+
+    private func displace(_ connection: HTTPConnection?) {
+        guard let connection else { return }
+        metrics.connectionsDisplaced.add()
+        connection.close()
+    }
+
+    private func removed(_ connection: HTTPConnection) {
+        connections.removeAll { $0 === connection }
+        metrics.connectionsOpen.set(Int64(connections.count))
+    }
+
+    private func answer(_ head: HTTPRequestHead) -> HTTPResponse {
+        if head.bodyByteCount > Self.bodyByteCountMax { return HTTPResponse(status: 413, body: []) }
+        guard head.method == "GET" else {
+            return HTTPResponse(status: 405, fields: [("Allow", "GET")], body: [])
+        }
+        return routes[head.path]?() ?? HTTPResponse(status: 404, body: [])
+    }
+}
+
+/// The watch of the listening socket, which must not keep the server: whoever drops the server closes it.
+private final class WeakEvents: SocketEvents {
+    private weak var server: HTTPServer?
+
+    init(_ server: HTTPServer) { self.server = server }
+
+    func socketIsReadable() { server?.socketIsReadable() }
+    func socketIsWritable() {}
+}
+
+/// A listening, non-blocking socket and the port it is bound to.
+private func listen(_ address: String, _ port: UInt16) throws(HTTPServerError) -> (descriptor: Int32, port: UInt16) {
+    var four = sockaddr_in()
+    var six = sockaddr_in6()
+    let isIPv6 = address.utf8.contains(UInt8(ascii: ":"))
+    four.sin_family = sa_family_t(AF_INET)
+    four.sin_port = port.bigEndian
+    six.sin6_family = sa_family_t(AF_INET6)
+    six.sin6_port = port.bigEndian
+    let isAddress = isIPv6 ? inet_pton(AF_INET6, address, &six.sin6_addr) : inet_pton(AF_INET, address, &four.sin_addr)
+    guard isAddress == 1 else { throw HTTPServerError(address: address, port: port, errno: EINVAL) }
+    let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(isIPv6 ? AF_INET6 : AF_INET, kind, 0)
+    guard descriptor >= 0 else { throw HTTPServerError(address: address, port: port, errno: errno) }
+    var one: Int32 = 1
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+    let isBound =
+        isIPv6
+        ? withUnsafeBytes(of: &six) { bind(descriptor, $0.assumingMemoryBound(to: sockaddr.self).baseAddress, 28) == 0 }
+        : withUnsafeBytes(of: &four) {
+            bind(descriptor, $0.assumingMemoryBound(to: sockaddr.self).baseAddress, 16) == 0
+        }
+    guard isBound, Glibc.listen(descriptor, 128) == 0 else {
+        let code = errno
+        _ = Glibc.close(descriptor)
+        throw HTTPServerError(address: address, port: port, errno: code)
+    }
+    return (descriptor, boundPort(of: descriptor))
 }
 
 private func boundPort(of socket: Int32) -> UInt16 {

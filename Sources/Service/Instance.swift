@@ -32,6 +32,8 @@ public final class Instance: Sendable {
 
     public let project: Project
     public let health = HealthStatus()
+    /// Of the side port, which whoever runs the instance opens.
+    public let httpMetrics = HTTPServerMetrics()
     public let server: Server
     public let loops: EventLoopGroup
     let router: Router
@@ -39,6 +41,7 @@ public final class Instance: Sendable {
     let signingPool: WorkerPool
     let outboundPool: WorkerPool
     private let sweeper: Sweeper
+    private let credentialWatch: CredentialWatch
 
     /// Opens the store and makes everything; nothing is served yet. `onFatal`: the store cannot be trusted any more,
     /// the process should end.
@@ -97,6 +100,7 @@ public final class Instance: Sendable {
             loops: loops, dispatcher: router, limits: limits, log: log,
             software: Text("postern/\(configuration.version)"))
         self.loops = loops
+        self.credentialWatch = CredentialWatch(router: router, server: server, loop: loops.loops[0])
         self.sweeper = Sweeper(project: project, loop: loops.loops[0])
         loops.start()
     }
@@ -105,6 +109,7 @@ public final class Instance: Sendable {
     public func start() async throws -> Secret? {
         let firstAdminKey = try await project.start()
         sweeper.start()
+        credentialWatch.start()
         await project.mailer.start()
         health.set(isServing: true)
         return firstAdminKey
@@ -114,6 +119,7 @@ public final class Instance: Sendable {
     public func drain() async {
         health.set(isServing: false)
         sweeper.stop()
+        credentialWatch.stop()
         await project.mailer.stop()
         await server.drain()
     }
@@ -121,6 +127,7 @@ public final class Instance: Sendable {
     /// Ends the threads and closes the store; after `drain`, or at once.
     @available(*, noasync, message: "blocks the thread")
     public func close() {
+        credentialWatch.stop()
         passwordPool.close()
         signingPool.close()
         outboundPool.close()

@@ -35,6 +35,7 @@ extension Instance {
         page.single(
             "postern_connections_refused_total", "counter", "Closed as they came, by a limit or the drain.",
             Double(metrics.connectionsRefused.value))
+        page.credentials(self)
         page.single("postern_received_bytes_total", "counter", "Bytes in.", Double(metrics.bytesReceived.value))
         page.single("postern_sent_bytes_total", "counter", "Bytes out.", Double(metrics.bytesSent.value))
         page.single(
@@ -79,6 +80,35 @@ private struct PrometheusPage {
         value("\(name)_bucket", "\(labels),le=\"+Inf\"", total)
         value("\(name)_sum", labels, snapshot.sumSeconds)
         value("\(name)_count", labels, total)
+    }
+
+    mutating func credentials(_ instance: Instance) {
+        let metrics = instance.server.metrics
+        let use = instance.router.callerUse
+        single(
+            "postern_connections_unauthenticated", "gauge", "Connections without a credential.",
+            Double(instance.server.unauthenticatedCount))
+        single(
+            "postern_connections_without_credential_ended_total", "counter",
+            "Connections that showed no credential in time.", Double(metrics.connectionsWithoutCredentialEnded.value))
+        single(
+            "postern_connections_displaced_total", "counter",
+            "Connections without a credential that gave up their place for a new one.",
+            Double(metrics.connectionsDisplaced.value))
+        single(
+            "postern_caller_connections_refused_total", "counter",
+            "Calls refused because their credential had too many connections.", Double(use.connectionsRefused.value))
+        single(
+            "postern_caller_streams_refused_total", "counter",
+            "Streams refused because their credential had too many.", Double(use.streamsRefused.value))
+        single(
+            "postern_http_connections_open", "gauge", "Connections of the HTTP port.",
+            Double(instance.httpMetrics.connectionsOpen.value))
+        single(
+            "postern_http_connections_displaced_total", "counter",
+            "Connections of the HTTP port closed for a new one.",
+            Double(instance.httpMetrics.connectionsDisplaced.value))
+        single("postern_caller_streams_open", "gauge", "Streams of all credentials.", Double(use.streamsOpen.value))
     }
 
     mutating func pool(_ name: String, _ counts: WorkerPoolCounts) {

@@ -12,6 +12,7 @@ public final class Router: Dispatcher {
     let context: ServiceContext
     let registry: Registry
     let gate: Gate
+    let callerUse: CallerUse
     private let failureLog: FailureLog
 
     public init(project: Project, health: HealthStatus, version: Text, log: Log) {
@@ -20,6 +21,7 @@ public final class Router: Dispatcher {
         registerAll(&registry)
         self.registry = registry
         self.gate = Gate(project: project)
+        self.callerUse = CallerUse(limits: project.limits)
         self.failureLog = FailureLog(log: log)
     }
 
@@ -29,7 +31,8 @@ public final class Router: Dispatcher {
         let state = Self.state(of: connection)
         state.helloAuthorization = authorization.bytes
         let caller = try? authorization.bytes.withUnsafeBytes { try gate.caller(authorization: $0, context: state) }
-        if caller != nil { connection.authenticated() }
+        // A credential that has too many connections is told so when it calls.
+        if let caller { try? countConnection(connection, of: caller) }
     }
 
     public func handle(
@@ -66,7 +69,7 @@ public final class Router: Dispatcher {
             case .bidirectional(let prepare):
                 try Self.expect(.remoteOpen, kind)
                 guard !request.payload.isEmpty else {
-                    return awaitFirst(prepare, method, caller, request, stream, requestID, start, connection)
+                    return try awaitFirst(prepare, method, caller, request, stream, requestID, start, connection)
                 }
                 let prepared = try prepare(request.payload, context.project.limits)
                 try run(prepared, method, caller, request, kind, stream, requestID, start, connection)
@@ -91,7 +94,7 @@ public final class Router: Dispatcher {
         if role == .unspecified { return nil }
         let caller = try gate.caller(
             authorization: request.metadata.authorization, context: Self.state(of: connection))
-        connection.authenticated()
+        try countConnection(connection, of: caller)
         try caller.require(role)
         return caller
     }
@@ -170,7 +173,7 @@ extension Router {
         let call = try call(
             method, caller, requestedTenantID: prepared.requestedTenantID, requestID: requestID, deadline: deadline,
             connection)
-        connection.run(stream: stream, kind: kind, deadline: deadline) { [self] connection in
+        try begin(stream, kind, of: caller, deadline: deadline, on: connection) { [self] connection in
             do {
                 try await prepared.run(call, connection, stream)
                 connection.endStream(stream)
@@ -186,11 +189,11 @@ extension Router {
         _ prepare: @escaping @Sendable (UnsafeRawBufferPointer, Limits) throws -> PreparedStream,
         _ method: RegisteredMethod, _ caller: Caller?, _ request: RequestEnvelope, _ stream: UInt32,
         _ requestID: UnsafeRawBufferPointer, _ start: Instant, _ connection: isolated Connection
-    ) {
+    ) throws {
         let timeout = request.timeoutNanoseconds
         let deadline = timeout > 0 ? start.advanced(byNanoseconds: timeout) : .distantFuture
         let requestID = Text(validating: requestID) ?? .empty
-        connection.run(stream: stream, kind: .remoteOpen, deadline: deadline) { [self] connection in
+        try begin(stream, .remoteOpen, of: caller, deadline: deadline, on: connection) { [self] connection in
             do {
                 guard let first = try await connection.nextMessage(stream: stream) else {
                     return connection.endStream(stream)
@@ -208,6 +211,18 @@ extension Router {
             } catch {
                 fail(error, method, requestID, stream: stream, start: start, on: connection)
             }
+        }
+    }
+
+    /// Runs a stream, which counts for its caller until it ends. RESOURCE_EXHAUSTED TOO_MANY_STREAMS.
+    private func begin(
+        _ stream: UInt32, _ kind: StreamKind, of caller: Caller?, deadline: Instant,
+        on connection: isolated Connection, _ body: @escaping @Sendable (isolated Connection) async -> Void
+    ) throws(Failure) {
+        if let caller { try callerUse.openStream(of: caller.id) }
+        connection.run(stream: stream, kind: kind, deadline: deadline, credential: caller) { [callerUse] connection in
+            await body(connection)
+            if let caller { callerUse.closeStream(of: caller.id) }
         }
     }
 

@@ -36,6 +36,11 @@ final class ConnectionContext {
 
     deinit { requestIDScratch.deallocate() }
 
+    /// The credential shown last.
+    var lastCaller: Caller? { cachedCaller }
+    /// The credential this connection counts for.
+    var countedCallerID: Text?
+
     private var keptReader: StoreReader?
 
     /// The loop's reader, kept so that a call does not have to look for it.

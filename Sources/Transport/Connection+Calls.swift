@@ -4,6 +4,8 @@ public import Wire
 /// A call that outlives the turn it came in.
 struct ActiveCall {
     let kind: StreamKind
+    /// What the dispatcher began the call with; see `Connection.endCalls`.
+    let credential: AnyObject?
     var deadline: Instant
     var task: Task<Void, Never>?
     /// Messages of the client that its handler has not taken yet; bounded by the stream's window.
@@ -28,12 +30,14 @@ extension Connection {
     ///
     /// The task is cancelled by CANCEL, by the deadline (which is answered with DEADLINE_EXCEEDED) and by the end of
     /// the connection; the call counts against the connection's limit until it has really ended. `operation` answers
-    /// with `respond` or `fail`, or, on a stream, with `send` and `endStream`.
+    /// with `respond` or `fail`, or, on a stream, with `send` and `endStream`. `credential` is what `endCalls` asks
+    /// about later.
     public func run(
-        stream: UInt32, kind: StreamKind, deadline: Instant,
+        stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject? = nil,
         _ operation: @escaping @Sendable (isolated Connection) async -> Void
     ) {
-        calls[stream] = ActiveCall(kind: kind, deadline: deadline, isRemoteClosed: kind != .remoteOpen)
+        calls[stream] = ActiveCall(
+            kind: kind, credential: credential, deadline: deadline, isRemoteClosed: kind != .remoteOpen)
         // With the preference, what the task waits for resumes it on this loop and not on Swift's pool first.
         let task = Task.immediate(executorPreference: loop) { [self] in
             await operation(self)
@@ -47,7 +51,9 @@ extension Connection {
     }
 
     private func ended(stream: UInt32) {
-        guard calls.removeValue(forKey: stream) != nil, phase != .closed else { return }
+        guard let call = calls.removeValue(forKey: stream) else { return }
+        inboxByteCount -= call.inbox.reduce(0) { $0 + $1.count }
+        guard phase != .closed else { return }
         perform(state.finished(stream: stream))
         if phase == .peerClosed { closeIfNothingLeft() }
     }
@@ -80,6 +86,23 @@ extension Connection {
         cancel(stream: stream)
     }
 
+    /// Answers and cancels the calls that were begun with a credential for which `failure` is not nil.
+    ///
+    /// Returns whether a call with a credential goes on.
+    @discardableResult
+    public func endCalls(_ failure: (_ credential: AnyObject) -> Failure?) -> Bool {
+        var goesOn = false
+        for (stream, call) in calls {
+            guard let credential = call.credential else { continue }
+            if let failure = failure(credential) { end(stream: stream, failure) } else { goesOn = true }
+        }
+        return goesOn
+    }
+
+    static let credentialMissing = Failure(
+        .unavailable, "CREDENTIAL_MISSING",
+        "The connection showed no credential for too long, or others needed its place; connect again.")
+
     static let stopping = Failure(
         .unavailable, "SHUTTING_DOWN", "The server stops; connect again and go on where this ended.")
 
@@ -91,7 +114,10 @@ extension Connection {
 
     func deliver(_ message: [UInt8]?, last: Bool, to stream: UInt32) {
         guard calls[stream] != nil else { return }
-        if let message { calls[stream]?.inbox.append(message) }
+        if let message {
+            calls[stream]?.inbox.append(message)
+            inboxByteCount += message.count
+        }
         if last { calls[stream]?.isRemoteClosed = true }
         calls[stream]?.wakeReader()
     }
@@ -103,6 +129,8 @@ extension Connection {
             guard let call = calls[stream] else { throw CancellationError() }
             if !call.inbox.isEmpty {
                 let message = calls[stream]!.inbox.removeFirst()
+                inboxByteCount -= message.count
+                resumeReadingIfDrained()
                 perform(state.consumed(stream: stream, payloadByteCount: message.count))
                 return message
             }

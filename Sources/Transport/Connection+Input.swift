@@ -44,7 +44,7 @@ extension Connection {
     /// Takes frames until the input is used up, the output is too full, or the connection ends.
     func decode(now: Instant) {
         while phase == .open || phase == .peerClosed {
-            if pendingOutputByteCount > limits.unreadOutputMax {
+            if isFull {
                 pauseReading()
                 break
             }
@@ -71,8 +71,21 @@ extension Connection {
         watch?.setReading(false)
     }
 
+    /// More waits than the client may leave waiting.
+    private var isFull: Bool {
+        isAuthenticated
+            ? pendingOutputByteCount > limits.unreadOutputMax
+            : pendingOutputByteCount + inboxByteCount > limits.waitingBytesMaxUnauthenticated
+    }
+
+    private var isHalfEmpty: Bool {
+        isAuthenticated
+            ? pendingOutputByteCount <= limits.unreadOutputMax / 2
+            : pendingOutputByteCount + inboxByteCount <= limits.waitingBytesMaxUnauthenticated / 2
+    }
+
     func resumeReadingIfDrained() {
-        guard isReadingPaused, pendingOutputByteCount <= limits.unreadOutputMax / 2 else { return }
+        guard isReadingPaused, isHalfEmpty else { return }
         isReadingPaused = false
         watch?.setReading(phase == .open)
         decode(now: .now)

@@ -121,6 +121,8 @@ extension Connection {
     func beginClosing() {
         guard phase == .open || phase == .peerClosed else { return }
         phase = .closing
+        // A stranger that reads a byte now and then would keep the connection as long as it likes.
+        if !isAuthenticated { lingersUntil = Instant.now.advanced(by: limits.writeTimeout) }
         cancelAllCalls()
         closeIfNothingLeft()
         if phase != .closed { armTimer(now: .now) }

@@ -10,12 +10,19 @@ extension Connection {
     func armTimer(now: Instant) { timer?.arm(at: nextDeadline(now: now)) }
 
     private func nextDeadline(now: Instant) -> Instant {
-        var deadline = idleDeadline
+        var deadline = Instant.distantFuture
         func limit(_ other: Instant) { if other < deadline { deadline = other } }
-        if !hasSeenRequest { limit(acceptedAt.advanced(by: limits.firstRequestTimeout)) }
-        if let since = decoder.partialSince, !isReadingPaused { limit(since.advanced(by: limits.frameTimeout)) }
         if isWriteBlocked { limit(lastWriteProgressAt.advanced(by: limits.writeTimeout)) }
-        if phase == .lingering { limit(lingersUntil) }
+        switch phase {
+        case .open, .peerClosed:
+            limit(idleDeadline)
+            if !hasSeenRequest { limit(acceptedAt.advanced(by: limits.firstRequestTimeout)) }
+            if let since = decoder.partialSince, !isReadingPaused { limit(since.advanced(by: limits.frameTimeout)) }
+            if !isAuthenticated { limit(credentialDeadline) }
+        // What ended the connection has passed: a timer set to it would fire in every turn.
+        case .closing, .lingering: limit(lingersUntil)
+        case .closed: break
+        }
         for call in calls.values { limit(call.deadline) }
         let trim = lastReadAt.advanced(by: Self.trimAfter)
         if trim > now { limit(trim) }
@@ -23,14 +30,18 @@ extension Connection {
     }
 
     private var idleDeadline: Instant {
-        guard calls.isEmpty else { return .distantFuture }
-        return lastReadAt.advanced(by: isAuthenticated ? limits.idleTimeout : limits.idleTimeoutUnauthenticated)
+        calls.isEmpty && isAuthenticated ? lastReadAt.advanced(by: limits.idleTimeout) : .distantFuture
+    }
+
+    /// Calls in flight do not move it: otherwise one that never ends would hold the connection for ever.
+    private var credentialDeadline: Instant {
+        unauthenticatedSince.advanced(by: limits.connectionUnauthenticatedMax)
     }
 
     func timerFired() {
         guard phase != .closed else { return }
         let now = Instant.now
-        if phase == .lingering && lingersUntil <= now { return closeNow() }
+        if phase == .lingering || phase == .closing, lingersUntil <= now { return closeNow() }
         if isWriteBlocked && lastWriteProgressAt.advanced(by: limits.writeTimeout) <= now { return closeNow() }
         if phase == .open || phase == .peerClosed {
             if !hasSeenRequest && acceptedAt.advanced(by: limits.firstRequestTimeout) <= now {
@@ -39,6 +50,9 @@ extension Connection {
                 since.advanced(by: limits.frameTimeout) <= now
             {
                 perform(state.violated(.frameTimeout))
+            } else if !isAuthenticated && credentialDeadline <= now {
+                metrics.connectionsWithoutCredentialEnded.add()
+                endWithoutCredential(.credentialMissing)
             } else if idleDeadline <= now {
                 perform(state.violated(.idleTimeout))
             }

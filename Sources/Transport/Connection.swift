@@ -30,13 +30,15 @@ public actor Connection {
     public nonisolated let peerAddress: Text
     /// What the dispatcher keeps for this connection.
     public let context: AnyObject
-    /// The key `context` was made for has been presented and is good: larger limits, longer patience.
+    /// A valid credential was shown on this connection: larger limits, longer patience.
     public private(set) var isAuthenticated = false
+    /// Since when it is not.
+    var unauthenticatedSince: Instant
 
     nonisolated let dispatcher: any Dispatcher
     nonisolated let limits: Limits
     nonisolated let metrics: TransportMetrics
-    nonisolated let closed: @Sendable (Connection) -> Void
+    nonisolated let owner: any ConnectionOwner
 
     let socket: Socket
     var phase = Phase.open
@@ -53,6 +55,8 @@ public actor Connection {
     var isDirty = false
     var isReadingPaused = false
     var calls: [UInt32: ActiveCall] = [:]
+    /// Of all calls' inboxes.
+    var inboxByteCount = 0
     /// Some call may be waiting to send: looked for when output has left.
     var mayHaveSenders = false
     var watch: FileWatch?
@@ -64,11 +68,10 @@ public actor Connection {
     var hasSeenRequest = false
     var lingersUntil = Instant.distantFuture
 
-    /// Takes over `descriptor`, which is connected and non-blocking. `closed` is called once, on the loop.
+    /// Takes over `descriptor`, which is connected and non-blocking.
     public init(
         owning descriptor: Int32, id: UInt64, on loop: EventLoop, dispatcher: any Dispatcher, limits: Limits,
-        metrics: TransportMetrics, scratch: ReadScratch, software: Text,
-        closed: @escaping @Sendable (Connection) -> Void
+        metrics: TransportMetrics, scratch: ReadScratch, software: Text, owner: any ConnectionOwner
     ) {
         self.loop = loop
         self.id = id
@@ -79,11 +82,12 @@ public actor Connection {
         self.limits = limits
         self.metrics = metrics
         self.scratch = scratch
-        self.closed = closed
+        self.owner = owner
         self.state = ConnectionState(limits: limits, software: software)
         self.decoder = FrameDecoder(payloadHardMax: limits.framePayloadHardMax)
         let now = Instant.now
         self.acceptedAt = now
+        self.unauthenticatedSince = now
         self.lastReadAt = now
         self.lastWriteProgressAt = now
     }
@@ -103,6 +107,33 @@ public actor Connection {
         guard !isAuthenticated else { return }
         isAuthenticated = true
         state.authenticated()
+        owner.authenticated(self)
+    }
+
+    /// From the dispatcher: the credential is no longer valid. The connection has as long as a new one to show another.
+    public func lostCredential() {
+        guard isAuthenticated, phase != .closed else { return }
+        isAuthenticated = false
+        state.lostCredential()
+        unauthenticatedSince = .now
+        owner.lostCredential(self)
+        armTimer(now: unauthenticatedSince)
+    }
+
+    /// Ends a connection without a credential. Its calls are answered with UNAVAILABLE, so that their callers connect
+    /// again.
+    func endWithoutCredential(_ reason: CloseReason) {
+        for stream in Array(calls.keys) { end(stream: stream, Self.credentialMissing) }
+        perform(state.violated(reason))
+    }
+
+    /// Another connection has this one's place: what can be said is said at once, then it is closed.
+    func makeRoom() {
+        guard phase != .closed else { return }
+        if phase == .open || phase == .peerClosed { endWithoutCredential(.displaced) }
+        guard phase != .closed else { return }
+        flushAtEndOfTurn()
+        closeNow()
     }
 
     /// First half of a graceful stop: the client is told to go elsewhere. Its answer to the PING behind that comes
@@ -131,8 +162,17 @@ public actor Connection {
         timer?.cancel()
         timer = nil
         socket.close()
-        closed(self)
+        dispatcher.closed(self)
+        owner.closed(self)
     }
+}
+
+/// Who counts the connections. Called on the connection's loop.
+public protocol ConnectionOwner: AnyObject, Sendable {
+    func authenticated(_ connection: Connection)
+    func lostCredential(_ connection: Connection)
+    /// Called once.
+    func closed(_ connection: Connection)
 }
 
 extension Connection: SocketEvents, EndOfTurn {

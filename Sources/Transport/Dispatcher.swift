@@ -9,9 +9,16 @@ public protocol Dispatcher: AnyObject, Sendable {
     /// The client presented a credential in HELLO.
     func authenticate(_ authorization: Text, on connection: isolated Connection)
 
+    /// The connection is closed; nothing comes from it any more.
+    func closed(_ connection: isolated Connection)
+
     /// Answers a request with exactly one of `respond`, `fail` or `run`. `request` is valid during the call only.
     func handle(
         _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection)
+}
+
+extension Dispatcher {
+    public func closed(_ connection: isolated Connection) {}
 }
 
 /// The buffer that the connections of one loop read into, one after the other. On the loop only.
@@ -27,6 +34,10 @@ public final class TransportMetrics: Sendable {
     public let connectionsOpen = Gauge()
     public let connectionsAccepted = Counter()
     public let connectionsRefused = Counter()
+    /// Connections that showed no credential in time.
+    public let connectionsWithoutCredentialEnded = Counter()
+    /// Connections without a credential that gave up their place for a new one.
+    public let connectionsDisplaced = Counter()
     public let bytesReceived = Counter()
     public let bytesSent = Counter()
     public let framesRefused = Counter()

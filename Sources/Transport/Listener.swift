@@ -23,15 +23,18 @@ public final class Listener: SocketEvents, @unchecked Sendable {
     public let address: SocketAddress
     private let descriptor: Int32
     private let loop: EventLoop
+    private let mayAccept: @Sendable () -> Bool
     private let accepted: @Sendable (Int32) -> Void
     private let log: Log
     private var watch: FileWatch?
     private var reserve: Int32
     private var isClosed = false
 
-    /// Binds and listens; `accepted` gets each connected descriptor, non-blocking, on the loop's thread.
+    /// Binds and listens; `accepted` gets each connected descriptor, non-blocking, on the loop's thread. While
+    /// `mayAccept` says no, connections wait in the kernel's queue.
     public init(
-        _ wanted: SocketAddress, on loop: EventLoop, log: Log, accepted: @escaping @Sendable (Int32) -> Void
+        _ wanted: SocketAddress, on loop: EventLoop, log: Log, mayAccept: @escaping @Sendable () -> Bool,
+        accepted: @escaping @Sendable (Int32) -> Void
     ) throws(ListenError) {
         let family = wanted.host.contains(":") ? AF_INET6 : AF_INET
         let descriptor = socket(family, Int32(SOCK_STREAM.rawValue), 0)
@@ -49,6 +52,7 @@ public final class Listener: SocketEvents, @unchecked Sendable {
         self.address = SocketAddress(host: wanted.host, port: Self.boundPort(descriptor)) ?? wanted
         self.loop = loop
         self.log = log
+        self.mayAccept = mayAccept
         self.accepted = accepted
         self.reserve = open("/dev/null", O_RDONLY | O_CLOEXEC)
     }
@@ -76,6 +80,8 @@ public final class Listener: SocketEvents, @unchecked Sendable {
     public func socketIsReadable() {
         // A bound per turn, so that a flood of connections does not keep the others waiting.
         for _ in 0..<64 {
+            // Asked again next turn, as long as somebody waits.
+            guard mayAccept() else { return }
             let connection = accept(descriptor, nil, nil)
             if connection >= 0 {
                 Socket.configure(connection)

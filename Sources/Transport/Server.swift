@@ -2,12 +2,14 @@ public import Base
 public import Reactor
 import Synchronization
 
-/// All connections of the server: accepts them, bounds their number, and ends them in good order.
-public final class Server: Sendable {
+/// All connections of the server: accepts them, bounds their number (`ConnectionPlaces`), and ends them in good order.
+public final class Server: Sendable, ConnectionOwner {
+    private static let visitedPerTurn = 64
+
     private struct State {
+        var places: ConnectionPlaces
+        /// Those that lost their place included, until they are closed.
         var connections: [UInt64: Connection] = [:]
-        var connectionsPerAddress: [Text: Int] = [:]
-        var nextID: UInt64 = 1
         var isDraining = false
         var emptied: Promise<Void>?
     }
@@ -18,7 +20,7 @@ public final class Server: Sendable {
     private let limits: Limits
     private let log: Log
     private let software: Text
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let scratches: [ObjectIdentifier: ReadScratch]
 
     public init(loops: EventLoopGroup, dispatcher: any Dispatcher, limits: Limits, log: Log, software: Text) {
@@ -27,29 +29,41 @@ public final class Server: Sendable {
         self.limits = limits
         self.log = log
         self.software = software
+        self.state = Mutex(State(places: ConnectionPlaces(limits: limits)))
         self.scratches = Dictionary(
             uniqueKeysWithValues: loops.loops.map { (ObjectIdentifier($0), ReadScratch()) })
     }
 
     /// Opens a port; connections are served from `Listener.start()` on.
     public func listen(_ address: SocketAddress) throws(ListenError) -> Listener {
-        try Listener(address, on: loops.loops[0], log: log) { [self] descriptor in adopt(descriptor) }
+        try Listener(
+            address, on: loops.loops[0], log: log, mayAccept: { [self] in mayAccept },
+            accepted: { [self] descriptor in adopt(descriptor) })
+    }
+
+    /// Connections that lost their place hold a descriptor until their loop has closed them. Descriptors are as scarce
+    /// as places: while many are on their way out, newcomers wait in the kernel's queue.
+    private var mayAccept: Bool {
+        state.withLock { state in
+            state.connections.count - state.places.count < ConnectionPlaces.leavingMax(limits)
+        }
     }
 
     /// Serves a connected, non-blocking descriptor; closes it at once where a limit or the drain forbids it.
     public func adopt(_ descriptor: Int32) {
         metrics.connectionsAccepted.add()
-        let address = Socket.peerAddress(descriptor)
-        let id: UInt64? = state.withLock { state in
-            let count = state.connectionsPerAddress[address, default: 0]
-            guard !state.isDraining, state.connections.count < limits.connectionsMax,
-                count < limits.connectionsPerAddressMax
-            else { return nil }
-            state.connectionsPerAddress[address] = count + 1
-            state.nextID += 1
-            return state.nextID - 1
+        let peers = PeerGroup.of(descriptor)
+        let (admission, displaced) = state.withLock { state -> (ConnectionPlaces.Admission, [Connection]) in
+            guard !state.isDraining else { return (.refused, []) }
+            let admission = state.places.admit(from: peers)
+            guard case .admitted(_, let ids) = admission else { return (admission, []) }
+            return (admission, ids.compactMap { state.connections[$0] })
         }
-        guard let id else {
+        for connection in displaced {
+            metrics.connectionsDisplaced.add()
+            connection.loop.run { connection.assumeIsolated { $0.makeRoom() } }
+        }
+        guard case .admitted(let id, _) = admission else {
             metrics.connectionsRefused.add()
             Socket(owning: descriptor).close()
             return
@@ -57,25 +71,50 @@ public final class Server: Sendable {
         let loop = loops.next()
         let connection = Connection(
             owning: descriptor, id: id, on: loop, dispatcher: dispatcher, limits: limits, metrics: metrics,
-            scratch: scratches[ObjectIdentifier(loop)] ?? ReadScratch(), software: software,
-            closed: { [self] in removed($0) })
+            scratch: scratches[ObjectIdentifier(loop)] ?? ReadScratch(), software: software, owner: self)
         state.withLock { $0.connections[id] = connection }
         metrics.connectionsOpen.add(1)
         loop.run { connection.assumeIsolated { $0.start() } }
     }
 
-    private func removed(_ connection: Connection) {
+    /// Runs `body` for each connection, on its loop; a few of each loop at a time, so that calls are served between
+    /// them.
+    public func forEachConnection(_ body: @escaping @Sendable (isolated Connection) -> Void) {
+        let connections = state.withLock { Array($0.connections.values) }
+        let byLoop = Dictionary(grouping: connections) { ObjectIdentifier($0.loop) }
+        for connections in byLoop.values { Self.visit(connections[...], body) }
+    }
+
+    private static func visit(
+        _ connections: ArraySlice<Connection>, _ body: @escaping @Sendable (isolated Connection) -> Void
+    ) {
+        guard let loop = connections.first?.loop else { return }
+        loop.run {
+            for connection in connections.prefix(visitedPerTurn) { connection.assumeIsolated { body($0) } }
+            visit(connections.dropFirst(visitedPerTurn), body)
+        }
+    }
+
+    public func authenticated(_ connection: Connection) { change { $0.authenticated(connection.id) } }
+
+    public func lostCredential(_ connection: Connection) { change { $0.lostCredential(connection.id) } }
+
+    public func closed(_ connection: Connection) {
         connection.loop.connections.add(-1)
         metrics.connectionsOpen.add(-1)
+        change { $0.remove(connection.id) }
         let emptied: Promise<Void>? = state.withLock { state in
             state.connections[connection.id] = nil
-            let count = state.connectionsPerAddress[connection.peerAddress, default: 1] - 1
-            state.connectionsPerAddress[connection.peerAddress] = count > 0 ? count : nil
             guard state.isDraining, state.connections.isEmpty else { return nil }
             return state.emptied.take()
         }
         emptied?.succeed(())
     }
+
+    /// Connections that have shown no credential.
+    public var unauthenticatedCount: Int { state.withLock { $0.places.unauthenticatedCount } }
+
+    private func change(_ body: (inout ConnectionPlaces) -> Void) { state.withLock { body(&$0.places) } }
 
     /// Tells every client to go elsewhere, lets calls in flight come to their end, and returns when all connections are
     /// closed or `Limits.drainTimeout` is over.

@@ -24,6 +24,10 @@ public enum CloseReason: Equatable, Sendable, CaseIterable {
     case firstRequestTimeout
     case writeTimeout
     case idleTimeout
+    case credentialMissing
+
+    // Another connection needed the place.
+    case displaced
 
     // In good order.
     case shutdown
@@ -36,7 +40,8 @@ public enum CloseReason: Equatable, Sendable, CaseIterable {
             .protocolError
         case .frameAboveHardCap, .controlFrameTooLarge, .tooManyCancels, .tooManyPings, .windowExceeded:
             .limitExceeded
-        case .frameTimeout, .firstRequestTimeout, .writeTimeout, .idleTimeout: .timeout
+        case .frameTimeout, .firstRequestTimeout, .writeTimeout, .idleTimeout, .credentialMissing: .timeout
+        case .displaced: .limitExceeded
         case .shutdown, .peerLeft: .shutdown
         }
     }
@@ -60,6 +65,8 @@ public enum CloseReason: Equatable, Sendable, CaseIterable {
         case .firstRequestTimeout: "No request arrived in time."
         case .writeTimeout: "Answers were not read in time."
         case .idleTimeout: "The connection was idle."
+        case .credentialMissing: "The connection showed no credential in time; connect again."
+        case .displaced: "The connection showed no credential and others needed its place; connect again."
         case .shutdown: "The server stops."
         case .peerLeft: "The peer said goodbye."
         }

@@ -103,6 +103,9 @@ public struct ConnectionState: Sendable {
     /// A valid credential was presented: the larger limits count from the next frame on.
     public mutating func authenticated() { isAuthenticated = true }
 
+    /// The credential is no longer valid: the smaller limits count again.
+    public mutating func lostCredential() { isAuthenticated = false }
+
     /// What to do about a frame. `payload` is looked into for control frames only.
     public mutating func received(
         _ header: FrameHeader, payload: UnsafeRawBufferPointer, now: Instant

@@ -21,6 +21,10 @@ struct Configuration {
     var threads: Int64 = 0
     var passwordWorkers: Int64 = 0
     var connectionsMax: Int64 = 10_000
+    var connectionsPerAddressMax: Int64 = 0
+    var connectionsUnauthenticatedPerAddressMax: Int64 = 256
+    var connectionsPerCallerMax: Int64 = 0
+    var streamsPerCallerMax: Int64 = 3_000
     var idleTimeoutSeconds: Int64 = 3_600
     var drainTimeoutSeconds: Int64 = 10
     var outboundCAFile = ""
@@ -90,7 +94,20 @@ struct Setting {
                 help: "threads that hash passwords (0 = one per core)"),
             Setting(
                 key: "connections_max", place: .integer(\.connectionsMax, 1...1_000_000),
-                help: "connections above this are closed as they come"),
+                help: "connections in all; the limit of open files (RLIMIT_NOFILE) may allow less"),
+            Setting(
+                key: "connections_per_address_max", place: .integer(\.connectionsPerAddressMax, 0...1_000_000),
+                help: "connections from one address, IPv6 from one /64 (0 = connections_max)"),
+            Setting(
+                key: "connections_unauthenticated_per_address_max",
+                place: .integer(\.connectionsUnauthenticatedPerAddressMax, 1...1_000_000),
+                help: "of these without a credential; raise it where all clients come through one proxy"),
+            Setting(
+                key: "connections_per_caller_max", place: .integer(\.connectionsPerCallerMax, 0...1_000_000),
+                help: "connections that use the same credential (0 = four fifths of connections_max)"),
+            Setting(
+                key: "streams_per_caller_max", place: .integer(\.streamsPerCallerMax, 1...10_000_000),
+                help: "streams that use the same credential, such as watched sessions"),
             Setting(
                 key: "idle_timeout_seconds", place: .integer(\.idleTimeoutSeconds, 1...86_400),
                 help: "a connection without traffic is closed after this"),

@@ -88,8 +88,7 @@ enum Daemon {
         made.store.durability = configuration.durability == "relaxed" ? .relaxed : .synced
         made.threads = configuration.effectiveThreads
         made.passwordWorkers = configuration.effectivePasswordWorkers
-        made.limits.connectionsMax = Int(configuration.connectionsMax)
-        made.limits.connectionsPerAddressMax = Int(configuration.connectionsMax)
+        made.limits.setConnections(configuration, descriptors: Descriptors.raise(), log: log)
         made.limits.idleTimeout = .seconds(configuration.idleTimeoutSeconds)
         made.limits.drainTimeout = .seconds(configuration.drainTimeoutSeconds)
         made.outboundCAFile = configuration.outboundCAFile
@@ -188,7 +187,8 @@ private final class SidePort {
 
     init(_ instance: Instance, _ wanted: SocketAddress) throws {
         server = try HTTPServer(
-            on: loop, address: wanted.host, port: wanted.port, routes: instance.sidePortRoutes)
+            on: loop, address: wanted.host, port: wanted.port, routes: instance.sidePortRoutes,
+            limits: instance.project.limits, metrics: instance.httpMetrics)
         address = SocketAddress(host: wanted.host, port: server.port) ?? wanted
         loop.start()
     }

@@ -79,6 +79,48 @@ import Testing
         #expect(!(try answer(to: request)).contains(" 200 "))
     }
 
+    @Test(arguments: [
+        "GET http://x/healthz HTTP/1.1\r\n\r\n", "GET /healthz?a=b HTTP/1.0\r\n\r\n", "GET /healthz HTTP/1.1\n\n",
+    ])
+    func aRequestMayHaveAnotherForm(request: String) throws {
+        #expect(try answer(to: request).hasPrefix("HTTP/1.1 200 "))
+    }
+
+    @Test func connectionsThatOnlyBeginGiveWayToOthers() throws {
+        var limits = Limits()
+        limits.httpConnectionsPerAddressMax = 4
+        let metrics = HTTPServerMetrics()
+        let loop = EventLoop(name: "http")
+        let server = try HTTPServer(
+            on: loop, address: "127.0.0.1", port: 0, routes: Self.routes, limits: limits, metrics: metrics)
+        loop.start()
+        var halves: [Int32] = []
+        for _ in 0..<20 {
+            halves.append(connectedSocket(port: server.port, isIPv6: false))
+            send("GET /healthz HTTP/1.1\r\nPad:", to: halves[halves.count - 1])
+        }
+        let answer = exchange("GET /healthz HTTP/1.1\r\n\r\n", port: server.port, isIPv6: false)
+        #expect(answer.hasPrefix("HTTP/1.1 200 "))
+        #expect(metrics.connectionsDisplaced.value == 17)
+        for half in halves { close(half) }
+        end(loop)
+        server.close()
+    }
+
+    @Test func aRequestThatDoesNotComeToItsEndIsCutOff() throws {
+        var limits = Limits()
+        limits.httpRequestTimeout = .milliseconds(100)
+        let loop = EventLoop(name: "http")
+        let server = try HTTPServer(on: loop, address: "127.0.0.1", port: 0, routes: Self.routes, limits: limits)
+        loop.start()
+        let half = connectedSocket(port: server.port, isIPv6: false)
+        send("GET /healthz HTTP/1.1\r\nPad:", to: half)
+        #expect(receive(from: half).isEmpty)
+        close(half)
+        end(loop)
+        server.close()
+    }
+
     @Test func itListensOnIPv6() throws {
         #expect(try answer(to: "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", address: "::1").hasPrefix("HTTP/1.1 200 "))
     }
@@ -98,8 +140,20 @@ import Testing
 
 /// One blocking exchange over a socket of our own; the client's sending side is closed after the request.
 private func exchange(_ request: String, port: UInt16, isIPv6: Bool) -> String {
-    let client = socket(isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let client = connectedSocket(port: port, isIPv6: isIPv6)
     defer { close(client) }
+    send(request, to: client)
+    shutdown(client, Int32(SHUT_WR))
+    var answer = ""
+    while true {
+        let part = receive(from: client)
+        if part.isEmpty { return answer }
+        answer += part
+    }
+}
+
+private func connectedSocket(port: UInt16, isIPv6: Bool) -> Int32 {
+    let client = socket(isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     if isIPv6 {
         var address = sockaddr_in6()
         address.sin6_family = sa_family_t(AF_INET6)
@@ -113,14 +167,7 @@ private func exchange(_ request: String, port: UInt16, isIPv6: Bool) -> String {
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         connectOrTrap(client, &address, MemoryLayout<sockaddr_in>.size)
     }
-    send(request, to: client)
-    shutdown(client, Int32(SHUT_WR))
-    var answer = ""
-    while true {
-        let part = receive(from: client)
-        if part.isEmpty { return answer }
-        answer += part
-    }
+    return client
 }
 
 private func connectOrTrap(_ socket: Int32, _ address: UnsafeRawPointer, _ byteCount: Int) {

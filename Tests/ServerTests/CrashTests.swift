@@ -43,10 +43,15 @@ import Wire
     }
 
     /// posternd over a directory; returns when it takes connections.
-    static func start(_ directory: String, _ port: UInt16, openFilesMax: Int? = nil) throws -> ChildProcess {
+    static func start(
+        _ directory: String, _ port: UInt16, openFilesMax: Int? = nil, httpPort: UInt16? = nil,
+        settings: [String] = []
+    ) throws -> ChildProcess {
+        let httpAddress = httpPort.map { "127.0.0.1:\($0)" } ?? "off"
         let process = try ChildProcess(
             ChildProcess.built("posternd"),
-            ["--data-directory", directory, "--listen-address", "127.0.0.1:\(port)", "--http-address", "off"],
+            ["--data-directory", directory, "--listen-address", "127.0.0.1:\(port)", "--http-address", httpAddress]
+                + settings,
             output: "\(directory)/log", openFilesMax: openFilesMax)
         for _ in 0..<400 {
             if let client = try? RawClient(port: port) {

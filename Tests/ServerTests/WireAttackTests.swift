@@ -202,13 +202,15 @@ import Wire
     @Test func aConnectionAboveTheLimitIsClosedAndTheOthersGoOn() async throws {
         try await withServer(configure: { $0.limits.connectionsMax = 3 }) { server in
             let clients = try (0..<3).map { _ in try server.connect() }
-            for client in clients {
-                _ = try client.call(Self.check, GRPCHealthCheckRequest(), returning: GRPCHealthCheckResponse.self)
+            func callAll() throws {
+                for client in clients {
+                    _ = try client.call(
+                        "postern.v1.Project/Stats", ProjectStatsRequest(), returning: ProjectStatsResponse.self)
+                }
             }
+            try callAll()
             #expect(try server.connect().readUntilClosed().isEmpty)
-            for client in clients {
-                _ = try client.call(Self.check, GRPCHealthCheckRequest(), returning: GRPCHealthCheckResponse.self)
-            }
+            try callAll()
         }
     }
 

@@ -30,6 +30,7 @@ extension WriteTransaction {
             head.firstSequence += 1
         }
         try put(Tables.denialHeads, headKey, head)
+        announce(.denials(tenantID))
     }
 }
 

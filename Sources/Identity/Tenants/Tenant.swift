@@ -20,8 +20,6 @@ public actor Tenant {
     private var signUpThrottle = PasswordThrottle()
     private var sends = HourlyQuota()
     private var denialRate: DenialRate
-    private var denialWaiters: [Promise<Void>] = []
-    private var denialWrites: UInt64 = 0
     private let hashKey: HMACKey
 
     init(settings: TenantSettings, directory: TenantDirectory, resources: Resources, loop: EventLoop) {
@@ -132,17 +130,6 @@ public actor Tenant {
         }
     }
 
-    /// How many times refusals were written so far; `denial(after:)` waits for more.
-    public func denialTicket() -> UInt64 { denialWrites }
-
-    /// Returns when refusals were written since `ticket` was taken. Cancelling the task ends the wait.
-    public func denial(after ticket: UInt64) async throws {
-        guard denialWrites == ticket else { return }
-        let waiter = Promise<Void>()
-        denialWaiters.append(waiter)
-        try await waiter.cancellableValue()
-    }
-
     private lazy var flushTimer = Timer(on: loop) { [weak self] in
         self?.assumeIsolated { tenant in tenant.flushSuppressed() }
     }
@@ -163,9 +150,5 @@ public actor Tenant {
             resources.log.error(
                 "a refusal was not recorded", ["tenant": .text(tenantID.string), "error": .text("\(error)")])
         }
-        denialWrites += 1
-        let waiters = denialWaiters
-        denialWaiters = []
-        for waiter in waiters { waiter.succeed(()) }
     }
 }

@@ -6,6 +6,8 @@ import Store
 /// postern.v1.Tenants/WatchDenials: reads what is new, then waits for more; nothing is kept per watcher.
 enum TenantsWatchDenials: ServerStreamMethod {
     private static let batchMax = 100
+    /// A credential that expires does so without a commit.
+    private static let lookEvery = Duration.seconds(60)
 
     static func handle(
         _ request: TenantsWatchDenialsRequest, _ call: Call, _ replies: ReplyStream<TenantsWatchDenialsResponse>
@@ -14,20 +16,20 @@ enum TenantsWatchDenials: ServerStreamMethod {
             throw Failure.invalid("INVALID_SEQUENCE", field: "after_sequence", "must be -1, 0 or a denial's sequence")
         }
         let store = call.project.store
-        let tenant = call.project.tenants.tenant(call.settings)
         let tenantID = call.tenantID
         var last = request.afterSequence
         if last == 0 { last = try store.read { try $0.lastDenialSequence(tenantID: tenantID) } }
+        // Followed before the first read, so that a refusal between the two is not slept through.
+        let watch = call.project.changes.watch([.denials(tenantID), .tenant(tenantID), .callers], on: replies.loop)
+        defer { watch.end() }
         while true {
-            // The ticket comes before the read, so that a refusal between the two is not slept through.
-            let ticket = await tenant.denialTicket()
             _ = try call.stillAdmitted()
             let denials = try store.read { try $0.denials(tenantID: tenantID, after: last, limit: batchMax) }
             for denial in denials {
                 try await replies.send(TenantsWatchDenialsResponse(denial: denial))
                 last = denial.sequence
             }
-            if denials.isEmpty { try await tenant.denial(after: ticket) }
+            if denials.isEmpty { try await watch.next(timeout: lookEvery) }
         }
     }
 }

@@ -1,0 +1,89 @@
+import Base
+import Identity
+import Reactor
+import Store
+import Synchronization
+public import Transport
+
+// What becomes of connections and streams when the credential they began with is revoked, changed or expires. Streams
+// look by themselves, too, before they tell anything; but a stream that waits for its client, or cannot send to it,
+// looks at nothing.
+
+/// Ends what was begun with a credential that is no longer valid.
+///
+/// Follows the commits, so that what an admin revokes on another node ends here as well.
+final class CredentialWatch: Sendable {
+    /// Credentials that expire do so without a commit.
+    private static let lookEvery = Duration.seconds(10)
+
+    private let router: Router
+    private let server: Server
+    private let loop: EventLoop
+    private let task = Mutex<Task<Void, Never>?>(nil)
+
+    init(router: Router, server: Server, loop: EventLoop) {
+        self.router = router
+        self.server = server
+        self.loop = loop
+    }
+
+    func start() {
+        loop.run { [self] in
+            let started = Task.immediate(executorPreference: loop) { [router, server, loop] in
+                let watch = router.context.project.changes.watch([.callers], on: loop)
+                defer { watch.end() }
+                while (try? await watch.next(timeout: Self.lookEvery)) != nil {
+                    server.forEachConnection { router.checkCredentials(of: $0) }
+                }
+            }
+            task.withLock { $0 = started }
+        }
+    }
+
+    func stop() { task.withLock { $0.take() }?.cancel() }
+}
+
+extension Router {
+    /// A caller that is no longer valid loses its streams; the connection that showed it last is again one without a
+    /// credential, unless a stream of another caller goes on.
+    func checkCredentials(of connection: isolated Connection) {
+        let state = Self.state(of: connection)
+        // Mostly one caller per connection, asked about twice.
+        var known: (caller: Caller, failure: Failure?)?
+        func failure(_ credential: AnyObject) -> Failure? {
+            guard let caller = credential as? Caller else { return nil }
+            if let known, known.caller === caller { return known.failure }
+            let failure = reasonToEnd(caller)
+            known = (caller, failure)
+            return failure
+        }
+        let goesOn = connection.endCalls(failure)
+        guard connection.isAuthenticated, !goesOn, let shown = state.lastCaller, failure(shown) != nil else { return }
+        connection.lostCredential()
+        releaseConnection(of: state)
+    }
+
+    /// Nil also when the store cannot tell: the next look will.
+    private func reasonToEnd(_ caller: Caller) -> Failure? {
+        do {
+            try context.project.store.read { try context.project.callers.checkStillValid(caller, in: $0) }
+            return nil
+        } catch {
+            return error as? Failure
+        }
+    }
+
+    /// The connection showed a good credential: larger limits, unless the credential has too many connections already.
+    func countConnection(_ connection: isolated Connection, of caller: Caller) throws(Failure) {
+        guard !connection.isAuthenticated else { return }
+        try callerUse.openConnection(of: caller.id)
+        Self.state(of: connection).countedCallerID = caller.id
+        connection.authenticated()
+    }
+
+    public func closed(_ connection: isolated Connection) { releaseConnection(of: Self.state(of: connection)) }
+
+    private func releaseConnection(of state: ConnectionContext) {
+        if let callerID = state.countedCallerID.take() { callerUse.closeConnection(of: callerID) }
+    }
+}
