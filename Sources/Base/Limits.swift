@@ -59,6 +59,11 @@ public struct Limits: Sendable {
     public var requestTimeoutMax = Duration.seconds(30)
     public var passwordQueueMax = 64
     public var passwordQueuePerTenantMax = 32
+    /// What the hashes may hold that are computed at the same time. Never less than our own need on all workers.
+    public var passwordMemoryMax = 320 << 20
+    /// What one check of an imported hash may hold and take, unless its tenant `allow_costly_hashes`.
+    public var importedHashMemoryMax = 128 << 20
+    public var importedHashTimeMax = Duration.milliseconds(250)
     public var blockingQueueMax = 256
     public var signingQueueMax = 4_096
     /// Threads that ask identity providers, and how much one tenant may have on its way or waiting there.

@@ -1279,9 +1279,10 @@ static const PosternField postern__v1__tenant__fields[] = {
     [17] = {"enable_email_link_signin", 0, 0x0, 0x0, 4, 0, 0, 16},
     [18] = {"password_policy", &postern__v1__password_policy__table, 0x0, 0x0, 10, 2, 0, 17},
     [19] = {"allow_international_email", 0, 0x0, 0x0, 4, 0, 0, 18},
+    [36] = {"allow_costly_hashes", 0, 0x0, 0x0, 4, 0, 0, 19},
 };
 const PosternSchema postern__v1__tenant__table = {
-    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 20, 0,
+    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 37, 0,
 };
 
 static const PosternField postern__v1__tenants_create_request__fields[] = {

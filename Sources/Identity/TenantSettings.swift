@@ -19,6 +19,8 @@ public final class TenantSettings: Sendable {
     public let recentLogin: Duration
     public let guidance: Failure.Guidance?
     public let isSynthetic: Bool
+    /// Imports may bring hashes as dear as their formats allow.
+    public let allowsCostlyHashes: Bool
     public let revision: Int64
     /// As Tenants.Get answers it.
     public let tenant: Messages.Tenant
@@ -45,6 +47,7 @@ public final class TenantSettings: Sendable {
             Failure.Guidance(locale: $0.locale.string, message: $0.message.string, url: $0.helpURL.string)
         }
         self.isSynthetic = tenant.synthetic
+        self.allowsCostlyHashes = tenant.allowCostlyHashes
         self.revision = tenant.revision
         self.secret = Secret(record.secret)
     }

@@ -13,6 +13,8 @@ public struct TenantSettingsChange: Sendable {
     public var enableEmailLinkSignin: Bool?
     public var enableEmailPrivacy: Bool?
     public var allowInternationalEmail: Bool?
+    /// Imports may bring dear password hashes. By a project-admin only.
+    public var allowCostlyHashes: Bool?
     /// `client.permissions.disabled_user_signup`: nobody comes into being except by an administrator.
     public var disabledUserSignup: Bool?
     /// `client.permissions.disabled_user_deletion`: nobody deletes an account except an administrator.
@@ -36,6 +38,7 @@ public struct TenantSettingsChange: Sendable {
         fields.set("enable_email_link_signin", \.enableEmailLinkSignin, enableEmailLinkSignin)
         fields.set("enable_email_privacy", \.enableEmailPrivacy, enableEmailPrivacy)
         fields.set("allow_international_email", \.allowInternationalEmail, allowInternationalEmail)
+        fields.set("allow_costly_hashes", \.allowCostlyHashes, allowCostlyHashes)
         fields.set("client.permissions.disabled_user_signup", \.disabledUserSignup, disabledUserSignup)
         fields.set("client.permissions.disabled_user_deletion", \.disabledUserDeletion, disabledUserDeletion)
         fields.set("refresh_mode", \.refreshMode, refreshMode)

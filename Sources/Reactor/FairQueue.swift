@@ -1,59 +1,163 @@
 import Base
 
-/// One first-in-first-out line per tenant, served round robin: a tenant with a long line delays only itself.
+/// One first-in-first-out line per tenant; the tenant that has had the least time goes next.
+///
+/// Each tenant has an account of the time that its elements took. The expected cost is charged when an element begins,
+/// so that a tenant gets no second turn because its first element still runs; `ended` replaces it by the real cost.
+/// A tenant that comes back begins beside the one that has had least: it saves up no time, and keeps what it owes.
+/// Every element counts as `costMin` at least, so that tenants with short ones take turns. This is start-time fair
+/// queueing (Goyal, Vin, Cheng, SIGCOMM 1996).
 struct FairQueue<Element> {
-    private var lines: [Text: [Element]] = [:]
-    /// Tenants with a line, the next one first.
-    private var turns: [Text] = []
-    private(set) var count = 0
-
-    func count(of tenant: Text) -> Int { lines[tenant]?.count ?? 0 }
-
-    mutating func append(_ element: Element, tenant: Text) {
-        if lines[tenant] == nil { turns.append(tenant) }
-        lines[tenant, default: []].append(element)
-        count += 1
+    fileprivate struct Line {
+        var elements: [Element] = []
+        /// The sum of costs in nanoseconds, on the queue's own time scale.
+        var spent: Int64
+        /// Its place in `turns`, where it stands while it has elements.
+        var turnNumber: UInt64 = 0
+        /// Begun and not ended.
+        var runningCount = 0
     }
 
-    /// The oldest of the tenant whose turn it is; that tenant goes to the end of the round.
-    mutating func popFirst() -> Element? {
-        guard !turns.isEmpty else { return nil }
-        let tenant = turns.removeFirst()
-        let element = lines[tenant]!.removeFirst()
-        if lines[tenant]!.isEmpty { lines[tenant] = nil } else { turns.append(tenant) }
+    private struct Turn {
+        let spent: Int64
+        /// Among equals the tenant goes first whose last turn is longest ago.
+        let number: UInt64
+        let tenant: Text
+    }
+
+    static var costMin: Int64 { 1_000_000 }
+
+    private var lines: [Text: Line] = [:]
+    /// Tenants with elements, the next one last.
+    private var turns: [Turn] = []
+    /// What the tenant had spent whose turn came last.
+    private var time: Int64 = 0
+    private var turnCount: UInt64 = 0
+    private var runningCount = 0
+    /// Lines without elements are looked through when there are this many.
+    private var linesMax = 1_024
+    private(set) var count = 0
+
+    func count(of tenant: Text) -> Int { lines[tenant]?.elements.count ?? 0 }
+    /// How many tenants it knows anything of.
+    var tenantCount: Int { lines.count }
+
+    mutating func append(_ element: Element, tenant: Text) {
+        if lines.count >= linesMax { forgetIdleLines() }
+        count += 1
+        let isWaiting = count(of: tenant) > 0
+        let anew = Line(spent: least)
+        lines[tenant, default: anew].elements.append(element)
+        guard !isWaiting else { return }
+        lines[tenant]!.spent = max(lines[tenant]!.spent, anew.spent)
+        enterTurns(tenant)
+    }
+
+    /// Takes out the oldest element of the first tenant whose oldest element `mayBegin`, given how many of that
+    /// tenant's run. The tenant goes behind those that have had as much.
+    mutating func popFirst(where mayBegin: (Element, _ runningCount: Int) -> Bool = { _, _ in true }) -> Element? {
+        let index = turns.lastIndex { turn in
+            let line = lines[turn.tenant]!
+            return mayBegin(line.elements[0], line.runningCount)
+        }
+        guard let index else { return nil }
+        let turn = turns.remove(at: index)
+        time = max(time, turn.spent)
+        let element = lines[turn.tenant]!.elements.removeFirst()
         count -= 1
+        if !lines[turn.tenant]!.elements.isEmpty { enterTurns(turn.tenant) }
         return element
+    }
+
+    /// Charges `cost` nanoseconds for an element that was taken out and begins now.
+    mutating func began(tenant: Text, cost: Int64) {
+        runningCount += 1
+        let anew = Line(spent: least)
+        lines[tenant, default: anew].runningCount += 1
+        charge(tenant, max(Self.costMin, cost))
+    }
+
+    /// The element for which `cost` was charged has ended; it took `actual`.
+    mutating func ended(tenant: Text, cost: Int64, actual: Int64) {
+        runningCount -= 1
+        // Nobody waits for anybody: nobody owes anything.
+        if runningCount == 0 && count == 0 { return reset() }
+        lines[tenant]!.runningCount -= 1
+        charge(tenant, max(Self.costMin, actual) - max(Self.costMin, cost))
     }
 
     /// Takes out the tenant's first element that matches.
     mutating func remove(tenant: Text, where matches: (Element) -> Bool) -> Element? {
-        guard let index = lines[tenant]?.firstIndex(where: matches) else { return nil }
-        let element = lines[tenant]!.remove(at: index)
-        dropLineIfEmpty(tenant)
+        guard let index = lines[tenant]?.elements.firstIndex(where: matches) else { return nil }
+        if lines[tenant]!.elements.count == 1 { leaveTurns(tenant) }
         count -= 1
-        return element
+        return lines[tenant]!.elements.remove(at: index)
     }
 
     /// Takes out every element that matches.
     mutating func removeAll(where matches: (Element) -> Bool) -> [Element] {
         var removed: [Element] = []
-        for tenant in turns {
-            lines[tenant]!.removeAll { element in
+        for turn in turns.reversed() {
+            lines[turn.tenant]!.elements.removeAll { element in
                 guard matches(element) else { return false }
                 removed.append(element)
                 return true
             }
-            dropLineIfEmpty(tenant)
         }
+        turns.removeAll { lines[$0.tenant]!.elements.isEmpty }
         count -= removed.count
         return removed
     }
 
-    private mutating func dropLineIfEmpty(_ tenant: Text) {
-        guard lines[tenant]!.isEmpty else { return }
-        lines[tenant] = nil
-        turns.removeAll { $0 == tenant }
+    // MARK: Accounts
+
+    /// What a tenant has spent that begins anew.
+    private var least: Int64 { min(time, turns.last?.spent ?? time) }
+
+    private mutating func charge(_ tenant: Text, _ difference: Int64) {
+        guard difference != 0 else { return }
+        let isWaiting = !lines[tenant]!.elements.isEmpty
+        if isWaiting { leaveTurns(tenant) }
+        let (spent, overflow) = lines[tenant]!.spent.addingReportingOverflow(difference)
+        lines[tenant]!.spent = overflow ? .max : spent
+        if isWaiting { enterTurns(tenant) }
+    }
+
+    private mutating func enterTurns(_ tenant: Text) {
+        turnCount += 1
+        lines[tenant]!.turnNumber = turnCount
+        let turn = Turn(spent: lines[tenant]!.spent, number: turnCount, tenant: tenant)
+        turns.insert(turn, at: place(turn.spent, turn.number))
+    }
+
+    private mutating func leaveTurns(_ tenant: Text) {
+        turns.remove(at: place(lines[tenant]!.spent, lines[tenant]!.turnNumber))
+    }
+
+    /// The index of the turn with these values, or where it belongs.
+    private func place(_ spent: Int64, _ number: UInt64) -> Int {
+        var range = turns.startIndex..<turns.endIndex
+        while let middle = range.isEmpty ? nil : range.lowerBound + range.count / 2 {
+            if (turns[middle].spent, turns[middle].number) > (spent, number) {
+                range = middle + 1..<range.upperBound
+            } else {
+                range = range.lowerBound..<middle
+            }
+        }
+        return range.lowerBound
+    }
+
+    private mutating func forgetIdleLines() {
+        lines = lines.filter { !$0.value.elements.isEmpty || $0.value.runningCount > 0 || $0.value.spent > least }
+        linesMax = max(1_024, 2 * lines.count)
+    }
+
+    private mutating func reset() {
+        lines.removeAll(keepingCapacity: lines.count < 1_024)
+        time = 0
+        turnCount = 0
     }
 }
 
 extension FairQueue: Sendable where Element: Sendable {}
+extension FairQueue.Line: Sendable where Element: Sendable {}

@@ -6,17 +6,19 @@ final class Work: Sendable {
     let deadline: Instant
     /// Takes less than a millisecond: its answer may wait for that of the next one.
     let isShort: Bool
+    let cost: WorkCost
     /// Does the work; what it returns answers.
     let execute: @Sendable () -> @Sendable () -> Void
     let fail: @Sendable (any Error) -> Void
 
     init(
-        tenant: Text, deadline: Instant, isShort: Bool = false,
+        tenant: Text, deadline: Instant, isShort: Bool = false, cost: WorkCost = .none,
         execute: @escaping @Sendable () -> @Sendable () -> Void, fail: @escaping @Sendable (any Error) -> Void
     ) {
         self.tenant = tenant
         self.deadline = deadline
         self.isShort = isShort
+        self.cost = cost
         self.execute = execute
         self.fail = fail
     }
@@ -34,14 +36,19 @@ public struct WorkerPoolCounts: Sendable, Equatable {
     public var expired: UInt64 = 0
     /// Never run: the waiting task was cancelled.
     public var cancelled: UInt64 = 0
+    /// What runs may hold, and the most that ever ran at a time.
+    public var memoryByteCount = 0
+    public var memoryPeakByteCount = 0
 }
 
-/// The rules of a worker pool without its threads: bounds, fairness, deadlines, estimates.
+/// The rules of a worker pool without its threads: bounds, fairness by time, memory, deadlines, estimates.
 struct WorkQueue: Sendable {
     struct Limits: Sendable {
         var workers: Int
         var queueMax: Int
         var queueMaxPerTenant: Int
+        /// Of what runs at a time, in bytes.
+        var memoryMax = Int.max
     }
 
     /// What `take` found: work to run, and work to fail with `Failure.expired`.
@@ -53,6 +60,9 @@ struct WorkQueue: Sendable {
     private let name: String
     private let limits: Limits
     private var queue = FairQueue<Work>()
+    private var admission: WorkAdmission
+    /// Workers that came for work and found none that may begin beside what runs.
+    private var turnedAwayCount = 0
     private(set) var counts = WorkerPoolCounts()
     private(set) var isClosed = false
     /// Moving average of one work's run time: an eighth of every new one.
@@ -65,6 +75,7 @@ struct WorkQueue: Sendable {
     init(name: String, limits: Limits) {
         self.name = name
         self.limits = limits
+        self.admission = WorkAdmission(workers: limits.workers, memoryMax: limits.memoryMax)
     }
 
     /// Queues `work` or throws why not; `expired` is what had to leave to make room, for the caller to fail.
@@ -82,38 +93,68 @@ struct WorkQueue: Sendable {
                 retryAfter: retryAfter)
         }
         queue.append(work, tenant: work.tenant)
-        counts.queued = queue.count
+        updateCounts()
         earliestDeadline = min(earliestDeadline, work.deadline)
     }
 
-    /// The next work that is still in time, counted as running.
+    /// The next work that is still in time and may begin beside what runs, counted as running.
     mutating func take(now: Instant) -> Batch {
         var batch = Batch()
-        while let work = queue.popFirst() {
-            if now < work.deadline {
-                batch.next = work
-                counts.running += 1
-                break
+        while let (work, passedOver) = popFirst(now: now) {
+            guard now < work.deadline else {
+                batch.expired.append(work)
+                continue
             }
-            batch.expired.append(work)
+            admission.began(work, passedOver: passedOver)
+            queue.began(tenant: work.tenant, cost: work.cost.nanoseconds)
+            batch.next = work
+            counts.running += 1
+            break
         }
+        if batch.next == nil && queue.count > 0 { turnedAwayCount += 1 }
         counts.expired += UInt64(batch.expired.count)
-        counts.queued = queue.count
+        updateCounts()
         return batch
     }
 
-    mutating func finished(_ work: Work, afterNanoseconds nanoseconds: Int64) {
+    /// The first work in turn that may begin or has expired; `passedOver`: the first before it that lacks memory.
+    private mutating func popFirst(now: Instant) -> (work: Work, passedOver: Work?)? {
+        let admission = admission
+        var passedOver: Work?
+        func mayBegin(_ work: Work) -> Bool {
+            if work.deadline <= now || admission.admits(work) { return true }
+            if passedOver == nil && !admission.hasMemory(for: work) { passedOver = work }
+            return false
+        }
+        let fair = queue.popFirst { mayBegin($0) && admission.isWithinShare(runningCount: $1) }
+        guard let work = fair ?? queue.popFirst(where: { work, _ in mayBegin(work) }) else { return nil }
+        return (work, passedOver)
+    }
+
+    /// Returns how many workers to call again: what they were turned away from may begin now.
+    ///
+    /// `processorNanoseconds`: what its tenant pays for.
+    @discardableResult
+    mutating func finished(
+        _ work: Work, afterNanoseconds nanoseconds: Int64, processorNanoseconds: Int64? = nil
+    ) -> Int {
         Self.move(&averageNanoseconds, nanoseconds)
         if work.isShort { Self.move(&averageShortNanoseconds, nanoseconds) }
+        admission.ended(work)
+        queue.ended(
+            tenant: work.tenant, cost: work.cost.nanoseconds, actual: processorNanoseconds ?? nanoseconds)
         counts.running -= 1
         counts.done += 1
+        updateCounts()
+        defer { turnedAwayCount = 0 }
+        return turnedAwayCount
     }
 
     /// Takes `work` out if it still waits.
     mutating func cancel(_ work: Work) {
         guard queue.remove(tenant: work.tenant, where: { $0 === work }) != nil else { return }
         counts.cancelled += 1
-        counts.queued = queue.count
+        updateCounts()
     }
 
     /// Refuses everything from now on and returns what waits, for the caller to fail.
@@ -143,6 +184,12 @@ struct WorkQueue: Sendable {
         average = average == 0 ? nanoseconds : average + (nanoseconds - average) / 8
     }
 
+    private mutating func updateCounts() {
+        counts.queued = queue.count
+        counts.memoryByteCount = admission.memoryByteCount
+        counts.memoryPeakByteCount = admission.memoryPeak
+    }
+
     private func isFull(for tenant: Text) -> Bool {
         queue.count >= limits.queueMax || queue.count(of: tenant) >= limits.queueMaxPerTenant
     }
@@ -156,7 +203,7 @@ struct WorkQueue: Sendable {
         }
         earliestDeadline = earliest
         counts.expired += UInt64(expired.count)
-        counts.queued = queue.count
+        updateCounts()
         return expired
     }
 }

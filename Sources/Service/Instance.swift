@@ -28,6 +28,11 @@ public final class Instance: Sendable {
             self.project = project
             self.random = random
         }
+
+        /// Never less than what our own hashes need on all workers.
+        fileprivate var passwordMemoryMax: Int {
+            max(limits.passwordMemoryMax, passwordWorkers * project.passwordProfile.work.memoryByteCount)
+        }
     }
 
     public let project: Project
@@ -79,7 +84,8 @@ public final class Instance: Sendable {
         // Lower priority than the loops: a hash takes 10 ms, a lookup 10 µs.
         self.passwordPool = WorkerPool(
             name: "password", workers: configuration.passwordWorkers, queueMax: limits.passwordQueueMax,
-            queueMaxPerTenant: limits.passwordQueuePerTenantMax, niceness: 10)
+            queueMaxPerTenant: limits.passwordQueuePerTenantMax,
+            memoryMax: configuration.passwordMemoryMax, niceness: 10)
         self.outboundPool = WorkerPool(
             name: "outbound", workers: limits.outboundWorkers, queueMax: limits.blockingQueueMax,
             queueMaxPerTenant: limits.outboundRequestsPerTenantMax)

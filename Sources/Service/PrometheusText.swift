@@ -42,6 +42,15 @@ extension Instance {
             "postern_frames_refused_total", "counter", "Frames and requests against the protocol or its limits.",
             Double(metrics.framesRefused.value))
         page.pool("password", passwordPool.counts)
+        page.single(
+            "postern_password_pool_memory_bytes", "gauge", "What the hashes may hold that are computed now.",
+            Double(passwordPool.counts.memoryByteCount))
+        page.single(
+            "postern_password_pool_memory_peak_bytes", "gauge", "The most they ever held at a time.",
+            Double(passwordPool.counts.memoryPeakByteCount))
+        page.single(
+            "postern_import_costly_hashes_refused_total", "counter", "Rows of imports whose hash costs too much.",
+            Double(project.passwords.refusedImports.value))
         page.family("postern_password_hashes_total", "counter", "Password hashes computed, by kind.")
         for (kind, count) in project.passwords.computed.all {
             page.value("postern_password_hashes_total", #"kind="\#(kind.rawValue)""#, Double(count))

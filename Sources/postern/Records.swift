@@ -26,6 +26,7 @@ extension Tenant: Record {
             "enable_email_privacy": .bool(enableEmailPrivacy),
             "enable_email_link_signin": .bool(enableEmailLinkSignin),
             "allow_international_email": .bool(allowInternationalEmail),
+            "allow_costly_hashes": .bool(allowCostlyHashes),
             "password_policy": passwordPolicy.map { policy in
                 [
                     "min_length": .integer(Int64(policy.minLength)),

@@ -53,6 +53,7 @@ import Testing
                 $0.enableEmailLinkSignin = true
                 $0.enableEmailPrivacy = false
                 $0.allowInternationalEmail = true
+                $0.allowCostlyHashes = true
                 $0.disabledUserSignup = true
                 $0.disabledUserDeletion = true
                 $0.refreshMode = .reuse

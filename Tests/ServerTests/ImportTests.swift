@@ -43,12 +43,13 @@ import Wire
 
     static func importing(
         _ client: RawClient, _ users: [ImportUser], spec: PasswordHashSpec.Algorithm? = nil,
-        onConflict: ImportConflict = .fail
+        onConflict: ImportConflict = .fail, tenantID: Text = .empty
     ) throws -> UsersImportResponse {
         let stream = try Stream(
             client,
             UsersImportRequest(
-                spec: spec.map { PasswordHashSpec(algorithm: $0) }, onConflict: onConflict, users: users))
+                tenantID: tenantID, spec: spec.map { PasswordHashSpec(algorithm: $0) }, onConflict: onConflict,
+                users: users))
         let answer = try stream.answer()
         try stream.end()
         return answer

@@ -8,6 +8,8 @@ struct BcryptHash: Sendable {
     let stored: String
     /// `$2b$10`, whichever of the three it was written by.
     var cost: String { "$2b$" + stored.dropFirst(4).prefix(2) }
+    /// Log2 of how often the key schedule is set up.
+    let rounds: Int
     private static let byteCount = 60
     private static let digestStart = 29
     private static let passwordByteCountMax = 72
@@ -26,6 +28,7 @@ struct BcryptHash: Sendable {
         let cost = Int(bytes[4] - digits.lowerBound) * 10 + Int(bytes[5] - digits.lowerBound)
         guard (4...14).contains(cost) else { throw .outOfRange }
         self.stored = text.string
+        self.rounds = cost
     }
 
     /// False for a password above 72 bytes, of which bcrypt would see the beginning only, and for one with a NUL.

@@ -29,6 +29,15 @@ public struct PasswordCredential: Sendable {
         }
     }
 
+    /// What one check takes.
+    public var work: Work {
+        switch hash {
+        case .argon2id(let hash): hash.work
+        case .firebaseScrypt(let hash): hash.work
+        case .bcrypt(let hash): hash.work
+        }
+    }
+
     /// Reads the stored form, and what other systems export in the same form:
     ///
     /// - `$argon2id$v=19$m=19456,t=2,p=1$salt$tag`: m ≤ 256 MiB, t ≤ 10, p ≤ 4, salt 8–64 bytes, tag 16–64

@@ -14,6 +14,8 @@ public final class PasswordService: Sendable {
     private let random: RandomSource
     private let profile: PasswordHashProfile
     public let computed = PasswordHashCounts()
+    /// Rows of imports whose hash would cost too much to check.
+    public let refusedImports = Counter()
 
     public init(
         pool: WorkerPool, store: Store, sealing: SealingKey, random: RandomSource, profile: PasswordHashProfile
@@ -29,7 +31,9 @@ public final class PasswordService: Sendable {
     public func hash(_ password: Secret, settings: TenantSettings, deadline: Instant) async throws -> Text {
         let profile = profile(for: settings)
         let random = random
-        return try await pool.run(tenant: settings.tenantID, deadline: deadline) { [computed] in
+        return try await pool.run(
+            tenant: settings.tenantID, deadline: deadline, cost: WorkCost(profile.work)
+        ) { [computed] in
             computed.add(.argon2id)
             return try PasswordCredential.hash(PasswordBytes.canonical(password), profile: profile, random: random)
                 .stored
@@ -53,12 +57,15 @@ public final class PasswordService: Sendable {
         let signerKey = try credential.signerKeyID.map { try self.signerKey($0, tenantID: settings.tenantID) }
         let profile = profile(for: settings)
         let random = random
-        return try await pool.run(tenant: settings.tenantID, deadline: deadline) { [computed] in
+        let cost = WorkCost(credential.work, rehashedAs: credential.needsRehash(under: profile) ? profile : nil)
+        return try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [computed] in
             for candidate in PasswordBytes.candidates(password, for: credential.kind) {
+                try Self.checkTime(deadline)
                 computed.add(credential.kind)
                 guard try credential.verify(candidate, signerKeys: { _ in signerKey }) else { continue }
                 guard credential.needsRehash(under: profile) else { return .right }
                 let canonical = PasswordBytes.canonical(password)
+                try Self.checkTime(deadline)
                 computed.add(.argon2id)
                 return .rightRehashed(try PasswordCredential.hash(canonical, profile: profile, random: random).stored)
             }
@@ -72,9 +79,11 @@ public final class PasswordService: Sendable {
     ) async throws {
         let credential = try store.read { try decoy(for: email, settings: settings, in: $0) }
         let signerKey = Secret(random.bytes(64))
-        try await pool.run(tenant: settings.tenantID, deadline: deadline) { [computed] in
+        let cost = WorkCost(credential.work)
+        try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [computed] in
             // As often as a real one: a password that NFC changes is tried in both forms.
             for candidate in PasswordBytes.candidates(password, for: credential.kind) {
+                try Self.checkTime(deadline)
                 computed.add(credential.kind)
                 _ = try credential.verify(candidate, signerKeys: { _ in signerKey })
             }
@@ -95,8 +104,24 @@ public final class PasswordService: Sendable {
         return try sealing.open(record.sealed, context: id.bytes)
     }
 
+    /// Between two hashes: what nobody waits for any more is not begun.
+    private static func checkTime(_ deadline: Instant) throws(Failure) {
+        guard Instant.now < deadline else {
+            throw Failure(.deadlineExceeded, "DEADLINE_EXCEEDED", "the deadline passed while the password was checked")
+        }
+    }
+
     private func profile(for settings: TenantSettings) -> PasswordHashProfile {
         settings.isSynthetic ? .cheap : profile
+    }
+}
+
+extension WorkCost {
+    fileprivate init(_ work: PasswordCredential.Work, rehashedAs profile: PasswordHashProfile? = nil) {
+        let second = profile?.work
+        self.init(
+            time: work.time + (second?.time ?? .zero),
+            memoryByteCount: max(work.memoryByteCount, second?.memoryByteCount ?? 0))
     }
 }
 

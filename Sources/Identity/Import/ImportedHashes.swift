@@ -13,9 +13,11 @@ struct ImportedHashes: Sendable {
     }
 
     private let algorithm: Algorithm
+    private let refusedCount: Counter
 
     /// Stores the signer key of a Firebase project, sealed, so that its hashes can be checked later. INVALID_HASH_SPEC.
     init(_ spec: PasswordHashSpec?, passwords: PasswordService, store: Store, tenantID: Text) async throws {
+        refusedCount = passwords.refusedImports
         switch spec?.algorithm {
         case nil: algorithm = .none
         case .argon2id: algorithm = .argon2id
@@ -66,38 +68,47 @@ struct ImportedHashes: Sendable {
         var account = Account(user: user)
         if !row.passwordHash.isEmpty {
             guard email != nil else { throw Failure.missingEmail }
-            account.passwordHash = try storedHash(of: row)
+            account.passwordHash = try storedHash(of: row, settings: settings, limits: limits)
             account.passwordUpdatedAt = now
         }
         account.deriveProviders()
         return account
     }
 
-    private func storedHash(of row: ImportUser) throws(Failure) -> Text {
+    private func storedHash(of row: ImportUser, settings: TenantSettings, limits: Limits) throws(Failure) -> Text {
         let field = "password_hash"
-        do {
-            switch algorithm {
-            case .none:
-                throw Failure.invalid("INVALID_PASSWORD_HASH", field: field, "needs the spec of its algorithm")
-            case .argon2id, .bcrypt:
-                guard let text = row.passwordHash.withBytes({ Text(validating: $0) }) else {
-                    throw CryptoError.malformed
-                }
-                let credential = try PasswordCredential(stored: text)
-                let isExpected: Bool =
-                    if case .bcrypt = algorithm { credential.kind == .bcrypt } else { credential.kind == .argon2id }
-                guard isExpected else { throw CryptoError.unsupported }
-                return credential.stored
-            case .firebaseScrypt(let saltSeparator, let rounds, let memoryCost, let signerKeyID):
-                return try PasswordCredential(
-                    firebaseScryptHash: row.passwordHash.withBytes { [UInt8]($0) }, salt: row.salt,
-                    saltSeparator: saltSeparator, rounds: rounds, memoryCost: memoryCost, signerKeyID: signerKeyID
-                ).stored
-            }
-        } catch let failure as Failure {
-            throw failure
-        } catch {
+        let read: PasswordCredential?
+        do throws(CryptoError) { read = try self.credential(of: row) } catch {
             throw Failure.invalid("INVALID_PASSWORD_HASH", field: field, "is not a hash of the algorithm in the spec")
+        }
+        guard let credential = read else {
+            throw Failure.invalid("INVALID_PASSWORD_HASH", field: field, "needs the spec of its algorithm")
+        }
+        let work = credential.work
+        let isCostly = work.memoryByteCount > limits.importedHashMemoryMax || work.time > limits.importedHashTimeMax
+        guard !isCostly || settings.allowsCostlyHashes else {
+            refusedCount.add()
+            throw Failure.invalid(
+                "PASSWORD_HASH_TOO_COSTLY", field: field,
+                "costs more to check than the server allows; a project-admin can set allow_costly_hashes")
+        }
+        return credential.stored
+    }
+
+    /// Nil without a spec.
+    private func credential(of row: ImportUser) throws(CryptoError) -> PasswordCredential? {
+        switch algorithm {
+        case .none: return nil
+        case .argon2id, .bcrypt:
+            guard let text = row.passwordHash.withBytes({ Text(validating: $0) }) else { throw .malformed }
+            let credential = try PasswordCredential(stored: text)
+            let expected: PasswordCredential.Kind = if case .bcrypt = algorithm { .bcrypt } else { .argon2id }
+            guard credential.kind == expected else { throw .unsupported }
+            return credential
+        case .firebaseScrypt(let saltSeparator, let rounds, let memoryCost, let signerKeyID):
+            return try PasswordCredential(
+                firebaseScryptHash: row.passwordHash.withBytes { [UInt8]($0) }, salt: row.salt,
+                saltSeparator: saltSeparator, rounds: rounds, memoryCost: memoryCost, signerKeyID: signerKeyID)
         }
     }
 

@@ -6,8 +6,19 @@ public struct TenantChange: Sendable {
     public let wanted: Messages.Tenant
     public let paths: [Text]
 
-    /// INVALID_UPDATE_MASK for an unknown or repeated path.
-    public init(_ wanted: Messages.Tenant, paths: [Text]) throws(Failure) {
+    /// What an admin of the tenant must not change: it spends what other tenants need.
+    private static let projectAdminPaths: [Text] = ["allow_costly_hashes"]
+
+    /// INVALID_UPDATE_MASK for an unknown or repeated path, INSUFFICIENT_PERMISSION for one of a project-admin's.
+    public init(_ wanted: Messages.Tenant, paths: [Text], isProjectAdmin: Bool = false) throws(Failure) {
+        let restricted = paths.first { path in
+            Self.projectAdminPaths.contains { path == $0 || path.bytes.starts(with: $0.bytes + [UInt8(ascii: ".")]) }
+        }
+        if let restricted, !isProjectAdmin {
+            throw Failure(
+                .permissionDenied, "INSUFFICIENT_PERMISSION", "\(restricted) is set by a project-admin.",
+                metadata: [Failure.Entry("required_role", Role.projectAdmin.name)])
+        }
         guard Set(paths).count == paths.count else {
             throw .invalid("INVALID_UPDATE_MASK", field: "update_mask", "names a field twice")
         }
@@ -31,6 +42,7 @@ public struct TenantChange: Sendable {
         case "enable_anonymous_user": tenant.enableAnonymousUser = wanted.enableAnonymousUser
         case "enable_email_link_signin": tenant.enableEmailLinkSignin = wanted.enableEmailLinkSignin
         case "allow_international_email": tenant.allowInternationalEmail = wanted.allowInternationalEmail
+        case "allow_costly_hashes": tenant.allowCostlyHashes = wanted.allowCostlyHashes
         case "enable_email_privacy": tenant.enableEmailPrivacy = wanted.enableEmailPrivacy
         case "client.permissions.disabled_user_signup":
             setPermission(\.disabledUserSignup, in: &tenant)

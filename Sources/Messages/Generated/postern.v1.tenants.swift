@@ -55,6 +55,11 @@ public struct Tenant: Message {
     /// Emails beyond ASCII (RFC 6531), in the composed form NFC and compared with A-Z lower-cased only. Switched off again,
     /// accounts keep the ones they have; no other may come in. Off by default.
     public var allowInternationalEmail: Bool = false
+    /// Set by a project-admin only. Users.Import takes password hashes as dear as their formats allow (argon2id with
+    /// 256 MiB and 10 passes, bcrypt with cost 14). Otherwise it takes those whose check needs at most 128 MiB and a
+    /// quarter of a second: argon2id up to 128 MiB and 800 MiB times passes, bcrypt up to cost 12. Users who are in sign
+    /// in whatever is set, and get a hash of the server's own costs then.
+    public var allowCostlyHashes: Bool = false
 
     public init() {}
 
@@ -77,7 +82,8 @@ public struct Tenant: Message {
         revision: Int64 = 0,
         enableEmailLinkSignin: Bool = false,
         passwordPolicy: PasswordPolicy? = nil,
-        allowInternationalEmail: Bool = false
+        allowInternationalEmail: Bool = false,
+        allowCostlyHashes: Bool = false
     ) {
         self.tenantID = tenantID
         self.displayName = displayName
@@ -98,6 +104,7 @@ public struct Tenant: Message {
         self.enableEmailLinkSignin = enableEmailLinkSignin
         self.passwordPolicy = passwordPolicy
         self.allowInternationalEmail = allowInternationalEmail
+        self.allowCostlyHashes = allowCostlyHashes
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -131,6 +138,7 @@ extension Tenant: ConvertibleToC {
         self.enableEmailLinkSignin = source.pointee.enable_email_link_signin != 0
         self.passwordPolicy = source.pointee.password_policy.map { PasswordPolicy(copying: $0) }
         self.allowInternationalEmail = source.pointee.allow_international_email != 0
+        self.allowCostlyHashes = source.pointee.allow_costly_hashes != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__Tenant>, arena: Arena) {
@@ -153,6 +161,7 @@ extension Tenant: ConvertibleToC {
         target.pointee.enable_email_link_signin = self.enableEmailLinkSignin ? 1 : 0
         if let value = self.passwordPolicy { target.pointee.password_policy = arena.make(value) }
         target.pointee.allow_international_email = self.allowInternationalEmail ? 1 : 0
+        target.pointee.allow_costly_hashes = self.allowCostlyHashes ? 1 : 0
     }
 }
 

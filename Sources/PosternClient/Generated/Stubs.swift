@@ -443,7 +443,8 @@ public struct TenantsClient: Sendable {
         try await channel.unary("postern.v1.Tenants", "List", request, idempotent: true, options: options)
     }
 
-    /// Changes the masked settings; they bind every request that starts after the answer, on every connection.
+    /// Changes the masked settings; they bind every request that starts after the answer, on every connection. Refusals:
+    /// INVALID_UPDATE_MASK, INSUFFICIENT_PERMISSION (allow_costly_hashes, which needs a project-admin).
     public func update(_ request: TenantsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsUpdateResponse
     {
@@ -766,7 +767,8 @@ public struct UsersClient: Sendable {
     }
 
     /// Brings users in with the password hashes they have. Each request is one batch; each is answered, in order, with
-    /// counts, the rows that were refused and a checkpoint to resume from.
+    /// counts, the rows that were refused and a checkpoint to resume from. A row whose password hash costs too much to
+    /// check is refused with PASSWORD_HASH_TOO_COSTLY; see Tenant.allow_costly_hashes.
     public func `import`(options: CallOptions = .init()) async throws(Failure)
         -> BidirectionalStream<UsersImportRequest, UsersImportResponse>
     {

@@ -325,7 +325,8 @@ extension MethodDescriptor {
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false)
 
-    /// Changes the masked settings; they bind every request that starts after the answer, on every connection.
+    /// Changes the masked settings; they bind every request that starts after the answer, on every connection. Refusals:
+    /// INVALID_UPDATE_MASK, INSUFFICIENT_PERMISSION (allow_costly_hashes, which needs a project-admin).
     static let tenantsUpdate = MethodDescriptor(
         service: "postern.v1.Tenants", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
@@ -591,7 +592,8 @@ extension MethodDescriptor {
         refusedWhenDisabled: true)
 
     /// Brings users in with the password hashes they have. Each request is one batch; each is answered, in order, with
-    /// counts, the rows that were refused and a checkpoint to resume from.
+    /// counts, the rows that were refused and a checkpoint to resume from. A row whose password hash costs too much to
+    /// check is refused with PASSWORD_HASH_TOO_COSTLY; see Tenant.allow_costly_hashes.
     static let usersImport = MethodDescriptor(
         service: "postern.v1.Users", method: "Import", requestStreaming: true, responseStreaming: true,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: false, mutation: true,

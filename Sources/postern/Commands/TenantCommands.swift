@@ -112,6 +112,7 @@ struct TenantSettings {
         Flag("disabled-user-deletion", "true|false", "nobody deletes their own account"),
         Flag("enable-email-privacy", "true|false", "do not tell which emails exist"),
         Flag("allow-international-email", "true|false", "emails beyond ASCII"),
+        Flag("allow-costly-hashes", "true|false", "imports bring dear password hashes (project-admin)"),
         Flag("disable-auth", "true|false", "refuse everything"),
         Flag("refresh-mode", "rotate|reuse", "whether each refresh hands out a new refresh token"),
         Flag("session-idle", "DURATION", "a refresh token unused for so long is expired"),
@@ -139,6 +140,7 @@ struct TenantSettings {
         note("allow_international_email", try arguments.bool("allow-international-email")) {
             $0.allowInternationalEmail = $1
         }
+        note("allow_costly_hashes", try arguments.bool("allow-costly-hashes")) { $0.allowCostlyHashes = $1 }
         note("disable_auth", try arguments.bool("disable-auth")) { $0.disableAuth = $1 }
         note("refresh_mode", try arguments.choice("refresh-mode", of: [("rotate", .rotate), ("reuse", .reuse)])) {
             $0.refreshMode = $1

@@ -91,6 +91,16 @@ import Testing
         #expect(failure?.reason == "INVALID_UPDATE_MASK" && failure?.violations.first?.field == "update_mask")
     }
 
+    @Test func costlyHashesAreForAProjectAdminToAllow() throws {
+        let wanted = Messages.Tenant(allowCostlyHashes: true)
+        let refused = failure { _ = try apply(["display_name", "allow_costly_hashes"]) { $0 = wanted } }
+        #expect(refused?.reason == "INSUFFICIENT_PERMISSION" && refused?.metadata.first?.value == "project-admin")
+        var tenant = Self.before
+        _ = try TenantChange(wanted, paths: ["allow_costly_hashes"], isProjectAdmin: true)
+            .apply(to: &tenant, limits: Limits())
+        #expect(tenant.allowCostlyHashes)
+    }
+
     @Test func aPathThatIsNamedTwiceIsRefused() {
         let change = {
             _ = try TenantChange(Messages.Tenant(), paths: ["disable_auth", "display_name", "disable_auth"])

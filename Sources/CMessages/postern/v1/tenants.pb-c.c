@@ -133,7 +133,7 @@ void   postern__v1__tenants_watch_denials_response__init
   static const Postern__V1__TenantsWatchDenialsResponse init_value = POSTERN__V1__TENANTS_WATCH_DENIALS_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[19] =
+static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[20] =
 {
   {
     "tenant_id",
@@ -363,8 +363,21 @@ static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[19]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "allow_costly_hashes",
+    36,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Tenant, allow_costly_hashes),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenant__field_indices_by_name[] = {
+  19,   /* field[19] = allow_costly_hashes */
   18,   /* field[18] = allow_international_email */
   3,   /* field[3] = allow_password_signup */
   5,   /* field[5] = client */
@@ -385,10 +398,11 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   0,   /* field[0] = tenant_id */
   14,   /* field[14] = updated_at_micros */
 };
-static const ProtobufCIntRange postern__v1__tenant__number_ranges[1 + 1] =
+static const ProtobufCIntRange postern__v1__tenant__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 19 }
+  { 36, 19 },
+  { 0, 20 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
 {
@@ -398,10 +412,10 @@ const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
   "Postern__V1__Tenant",
   "postern.v1",
   sizeof(Postern__V1__Tenant),
-  19,
+  20,
   postern__v1__tenant__field_descriptors,
   postern__v1__tenant__field_indices_by_name,
-  1,  postern__v1__tenant__number_ranges,
+  2,  postern__v1__tenant__number_ranges,
   (ProtobufCMessageInit) postern__v1__tenant__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

@@ -10,7 +10,7 @@ enum TenantsCreate: SlowMethod {
             throw Failure.invalid("INVALID_TENANT_ID", field: "tenant.tenant_id", "must be empty or equal tenant_id")
         }
         let paths = request.updateMask?.paths ?? []
-        let change = try TenantChange(wanted, paths: paths.filter { $0 != "synthetic" })
+        let change = try TenantChange(wanted, paths: paths.filter { $0 != "synthetic" }, isProjectAdmin: true)
         let tenant = try await call.project.tenants.create(
             tenantID: request.tenantID, change: change, isSynthetic: paths.contains("synthetic") && wanted.synthetic,
             validateOnly: request.validateOnly, origin: call.origin)

@@ -16,7 +16,8 @@ enum TenantsUpdate: SlowMethod {
                 .invalidArgument, "TENANT_ID_MISMATCH",
                 "tenant_id and tenant.tenant_id name different tenants; leave tenant.tenant_id empty.")
         }
-        let change = try TenantChange(wanted, paths: paths)
+        let change = try TenantChange(
+            wanted, paths: paths, isProjectAdmin: call.caller?.has(.projectAdmin) == true)
         let settings = try await call.project.tenants.tenant(call.settings).update(
             change, validateOnly: request.validateOnly, origin: call.origin)
         return TenantsUpdateResponse(tenant: settings.tenant)

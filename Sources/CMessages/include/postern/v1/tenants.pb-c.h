@@ -78,10 +78,11 @@ struct  Postern__V1__Tenant
   protobuf_c_boolean enable_email_link_signin;
   Postern__V1__PasswordPolicy *password_policy;
   protobuf_c_boolean allow_international_email;
+  protobuf_c_boolean allow_costly_hashes;
 };
 #define POSTERN__V1__TENANT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenant__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, 0, NULL, 0, POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED, 0, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, 0 }
+    , {0,NULL}, {0,NULL}, 0, 0, 0, NULL, 0, POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED, 0, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, 0, 0 }
 
 
 struct  Postern__V1__PasswordPolicy

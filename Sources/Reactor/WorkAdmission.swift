@@ -1,0 +1,75 @@
+import Base
+
+/// What a work is expected to take of a pool.
+public struct WorkCost: Sendable, Equatable {
+    /// Of the processor. It only has to be roughly right: when the work has ended its tenant pays for the real time.
+    public var time: Duration
+    /// The most it holds at a time.
+    public var memoryByteCount: Int
+
+    public init(time: Duration, memoryByteCount: Int = 0) {
+        self.time = time
+        self.memoryByteCount = memoryByteCount
+    }
+
+    public static let none = WorkCost(time: .zero)
+
+    var nanoseconds: Int64 { time.microseconds.multipliedReportingOverflow(by: 1_000).partialValue }
+}
+
+/// Which work may begin beside those that run. Pure.
+///
+/// - Together they hold at most `memoryMax`; a work that is larger runs while no other holds memory.
+/// - One tenant has at most half of the workers while another could use one.
+/// - One worker never takes a long work, so that short ones need not wait for the end of a long one.
+struct WorkAdmission: Sendable {
+    let memoryMax: Int
+    private let workersPerTenant: Int
+    private let longWorkersMax: Int
+
+    private(set) var memoryByteCount = 0
+    private(set) var memoryPeak = 0
+    private var longCount = 0
+    /// The work that lacks memory, and how often another one began before it. After `passesMax` times nothing else that
+    /// needs memory begins, so that it is not put off for ever.
+    private var waitsForMemory: Work?
+    private var passes = 0
+
+    static let longWork = Duration.milliseconds(250)
+    static let passesMax = 16
+
+    init(workers: Int, memoryMax: Int) {
+        self.memoryMax = memoryMax
+        self.workersPerTenant = max(1, workers / 2)
+        self.longWorkersMax = max(1, workers - 1)
+    }
+
+    /// Whether its tenant may have another worker while other tenants wait.
+    func isWithinShare(runningCount: Int) -> Bool { runningCount < workersPerTenant }
+
+    func admits(_ work: Work) -> Bool {
+        if work.cost.time > Self.longWork && longCount >= longWorkersMax { return false }
+        guard work.cost.memoryByteCount > 0 else { return true }
+        if memoryByteCount > 0, passes >= Self.passesMax, let waitsForMemory, waitsForMemory !== work { return false }
+        return hasMemory(for: work)
+    }
+
+    func hasMemory(for work: Work) -> Bool {
+        let (sum, overflow) = memoryByteCount.addingReportingOverflow(work.cost.memoryByteCount)
+        return memoryByteCount == 0 || (!overflow && sum <= memoryMax)
+    }
+
+    /// `passedOver`: the first in line that could not begin for want of memory.
+    mutating func began(_ work: Work, passedOver: Work?) {
+        memoryByteCount += work.cost.memoryByteCount
+        memoryPeak = max(memoryPeak, memoryByteCount)
+        if work.cost.time > Self.longWork { longCount += 1 }
+        passes = passedOver == nil ? 0 : passedOver === waitsForMemory ? passes + 1 : 1
+        waitsForMemory = passedOver
+    }
+
+    mutating func ended(_ work: Work) {
+        memoryByteCount -= work.cost.memoryByteCount
+        if work.cost.time > Self.longWork { longCount -= 1 }
+    }
+}
