@@ -69,6 +69,8 @@ public struct Limits: Sendable {
     /// Threads that ask identity providers, and how much one tenant may have on its way or waiting there.
     public var outboundWorkers = 16
     public var outboundRequestsPerTenantMax = 8
+    /// Processor time in ten seconds for what the identity providers of one tenant publish: documents and keys.
+    public var providerKeyTimePerTenantMax = Duration.milliseconds(100)
     public var writeBatchMax = 512
     public var writeQueueMax = 8_192
 

@@ -49,6 +49,13 @@ public final class OSThread: Sendable {
         return thread
     }
 
+    /// What the calling thread has had of a processor so far, in nanoseconds (CLOCK_THREAD_CPUTIME_ID).
+    public static var processorNanoseconds: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
     /// Waits until the thread's body returned. Later calls do nothing.
     public func join() {
         if let thread = handle.withLock({ $0.take() }) { pthread_join(thread, nil) }

@@ -25,12 +25,15 @@ public final class ProviderClient: Sendable {
 
     public init(client: HTTPClient, limits: Limits) {
         let requests = ProviderRequests(client: client)
-        self.metadata = ProviderMetadata(requests: requests)
+        self.metadata = ProviderMetadata(requests: requests, limits: limits)
         self.userInfo = UserInfo(requests: requests, metadata: metadata)
         self.exchange = CodeExchange(requests: requests, metadata: metadata)
         self.binding = TokenBinding(requests: requests, metadata: metadata)
         self.tokenByteCountMax = limits.providerTokenMax
     }
+
+    public var checkedKeys: Counter { metadata.checkedKeys }
+    public var refusedKeyTimes: Counter { metadata.time.refused }
 
     /// How many providers something is kept of.
     public var cachedProviderCount: Int { metadata.count }
@@ -60,7 +63,7 @@ public final class ProviderClient: Sendable {
     ) async throws -> ProviderProfile {
         switch proof {
         case .idToken(let token):
-            return try await verify(token, nonce, configuration, now)
+            return try await verify(token, nonce, configuration, now, deadline)
         case .accessToken(let token):
             try checkSize(token)
             guard nonce.isEmpty else { throw FederationError.flawed(.wrongNonce) }
@@ -73,7 +76,9 @@ public final class ProviderClient: Sendable {
             try checkSize(code)
             let tokens = try await exchange.exchange(
                 code, redirectURI: redirectURI, verifier: verifier, configuration, now: now, deadline: deadline)
-            if let idToken = tokens.idToken { return try await verify(idToken, nonce, configuration, now) }
+            if let idToken = tokens.idToken {
+                return try await verify(idToken, nonce, configuration, now, deadline)
+            }
             guard nonce.isEmpty else { throw FederationError.flawed(.wrongNonce) }
             guard let accessToken = tokens.accessToken else { throw FederationError.unavailable(.badAnswer) }
             // Issued to us: we hold the code's client secret.
@@ -82,15 +87,20 @@ public final class ProviderClient: Sendable {
     }
 
     private func verify(
-        _ secret: Secret, _ nonce: Text, _ configuration: ProviderConfiguration, _ now: Timestamp
+        _ secret: Secret, _ nonce: Text, _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
     ) async throws -> ProviderProfile {
         let token = try ProviderToken(secret, byteCountMax: tokenByteCountMax)
-        let keys = try await metadata.keys(of: configuration, now: now) { $0.has(token.jwt.keyID ?? .empty) }
+        func checkSignature(isEnough: @escaping @Sendable (ProviderKeySet) -> Bool) async throws {
+            let keys = try await metadata.keys(of: configuration, now: now, isEnough: isEnough)
+            let candidates = try token.candidates(in: keys)
+            try token.checkSignature(
+                try await metadata.made(candidates, of: keys, configuration, now: now, deadline: deadline))
+        }
         do {
-            try token.checkSignature(keys)
-        } catch  where token.jwt.keyID == nil {
+            try await checkSignature { $0.has(token.jwt.keyID ?? .empty) }
+        } catch is FederationError where token.jwt.keyID == nil {
             // Without an id nothing tells that the provider has a new key.
-            try token.checkSignature(try await metadata.keys(of: configuration, now: now) { _ in false })
+            try await checkSignature { _ in false }
         }
         try token.checkClaims(configuration, nonce: nonce, now: now)
         return try ProviderProfile(openID: token.claims)

@@ -1,25 +1,32 @@
 import Base
 import Crypto
 import JSON
+import Synchronization
 
 /// The keys of a provider that its ID tokens may be signed with, from its JWK set (RFC 7517).
 ///
-/// Left out: symmetric keys, keys for encryption, keys for algorithms other than RS256, ES256 and EdDSA, and keys that
-/// must not be used (RSA below 2048 bits, points off the curve, …).
-struct ProviderKeySet: Sendable {
+/// Left out: symmetric keys, keys for encryption, keys for algorithms other than RS256, ES256 and EdDSA, and RSA keys
+/// below 2048 or above 4096 bits. The others are checked when a token wants one of them: a set of 64 keys must not cost
+/// 64 checks. What a check found is kept. Any thread.
+final class ProviderKeySet: Sendable {
     private struct Entry: Sendable {
         let id: Text
-        let key: VerificationKey
+        let jwk: PublicJWK
         let algorithm: Text
         /// The only issuer it signs for, `{tenantid}` being the user's directory; empty = any of this set.
         let issuer: Text
     }
 
     private let entries: [Entry]
+    /// By the place in `entries`; nil for a key that must not be used.
+    private let made = Mutex<[Int: VerificationKey?]>([:])
 
     static let keysMax = 64
+    /// How many keys are tried for one token: of several of its id, or of all where it names none. OpenID Connect Core
+    /// §10.1 wants an id where a set has several keys.
+    static let candidatesMax = 4
 
-    /// Nil when it is no JWK set, or one with too many keys. RSA keys take 2 ms each: not on a loop.
+    /// Nil when it is no JWK set, or one with too many keys.
     init?(parsing body: [UInt8]) {
         guard let keys = (try? JSONValue(parsing: body))?["keys"]?.array, keys.count <= Self.keysMax else { return nil }
         self.entries = keys.compactMap(Self.entry)
@@ -29,13 +36,35 @@ struct ProviderKeySet: Sendable {
 
     func has(_ id: Text) -> Bool { id.isEmpty ? !entries.isEmpty : entries.contains { $0.id == id } }
 
-    /// Keys with this id (all for a token without one) whose own algorithm is the one the token names, and that may
-    /// sign for its issuer.
-    func candidates(id: Text, algorithm: Text, maySignFor: (Text) -> Bool) -> [VerificationKey] {
-        entries.filter { entry in
-            (id.isEmpty || entry.id == id) && entry.algorithm == algorithm
+    /// The places of the keys with this id (any for a token without one) whose own algorithm is the one the token
+    /// names, and that may sign for its issuer. None when there are more than `candidatesMax`.
+    func candidates(id: Text, algorithm: Text, maySignFor: (Text) -> Bool) -> [Int] {
+        let found = entries.indices.filter { index in
+            let entry = entries[index]
+            return (id.isEmpty || entry.id == id) && entry.algorithm == algorithm
                 && (entry.issuer.isEmpty || maySignFor(entry.issuer))
-        }.map(\.key)
+        }
+        return found.count <= Self.candidatesMax ? found : []
+    }
+
+    /// Whether none of these has to be checked any more.
+    func areMade(_ places: [Int]) -> Bool { made.withLock { made in places.allSatisfy { made[$0] != nil } } }
+
+    /// Checks the keys at these places that were not checked yet, and returns how many that were. Each takes up to a
+    /// millisecond: not on a loop.
+    func make(_ places: [Int]) -> Int {
+        var count = 0
+        for place in places where !areMade([place]) {
+            let key = try? VerificationKey(jwk: entries[place].jwk, check: .quick)
+            made.withLock { $0[place] = .some(key) }
+            count += 1
+        }
+        return count
+    }
+
+    /// The keys at these places that may be used, of those that were made.
+    func keys(_ places: [Int]) -> [VerificationKey] {
+        made.withLock { made in places.compactMap { made[$0] ?? nil } }
     }
 
     private static func entry(_ json: JSONValue) -> Entry? {
@@ -44,11 +73,13 @@ struct ProviderKeySet: Sendable {
             guard operations.array?.contains("verify") == true else { return nil }
         }
         guard let jwk = try? PublicJWK(member: { json[$0]?.text }) else { return nil }
+        if case .rsa(let modulus, let exponent) = jwk {
+            guard (256...512).contains(modulus.count), exponent.count <= 4 else { return nil }
+        }
         if let algorithm = json["alg"] {
             guard algorithm.text == Text(jwk.algorithm.rawValue) else { return nil }
         }
-        guard let key = try? VerificationKey(jwk: jwk) else { return nil }
         guard let id = (json["kid"] ?? "").text, let issuer = (json["issuer"] ?? "").text else { return nil }
-        return Entry(id: id, key: key, algorithm: Text(key.algorithm.rawValue), issuer: issuer)
+        return Entry(id: id, jwk: jwk, algorithm: Text(jwk.algorithm.rawValue), issuer: issuer)
     }
 }

@@ -1,4 +1,5 @@
 import Base
+import Crypto
 import Messages
 import Outbound
 
@@ -17,9 +18,14 @@ final class ProviderMetadata: Sendable {
     private let documents: FetchCache<Source, DiscoveryDocument>
     private let keySets: FetchCache<Source, ProviderKeySet>
 
+    /// For reading what providers publish: whoever configures one chooses how much that is.
+    let time: ProcessorBudget
+    let checkedKeys = Counter()
+
     static let providersMax = 256
 
-    init(requests: ProviderRequests) {
+    init(requests: ProviderRequests, limits: Limits) {
+        self.time = ProcessorBudget(limit: limits.providerKeyTimePerTenantMax)
         self.requests = requests
         self.documents = FetchCache(entriesMax: Self.providersMax)
         self.keySets = FetchCache(entriesMax: Self.providersMax)
@@ -33,7 +39,7 @@ final class ProviderMetadata: Sendable {
         guard let location = configuration.discoveryURL else { throw FederationError.misconfigured(.noIssuer) }
         let source = Source(location: location, policy: configuration.policy)
         let document = try await documents.value(for: source, now: now) { [self] in
-            try await fetch(source, configuration, DiscoveryDocument.init(parsing:))
+            try await fetch(source, configuration, now, DiscoveryDocument.init(parsing:))
         }
         guard document.issuer == configuration.issuer else { throw FederationError.misconfigured(.otherIssuer) }
         return document
@@ -55,18 +61,37 @@ final class ProviderMetadata: Sendable {
         }
         let source = Source(location: location, policy: configuration.policy)
         return try await keySets.value(for: source, now: now, isEnough: isEnough) { [self] in
-            try await fetch(source, configuration, ProviderKeySet.init(parsing:))
+            try await fetch(source, configuration, now, ProviderKeySet.init(parsing:))
         }
     }
 
-    /// BAD_ENDPOINT, and what asking brings; BAD_ANSWER for what `parse` makes nothing of.
+    /// The keys at these places that may be used, checked now if they were not yet. OVERLOADED.
+    func made(
+        _ places: [Int], of keys: ProviderKeySet, _ configuration: ProviderConfiguration, now: Timestamp,
+        deadline: Instant
+    ) async throws -> [VerificationKey] {
+        if !keys.areMade(places) {
+            let tenantID = configuration.tenantID
+            try time.require(tenantID, now: now)
+            try await requests.compute(tenant: tenantID, deadline: deadline) { [time, checkedKeys] in
+                checkedKeys.add(UInt64(time.spend(tenantID, now: now) { keys.make(places) }))
+            }
+        }
+        return keys.keys(places)
+    }
+
+    /// OVERLOADED when the tenant's time is spent, BAD_ENDPOINT, and what asking brings; BAD_ANSWER for what `parse`
+    /// makes nothing of.
     private func fetch<Value>(
-        _ source: Source, _ configuration: ProviderConfiguration, _ parse: @escaping @Sendable ([UInt8]) -> Value?
+        _ source: Source, _ configuration: ProviderConfiguration, _ now: Timestamp,
+        _ parse: @escaping @Sendable ([UInt8]) -> Value?
     ) async throws -> FetchCache<Source, Value>.Fetched {
+        let tenantID = configuration.tenantID
+        try time.require(tenantID, now: now)
         let request = HTTPRequest(
             try configuration.url(source.location), fields: [ProviderRequests.json], policy: source.policy)
-        return try await requests.send(request, tenant: configuration.tenantID, deadline: Self.deadline) { answer in
-            guard answer.isSuccess, let value = parse(answer.body) else {
+        return try await requests.send(request, tenant: tenantID, deadline: Self.deadline) { [time] answer in
+            guard answer.isSuccess, let value = time.spend(tenantID, now: now, { parse(answer.body) }) else {
                 throw FederationError.unavailable(.badAnswer)
             }
             return .init(value: value, lifetime: answer.maxAge)

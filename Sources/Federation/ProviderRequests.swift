@@ -38,6 +38,15 @@ struct ProviderRequests: Sendable {
         }
     }
 
+    /// Runs `work` where answers are read. Throws as `send` does.
+    func compute(tenant: Text, deadline: Instant, _ work: @escaping @Sendable () throws -> Void) async throws {
+        do {
+            try await client.compute(tenant: tenant, deadline: deadline, work)
+        } catch let error as OutboundError {
+            throw FederationError(error)
+        }
+    }
+
     /// An object that only the provider can have made for this token: a refusal of the token is `rejected`, anything
     /// else that is no success an outage.
     func object(_ request: HTTPRequest, tenant: Text, deadline: Instant) async throws -> JSONValue {

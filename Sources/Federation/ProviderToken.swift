@@ -28,9 +28,15 @@ struct ProviderToken: Sendable {
         self.claims = claims
     }
 
-    /// UNKNOWN_KEY, BAD_SIGNATURE.
-    func checkSignature(_ keys: ProviderKeySet) throws(FederationError) {
-        let candidates = keys.candidates(id: jwt.keyID ?? .empty, algorithm: jwt.algorithm, maySignFor: isOwnIssuer)
+    /// The places of the keys that may have signed it. UNKNOWN_KEY when there is none.
+    func candidates(in keys: ProviderKeySet) throws(FederationError) -> [Int] {
+        let places = keys.candidates(id: jwt.keyID ?? .empty, algorithm: jwt.algorithm, maySignFor: isOwnIssuer)
+        guard !places.isEmpty else { throw .flawed(.unknownKey) }
+        return places
+    }
+
+    /// UNKNOWN_KEY when none of the candidates may be used, BAD_SIGNATURE.
+    func checkSignature(_ candidates: [VerificationKey]) throws(FederationError) {
         guard !candidates.isEmpty else { throw .flawed(.unknownKey) }
         let message = Array(jwt.signedBytes)
         guard candidates.contains(where: { $0.verify(signature: jwt.signature, over: message) }) else {

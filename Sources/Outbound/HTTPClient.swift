@@ -56,6 +56,15 @@ public final class HTTPClient: Sendable {
         }
     }
 
+    /// Runs `work` on one of the threads that send requests, as one of `tenant`'s.
+    public func compute<Value: Sendable>(
+        tenant: Text, deadline: Instant, _ work: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
+        try begin(tenant)
+        defer { end(tenant) }
+        return try await pool.run(tenant: tenant, deadline: deadline, work)
+    }
+
     private func exchange(_ request: HTTPRequest, _ cancelFlag: CancelFlag, _ deadline: Instant) throws -> HTTPAnswer {
         let handle = state.withLock { $0.idle[request.policy]?.popLast() } ?? CurlHandle()
         defer {

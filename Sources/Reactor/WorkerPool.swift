@@ -103,7 +103,7 @@ public final class WorkerPool: Sendable {
     /// may not begin yet is given again when a work ends. Closing is one more, which each thread passes on.
     private static func workUntilClosed(_ shared: Shared) {
         var answers: [@Sendable () -> Void] = []
-        var processorTime = threadProcessorTime()
+        var processorTime = OSThread.processorNanoseconds
         while true {
             shared.wakeup.wait()
             repeat {
@@ -114,7 +114,7 @@ public final class WorkerPool: Sendable {
                 let nanoseconds = Instant.now.nanoseconds(since: start)
                 // From the end of the last work: one system call instead of two, and waiting takes no time of these.
                 let processorStart = processorTime
-                processorTime = threadProcessorTime()
+                processorTime = OSThread.processorNanoseconds
                 let (calls, isBehind) = shared.queue.withLock { queue in
                     let calls = queue.finished(
                         work, afterNanoseconds: nanoseconds, processorNanoseconds: processorTime - processorStart)
@@ -139,13 +139,6 @@ public final class WorkerPool: Sendable {
         for answer in answers { answer() }
         answers.removeAll(keepingCapacity: true)
     }
-}
-
-/// What the calling thread has had of a processor, in nanoseconds.
-private func threadProcessorTime() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
 }
 
 /// Linux keeps a nice value per thread, and 0 means the calling one (setpriority(2), "C library/kernel differences").

@@ -88,7 +88,7 @@ public final class Instance: Sendable {
             memoryMax: configuration.passwordMemoryMax, niceness: 10)
         self.outboundPool = WorkerPool(
             name: "outbound", workers: limits.outboundWorkers, queueMax: limits.blockingQueueMax,
-            queueMaxPerTenant: limits.outboundRequestsPerTenantMax)
+            queueMaxPerTenant: limits.outboundRequestsPerTenantMax, niceness: 5)
         let http = HTTPClient(
             pool: outboundPool, requestsPerTenantMax: limits.outboundRequestsPerTenantMax,
             certificateFile: configuration.outboundCAFile.isEmpty ? nil : configuration.outboundCAFile)

@@ -56,6 +56,14 @@ extension Instance {
             page.value("postern_password_hashes_total", #"kind="\#(kind.rawValue)""#, Double(count))
         }
         page.pool("signing", signingPool.counts)
+        page.pool("outbound", outboundPool.counts)
+        page.single(
+            "postern_provider_keys_checked_total", "counter", "Keys of identity providers checked for a token.",
+            Double(project.providers.checkedKeys.value))
+        page.single(
+            "postern_provider_key_time_refused_total", "counter",
+            "Key sets and documents not read: their tenant's processor time was spent.",
+            Double(project.providers.refusedKeyTimes.value))
         if let statistics = try? project.store.statistics() { page.store(statistics) }
         return page.bytes
     }

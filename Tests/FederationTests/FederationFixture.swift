@@ -56,7 +56,10 @@ func withFederation<Result>(_ body: (FederationFixture) async throws -> Result) 
     let pool = WorkerPool(name: "outbound", workers: 4, queueMax: 64, queueMaxPerTenant: 64)
     let provider = FakeIdentityProvider(clock: clock.clock)
     defer { end(pool, provider) }
-    let client = ProviderClient(client: HTTPClient(pool: pool, requestsPerTenantMax: 8), limits: Limits())
+    var limits = Limits()
+    // The clock stands still: whatever a test asks for is asked in one window.
+    limits.providerKeyTimePerTenantMax = .seconds(60)
+    let client = ProviderClient(client: HTTPClient(pool: pool, requestsPerTenantMax: 8), limits: limits)
     return try await body(FederationFixture(client: client, provider: provider, clock: clock))
 }
 

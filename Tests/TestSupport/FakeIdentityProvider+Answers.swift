@@ -78,7 +78,8 @@ extension FakeIdentityProvider {
             if let issuer = issuers[key.publicKey.keyID] { members.append(.init("issuer", .string(issuer))) }
             return .object(members)
         }
-        return json(["keys": .array(entries)], cacheControl: cacheControl)
+        let others = state.withLock { $0.otherKeys }
+        return json(["keys": .array(entries + others)], cacheControl: cacheControl)
     }
 
     /// RFC 6749 §4.1.3 with RFC 7636.

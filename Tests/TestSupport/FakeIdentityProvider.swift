@@ -75,6 +75,7 @@ public final class FakeIdentityProvider: Sendable {
         var discoveryIssuer: Text?
         var discoveryJWKS: Text?
         var keyIssuers: [Text: Text] = [:]
+        var otherKeys: [JSONValue] = []
         /// RS256 keys take their time: made once for all.
         static let rsa = SigningKey.generate(.rs256)
     }
@@ -123,6 +124,9 @@ public final class FakeIdentityProvider: Sendable {
 
     /// From now on only these keys are published and sign.
     public func setKeys(_ keys: [SigningKey]) { state.withLock { $0.keys = keys } }
+
+    /// Published besides, as they are.
+    public func setOtherKeys(_ keys: [JSONValue]) { state.withLock { $0.otherKeys = keys } }
 
     /// The issuer that a key in the set says it is for.
     public func setIssuer(ofKey keyID: Text, _ issuer: Text) { state.withLock { $0.keyIssuers[keyID] = issuer } }

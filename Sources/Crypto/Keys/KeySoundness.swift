@@ -2,13 +2,24 @@
 
 import COpenSSL
 
+/// How thoroughly a key from outside is checked before it is used.
+public enum KeyCheck: Sendable {
+    /// An RSA modulus is tested for being a prime, too: 2 ms for 2048 bits, 60 ms for 4096.
+    case thorough
+    /// Sizes, exponent, small factors, the known weak generator, the point on its curve: some microseconds. For keys
+    /// that harm only their own issuer when they are weak, and for keys that were checked thoroughly before.
+    case quick
+}
+
 enum KeySoundness {
     /// Checking and verifying grow with the square and the cube of the size: beyond 4096 they would be an attack.
     static let rsaBitsRange = 2048...4096
 
-    /// Throws `outOfRange` (size, exponent) or `unsoundKey` (point not on the curve, composite with small factors, made
-    /// by the generator of CVE-2017-15361).
-    static func check(_ key: KeyHandle, _ algorithm: SigningAlgorithm) throws(CryptoError) {
+    /// Throws `outOfRange` (size, exponent) or `unsoundKey` (point not on the curve, small factors, made by the
+    /// generator of CVE-2017-15361, and for a thorough check a prime modulus).
+    static func check(
+        _ key: KeyHandle, _ algorithm: SigningAlgorithm, _ thoroughness: KeyCheck = .thorough
+    ) throws(CryptoError) {
         if algorithm == .rs256 {
             guard rsaBitsRange.contains(Int(EVP_PKEY_get_bits(key.pointer))) else { throw .outOfRange }
             // RFC 8017 wants it odd; below 65537 (NIST SP 800-56B) or beyond 32 bits nobody honest has one.
@@ -16,7 +27,10 @@ enum KeySoundness {
             guard exponent.count <= 4 else { throw .outOfRange }
             let value = exponent.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
             guard value >= 65_537, !value.isMultiple(of: 2) else { throw .outOfRange }
-            if isOfROCAGenerator(modulus: key.integer(OSSL_PKEY_PARAM_RSA_N)) { throw .unsoundKey }
+            let modulus = key.integer(OSSL_PKEY_PARAM_RSA_N)
+            if hasSmallFactor(modulus: modulus) || isOfROCAGenerator(modulus: modulus) { throw .unsoundKey }
+            // OpenSSL 3.0 has no quick check of RSA keys: EVP_PKEY_public_check_quick(3) tests for primes as well.
+            if thoroughness == .quick { return }
         }
         guard let context = EVP_PKEY_CTX_new_from_pkey(nil, key.pointer, nil) else {
             OpenSSL.fail("EVP_PKEY_CTX_new_from_pkey")
@@ -27,12 +41,17 @@ enum KeySoundness {
         guard isSound else { throw .unsoundKey }
     }
 
+    static func hasSmallFactor(modulus: [UInt8]) -> Bool {
+        guard let last = modulus.last, !last.isMultiple(of: 2) else { return true }
+        return smallPrimes.contains { residue(of: modulus, by: $0) == 0 }
+    }
+
     /// The Infineon generator's primes are k·M + 65537^a mod M, M being the product of the first primes: such a modulus
     /// is a power of 65537 modulo every small prime (Nemec et al., "The Return of Coppersmith's Attack", 2017, §2).
     /// Another modulus passes for one with a probability of about 2⁻²⁷.
     static func isOfROCAGenerator(modulus: [UInt8]) -> Bool {
         smallPrimes.allSatisfy { prime in
-            let residue = modulus.reduce(0) { ($0 << 8 | Int($1)) % prime }
+            let residue = residue(of: modulus, by: prime)
             var power = 1
             repeat {
                 if power == residue { return true }
@@ -40,6 +59,10 @@ enum KeySoundness {
             } while power != 1
             return false
         }
+    }
+
+    private static func residue(of modulus: [UInt8], by prime: Int) -> Int {
+        modulus.reduce(0) { ($0 << 8 | Int($1)) % prime }
     }
 
     private static let smallPrimes = [

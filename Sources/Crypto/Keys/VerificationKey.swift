@@ -16,18 +16,18 @@ public final class VerificationKey: Sendable {
     ///
     /// Throws `malformed` (a point off the curve, too), `unsupported`, `outOfRange` for RSA below 2048 or above 4096
     /// bits and for an exponent below 65537, `unsoundKey` for a modulus that is known to be weak. RSA takes 2 ms and
-    /// more: the modulus is checked for being composite without small factors.
-    public convenience init(spki: [UInt8]) throws(CryptoError) {
+    /// more unless `check` is quick: the modulus is checked for being composite without small factors.
+    public convenience init(spki: [UInt8], check: KeyCheck = .thorough) throws(CryptoError) {
         let key = try KeyHandle(spki: spki)
         let algorithm = try key.algorithm()
-        try KeySoundness.check(key, algorithm)
+        try KeySoundness.check(key, algorithm, check)
         self.init(sound: key, algorithm)
     }
 
     /// As `init(spki:)`. RSA numbers must not begin with a zero byte, coordinates have 32 bytes.
-    public convenience init(jwk: PublicJWK) throws(CryptoError) {
+    public convenience init(jwk: PublicJWK, check: KeyCheck = .thorough) throws(CryptoError) {
         guard jwk.isCanonical else { throw .malformed }
-        try self.init(spki: jwk.spki)
+        try self.init(spki: jwk.spki, check: check)
     }
 
     /// The public part of a key of our own. A copy without the private part: who holds a key set holds no secret.

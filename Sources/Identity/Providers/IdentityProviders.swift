@@ -25,6 +25,11 @@ public final class IdentityProviders: Sendable {
     /// Of how many providers something is in memory: those somebody signed in with lately.
     public var cachedProviderCount: Int { client.cachedProviderCount }
 
+    /// Keys of providers that a token wanted and that were checked for it.
+    public var checkedKeys: Counter { client.checkedKeys }
+    /// What was not read of a provider because its tenant had spent its time for that.
+    public var refusedKeyTimes: Counter { client.refusedKeyTimes }
+
     /// Creates a provider. The refusals of `ProviderRules`, PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS.
     public func create(
         _ wanted: Provider, tenantID: Text, isDisabled: Bool, isProjectAdmin: Bool, validateOnly: Bool, origin: Origin

@@ -52,7 +52,8 @@ public final class ServiceAccountSigners: Sendable {
 
     private func parsed(_ spki: [UInt8]) throws -> VerificationKey {
         if let known = parsedKeys.withLock({ $0[spki] }) { return known }
-        let key = try VerificationKey(spki: spki)
+        // It was checked thoroughly when it was uploaded; this may be an event loop.
+        let key = try VerificationKey(spki: spki, check: .quick)
         parsedKeys.withLock { keys in
             if keys.count >= Self.parsedKeysMax { keys.removeAll(keepingCapacity: true) }
             keys[spki] = key

@@ -46,6 +46,32 @@ import Testing
         #expect(error(.rsa(modulus: [UInt8](repeating: 0xFF, count: 256), exponent: [1, 0, 1])) == .unsoundKey)
     }
 
+    /// Only a thorough check tells a prime, which a quick one takes: 2^2048 - 1557 is one.
+    @Test func aPrimeModulusIsRefusedByAThoroughCheckOnly() throws {
+        let prime = [UInt8](repeating: 0xFF, count: 254) + [0xF9, 0xEB]
+        #expect(error(.rsa(modulus: prime, exponent: [1, 0, 1])) == .unsoundKey)
+        _ = try VerificationKey(jwk: .rsa(modulus: prime, exponent: [1, 0, 1]), check: .quick)
+    }
+
+    /// What is refused without knowing whether the modulus is a prime.
+    @Test func aQuickCheckRefusesAsAThoroughOneDoes() {
+        var even = modulus
+        even[even.count - 1] &= 0xFE
+        let keys: [PublicJWK] = [
+            .rsa(modulus: even, exponent: [1, 0, 1]),
+            .rsa(modulus: [UInt8](repeating: 0xFF, count: 256), exponent: [1, 0, 1]),
+            .rsa(modulus: Array(modulus.dropFirst()), exponent: [1, 0, 1]),
+            .rsa(modulus: [UInt8](repeating: 0xC1, count: 513), exponent: [1, 0, 1]),
+            .rsa(modulus: modulus, exponent: [3]), .rsa(modulus: modulus, exponent: [1, 0, 0, 0, 1]),
+            .rsa(modulus: [0] + modulus, exponent: [1, 0, 1]), .p256(x: [UInt8](repeating: 0, count: 32), y: []),
+        ]
+        for key in keys {
+            var quick: CryptoError?
+            do throws(CryptoError) { _ = try VerificationKey(jwk: key, check: .quick) } catch { quick = error }
+            #expect(quick != nil && quick == error(key))
+        }
+    }
+
     @Test func theROCAGeneratorIsRecognized() {
         // 65537^128, as 65537 · n = (n << 16) + n: a power of 65537 modulo every prime.
         var power: [UInt8] = [1]

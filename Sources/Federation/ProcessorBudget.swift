@@ -1,0 +1,58 @@
+import Base
+import Synchronization
+
+/// The processor time that each tenant may spend on one kind of work in `window`. Any thread.
+///
+/// Work that began while there was time goes on to its end, so a tenant is above `limit` by one work at most.
+final class ProcessorBudget: Sendable {
+    private struct Account {
+        var windowStart: Timestamp
+        var nanoseconds: Int64
+    }
+
+    static let window = Duration.seconds(10)
+    private static let accountsMax = 1_024
+
+    let refused = Counter()
+    private let limit: Int64
+    private let accounts = Mutex<[Text: Account]>([:])
+
+    init(limit: Duration) {
+        self.limit = limit.microseconds.multipliedReportingOverflow(by: 1_000).partialValue
+    }
+
+    var tenantCount: Int { accounts.withLock { $0.count } }
+
+    /// OVERLOADED when the tenant has spent its time.
+    func require(_ tenant: Text, now: Timestamp) throws(FederationError) {
+        let spent = accounts.withLock { accounts in
+            accounts[tenant].map { Self.isCurrent($0, now) ? $0.nanoseconds : 0 } ?? 0
+        }
+        guard spent < limit else {
+            refused.add()
+            throw .overloaded
+        }
+    }
+
+    /// Does `work` on this thread, and has `tenant` pay for it.
+    func spend<Value>(_ tenant: Text, now: Timestamp, _ work: () throws -> Value) rethrows -> Value {
+        let start = OSThread.processorNanoseconds
+        defer { charge(tenant, OSThread.processorNanoseconds - start, now) }
+        return try work()
+    }
+
+    private func charge(_ tenant: Text, _ nanoseconds: Int64, _ now: Timestamp) {
+        accounts.withLock { accounts in
+            if accounts.count >= Self.accountsMax { accounts = accounts.filter { Self.isCurrent($0.value, now) } }
+            var account = accounts[tenant] ?? Account(windowStart: now, nanoseconds: 0)
+            if !Self.isCurrent(account, now) { account = Account(windowStart: now, nanoseconds: 0) }
+            account.nanoseconds += nanoseconds
+            accounts[tenant] = account
+        }
+    }
+
+    /// Not for a window that begins in the future: the clock went back since.
+    private static func isCurrent(_ account: Account, _ now: Timestamp) -> Bool {
+        account.windowStart <= now && now < account.windowStart + window
+    }
+}

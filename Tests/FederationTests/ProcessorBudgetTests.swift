@@ -1,0 +1,52 @@
+import Base
+import Testing
+
+@testable import Federation
+
+@Suite struct ProcessorBudgetTests {
+    private let start = Timestamp(seconds: 1_800_000_000)
+
+    private func isRefused(_ budget: ProcessorBudget, _ tenant: Text, at now: Timestamp) -> Bool {
+        do {
+            try budget.require(tenant, now: now)
+            return false
+        } catch {
+            return true
+        }
+    }
+
+    /// Works until the thread has had a millisecond of the processor.
+    private func spend(_ budget: ProcessorBudget, _ tenant: Text, at now: Timestamp) {
+        budget.spend(tenant, now: now) {
+            let end = OSThread.processorNanoseconds + 1_000_000
+            while OSThread.processorNanoseconds < end {}
+        }
+    }
+
+    @Test func aTenantSpendsItsOwnTimeInEachWindow() {
+        let budget = ProcessorBudget(limit: .milliseconds(1))
+        #expect(!isRefused(budget, "a", at: start))
+        spend(budget, "a", at: start)
+        #expect(isRefused(budget, "a", at: start))
+        #expect(isRefused(budget, "a", at: start + .microseconds(9_999_999)))
+        #expect(!isRefused(budget, "b", at: start))
+        #expect(!isRefused(budget, "a", at: start + .seconds(10)))
+        spend(budget, "a", at: start + .seconds(10))
+        #expect(isRefused(budget, "a", at: start + .seconds(19)))
+        #expect(budget.refused.value == 3)
+    }
+
+    @Test func aClockThatWentBackMakesNobodyWait() {
+        let budget = ProcessorBudget(limit: .milliseconds(1))
+        spend(budget, "a", at: start)
+        #expect(!isRefused(budget, "a", at: start - .seconds(1)))
+    }
+
+    @Test func tenantsOfOldWindowsAreForgotten() {
+        let budget = ProcessorBudget(limit: .seconds(1))
+        for number in 0..<3_000 {
+            budget.spend(Text("t\(number)"), now: start + .seconds(Int64(number))) {}
+        }
+        #expect(budget.tenantCount <= 1_024)
+    }
+}
