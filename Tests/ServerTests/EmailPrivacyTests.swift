@@ -1,10 +1,14 @@
 import Base
 import Crypto
-import Identity
+import Glibc
 import Messages
+import Reactor
 import Store
+import Synchronization
 import TestSupport
 import Testing
+
+@testable import Identity
 
 /// Who knows an address does not learn from the work the server does whether it has an account. The work is counted,
 /// not timed: hashes by kind, writes, records and their sizes.
@@ -119,12 +123,15 @@ import Testing
         var codeCount: Int
         var subjectCount: Int
         var mailCount: Int
+        var dueCount: Int
+        var wakeCount: UInt64
         var byteCount: Int
 
         init(_ server: TestServer) throws {
             let store = server.project.store
             writes = try store.statistics().writes
-            (codeCount, subjectCount, mailCount, byteCount) = try store.read { transaction in
+            wakeCount = server.project.mailer.wakeCount.value
+            (codeCount, subjectCount, mailCount, dueCount, byteCount) = try store.read { transaction in
                 var byteCount = 0
                 try transaction.scan(Tables.oobCodes) { _, value in
                     byteCount += value.count
@@ -136,15 +143,20 @@ import Testing
                 }
                 return (
                     try transaction.count(Tables.oobCodes), try transaction.count(Tables.oobCodeBySubject),
-                    try transaction.count(Tables.outbox), byteCount
+                    try transaction.count(Tables.outbox), try transaction.count(Tables.outboxDue), byteCount
                 )
             }
         }
     }
 
-    @Test func aCodeForAnUnknownAddressIsWrittenLikeAnyOther() async throws {
+    /// In both ways in which mail leaves: read here, or delivered.
+    @Test(arguments: [false, true])
+    func aCodeForAnUnknownAddressIsWrittenLikeAnyOther(_ isDelivered: Bool) async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
+            if isDelivered { try client.deliverByWebhook(url: "https://127.0.0.1:1/mail") }
+            // What it would write in between says nothing of those who asked.
+            await server.project.mailer.stop()
             let made = try client.signUp("known@x.com")
             try client.setTenant(["enable_email_link_signin", "client.permissions.disabled_user_signup"]) {
                 $0.enableEmailLinkSignin = true
@@ -180,10 +192,39 @@ import Testing
                     #expect(middle.codeCount - start.codeCount == end.codeCount - middle.codeCount)
                     #expect(middle.subjectCount - start.subjectCount == end.subjectCount - middle.subjectCount)
                     #expect(middle.mailCount - start.mailCount == 1 && end.mailCount - middle.mailCount == 1)
+                    let dueCount = isDelivered ? 1 : 0
+                    #expect(middle.dueCount - start.dueCount == dueCount && end.dueCount - middle.dueCount == dueCount)
+                    #expect(middle.wakeCount - start.wakeCount == 1 && end.wakeCount - middle.wakeCount == 1)
                     let difference = (middle.byteCount - start.byteCount) - (end.byteCount - middle.byteCount)
                     #expect(abs(difference) <= 64, "a uid and a mark, not more: \(difference)")
                 }
             }
+        }
+    }
+
+    @Test func whatWasWrittenForNobodyIsSentToNobody() async throws {
+        let posted = Mutex<[String]>([])
+        let webhook = FakeHTTPServer { request in
+            posted.withLock { $0.append(String(decoding: request.body, as: UTF8.self)) }
+            return .response(HTTPResponse(status: 204, body: []))
+        }
+        defer { webhook.close() }
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            _ = try client.signUp("known@x.com")
+            try client.deliverByWebhook(url: webhook.url)
+            for address in ["other@x.com", "known@x.com", "another@x.com"] as [Text] {
+                try client.sendOob(.passwordReset, email: address)
+            }
+            for _ in 0..<500 {
+                await server.project.mailer.deliverDue()
+                if try server.project.store.read({ try $0.count(Tables.outboxDue) }) == 0 { break }
+                usleep(20_000)
+            }
+            #expect(try server.project.store.read { try $0.count(Tables.outboxDue) } == 0)
+            let bodies = posted.withLock { $0 }
+            #expect(bodies.count == 1 && bodies.first?.contains("known@x.com") == true)
+            #expect(try client.mails().map(\.message.to) == ["known@x.com"])
         }
     }
 }

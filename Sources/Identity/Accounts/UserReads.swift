@@ -36,10 +36,33 @@ extension Project {
         try store.read { try $0.uid(ofEmail: email, tenantID: tenantID) != nil }
     }
 
+    /// The same as `account(email:tenantID:)`, but an unknown address is as much to read as a known one.
+    public func accountReadAlike(email: Email, tenantID: Text) throws -> Account? {
+        try store.read { transaction in
+            guard let uid = try transaction.uid(ofEmail: email, tenantID: tenantID) else {
+                _ = try transaction.exists(Tables.users, UserKey(tenantID, "nobody"))
+                _ = try Account(StoredUser(decoding: DecoyAccount.record))
+                return nil
+            }
+            return try transaction.account(UserKey(tenantID, uid))
+        }
+    }
+
     public func account(email: Email, tenantID: Text) throws -> Account? {
         try store.read { transaction in
             guard let uid = try transaction.uid(ofEmail: email, tenantID: tenantID) else { return nil }
             return try transaction.account(UserKey(tenantID, uid))
         }
     }
+}
+
+/// The record of an ordinary user, to be read where there is none.
+private enum DecoyAccount {
+    static let record: [UInt8] = {
+        var user = User(tenantID: "tenant", uid: "0123456789012345678901234567")
+        user.email = "somebody@example.com"
+        var account = Account(user: user, passwordHash: "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$")
+        account.deriveProviders()
+        return account.record.encoded()
+    }()
 }

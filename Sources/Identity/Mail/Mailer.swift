@@ -23,6 +23,9 @@ public actor Mailer {
     private var lastTenant: Text?
     private var idleWaiters: [Promise<Void>] = []
     private var isStopped = false
+    private var isWakingSoon = false
+    /// How often somebody wrote a message and said so.
+    nonisolated let wakeCount = Counter()
 
     public static let attemptsMax = 12
     static let inFlightMax = 8
@@ -60,8 +63,23 @@ public actor Mailer {
         timer.cancel()
     }
 
-    /// There may be something to deliver; returns at once.
+    /// Somebody was sent a message. The delivery begins some time later, so that no answer waits for it: how long the
+    /// request for a mail takes must not tell whether there is one to deliver.
+    nonisolated func wakeSoon() {
+        wakeCount.add()
+        loop.run { [weak self] in self?.assumeIsolated { $0.armSoon() } }
+    }
+
+    private func armSoon() {
+        guard !isStopped, !isWakingSoon else { return }
+        isWakingSoon = true
+        let random = resources.random.bytes(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        timer.arm(after: .milliseconds(50 + Int64(random % 450)))
+    }
+
+    /// Delivers what is due; returns at once.
     func wake() {
+        isWakingSoon = false
         guard !isStopped else { return }
         timer.arm(after: .seconds(1))
         settleAgain()
@@ -104,7 +122,8 @@ public actor Mailer {
             stored = nil
         }
         var outcome: Outcome?
-        if let stored { outcome = await delivery.attempt(stored, tenantID: key.tenant) }
+        // A decoy is delivered by writing that it was.
+        if let stored { outcome = stored.decoy ? .sent : await delivery.attempt(stored, tenantID: key.tenant) }
         await settle(key, outcome)
     }
 

@@ -15,7 +15,7 @@ public struct OobOrder: Sendable {
     public var displayName: Text = .empty
     /// The language of the mail.
     public var locale: Text = .empty
-    /// Costs the same and sends nothing.
+    /// Is written, waits and is done with as any other, but nothing is sent.
     public var isDecoy = false
 
     public init(_ type: OobRequestType, email: Text) {
@@ -100,7 +100,7 @@ public struct OobDelivery: Sendable {
         let contents = OutboxContents(subject: words.subject, text: words.text, html: words.html, link: link)
         let sealed = sealing.seal(
             Secret(contents.encoded()), context: Self.context(settings.tenantID, messageID), random: resources.random)
-        let isDelivered = config.delivery != .outbox && !order.isDecoy
+        let isDelivered = config.delivery != .outbox
         let message = OutboxMessage(
             messageID: messageID, requestType: order.type, to: order.recipient, state: isDelivered ? .pending : .held,
             createdAtMicros: now.microseconds, nextAttemptAtMicros: isDelivered ? now.microseconds : 0,

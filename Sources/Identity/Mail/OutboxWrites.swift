@@ -6,7 +6,7 @@ extension Project {
     /// Makes a code and sees to it that its mail goes out.
     public func send(_ order: OobOrder, settings: TenantSettings, origin: Origin) async throws {
         try await oobDelivery.send(order, settings: settings, origin: origin)
-        await mailer.wake()
+        mailer.wakeSoon()
     }
 
     /// Delivers a dead or waiting message at once. OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE.

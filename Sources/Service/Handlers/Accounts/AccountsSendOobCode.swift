@@ -43,7 +43,7 @@ enum AccountsSendOobCode: SlowMethod {
         guard call.settings.allowsPasswordSignup else { throw Failure.passwordLoginDisabled }
         if request.email.isEmpty { throw Failure.missingEmail }
         let email = try Values.email(request.email, form: .toFind, limits: call.limits)
-        guard let account = try call.project.account(email: email, tenantID: call.tenantID) else {
+        guard let account = try call.project.accountReadAlike(email: email, tenantID: call.tenantID) else {
             guard call.settings.hasEmailPrivacy else { throw Failure.emailNotFound }
             var order = OobOrder(.passwordReset, email: email.address)
             order.isDecoy = true
