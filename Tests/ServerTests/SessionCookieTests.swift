@@ -120,7 +120,7 @@ import Testing
                 reason = "TOKEN_EXPIRED"
             case .disabled:
                 try client.update(uid, ["disabled"]) { $0.disabled = true }
-                reason = "TOKEN_EXPIRED"
+                reason = "USER_DISABLED"
             case .deleted:
                 let _: UsersDeleteResponse = try client.client.call(
                     "postern.v1.Users/Delete", UsersDeleteRequest(uid: uid))

@@ -194,7 +194,7 @@ import Testing
             let again = try client.signIn("ada@example.com")
             _ = try Self.verify(client, again.tokens!.idToken)
             try client.update(made.user!.uid, ["disabled"]) { $0.disabled = true }
-            expectRefusal("TOKEN_EXPIRED", cause: "ADMIN") { _ = try Self.verify(client, again.tokens!.idToken) }
+            expectRefusal("USER_DISABLED") { _ = try Self.verify(client, again.tokens!.idToken) }
         }
     }
 

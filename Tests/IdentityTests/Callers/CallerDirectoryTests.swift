@@ -64,6 +64,8 @@ import Testing
                 for change: UInt8 in [1, 0x20, 0x80] {
                     var wrong = right
                     wrong[index] ^= change
+                    // The scheme's name counts in any case (RFC 9110 §11.1).
+                    if index < 6, change == 0x20 { continue }
                     #expect(try caller(wrong, directory, fixture) == nil, "byte \(index)")
                 }
                 #expect(try caller(Array(right[..<index]), directory, fixture) == nil, "\(index) bytes")
@@ -72,7 +74,7 @@ import Testing
             #expect(try caller(Array(right[..<23]) + Array(other[23...]), directory, fixture) == nil)
             let key = Array(right[7...])
             let wrongs: [[UInt8]] = [
-                [], utf8("Bearer "), utf8("Bearer pk_"), key, utf8("bearer ") + key, utf8("Basic ") + key,
+                [], utf8("Bearer "), utf8("Bearer pk_"), key, utf8("Basic ") + key,
                 utf8("Bearer  ") + key, right + [0], right + utf8(" "), right + utf8("\n"), right + right,
                 utf8("Bearer pk_") + [UInt8](repeating: 0, count: 100), utf8("Bearer pk_") + [0xFF, 0xFE],
                 right + [UInt8](repeating: UInt8(ascii: "A"), count: 1_000_000),
