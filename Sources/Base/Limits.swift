@@ -104,9 +104,26 @@ public struct Limits: Sendable {
     /// With the revoked and expired ones; the oldest of these go first.
     public var serviceAccountKeysKeptMax = 100
 
+    // Quotas: docs/decisions/0019-quotas.md says why these numbers
+    /// What a tenant's rows may take: at most an eighth of the map, whatever is said here.
+    public var tenantStoredBytesMax = 8 << 30
+    /// Changes a second by end users of one tenant; four seconds' worth may come at once, here and below.
+    public var mutationsPerTenantPerSecond = 1_000
+    /// By one API key or service account that acts for end users.
+    public var mutationsPerCallerPerSecond = 500
+    public var writtenBytesPerCallerAndHour = 1 << 30
+    /// By one tenant-admin.
+    public var mutationsPerAdminPerSecond = 2_000
+    public var writtenBytesPerAdminAndHour = 8 << 30
+    public var anonymousSignUpsPerAddressAndHour = 30
+    public var anonymousSignUpsPerTenantAndHour = 10_000
+    /// Unused anonymous users that are deleted a minute, of all tenants.
+    public var anonymousUsersExpiredPerSweep = 500
+
     // Idempotency
     public var idempotencyKeyMax = 256
-    public var idempotencyRecordsPerCallerMax = 10_000
+    /// Of one credential for one end user; what has no end user counts by its bytes only.
+    public var idempotencyRecordsPerSubjectMax = 1_000
     public var idempotencyLifetime = Duration.hours(24)
 
     // Refusals

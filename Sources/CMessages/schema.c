@@ -618,6 +618,23 @@ const PosternSchema postern__store__v1__stored_provider__table = {
     &postern__store__v1__stored_provider__descriptor, postern__store__v1__stored_provider__fields, 3, 1,
 };
 
+static const PosternField postern__v1__tenant_quotas__fields[] = {
+    [1] = {"stored_bytes", 0, 0x0, 0x0, 1, 0, 0, 0},
+    [2] = {"mutations_per_second", 0, 0x0, 0x0, 1, 0, 0, 1},
+    [3] = {"anonymous_sign_ups_per_hour", 0, 0x0, 0x0, 1, 0, 0, 2},
+};
+const PosternSchema postern__v1__tenant_quotas__table = {
+    &postern__v1__tenant_quotas__descriptor, postern__v1__tenant_quotas__fields, 4, 0,
+};
+
+static const PosternField postern__v1__caller_quotas__fields[] = {
+    [1] = {"mutations_per_second", 0, 0x0, 0x0, 1, 0, 0, 0},
+    [2] = {"written_bytes_per_hour", 0, 0x0, 0x0, 1, 0, 0, 1},
+};
+const PosternSchema postern__v1__caller_quotas__table = {
+    &postern__v1__caller_quotas__descriptor, postern__v1__caller_quotas__fields, 3, 0,
+};
+
 static const PosternField postern__v1__service_account__fields[] = {
     [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0},
     [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1},
@@ -629,9 +646,10 @@ static const PosternField postern__v1__service_account__fields[] = {
     [8] = {"built_in", 0, 0x0, 0x0, 4, 0, 0, 7},
     [9] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 8},
     [10] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 9},
+    [30] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 10},
 };
 const PosternSchema postern__v1__service_account__table = {
-    &postern__v1__service_account__descriptor, postern__v1__service_account__fields, 11, 0,
+    &postern__v1__service_account__descriptor, postern__v1__service_account__fields, 31, 0,
 };
 
 static const PosternField postern__v1__service_account_key__fields[] = {
@@ -654,9 +672,10 @@ static const PosternField postern__v1__project_create_service_account_request__f
     [5] = {"custom_tokens", 0, 0x0, 0x0, 4, 0, 0, 4},
     [6] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 5},
     [7] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 6},
+    [30] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 7},
 };
 const PosternSchema postern__v1__project_create_service_account_request__table = {
-    &postern__v1__project_create_service_account_request__descriptor, postern__v1__project_create_service_account_request__fields, 8, 0,
+    &postern__v1__project_create_service_account_request__descriptor, postern__v1__project_create_service_account_request__fields, 31, 0,
 };
 
 static const PosternField postern__v1__project_create_service_account_response__fields[] = {
@@ -706,9 +725,10 @@ static const PosternField postern__v1__project_update_service_account_request__f
     [7] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 6},
     [8] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 7},
     [9] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 8},
+    [30] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 9},
 };
 const PosternSchema postern__v1__project_update_service_account_request__table = {
-    &postern__v1__project_update_service_account_request__descriptor, postern__v1__project_update_service_account_request__fields, 10, 0,
+    &postern__v1__project_update_service_account_request__descriptor, postern__v1__project_update_service_account_request__fields, 31, 0,
 };
 
 static const PosternField postern__v1__project_update_service_account_response__fields[] = {
@@ -996,9 +1016,10 @@ static const PosternField postern__v1__api_key__fields[] = {
     [5] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 4},
     [6] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
     [7] = {"revoked_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6},
+    [30] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 7},
 };
 const PosternSchema postern__v1__api_key__table = {
-    &postern__v1__api_key__descriptor, postern__v1__api_key__fields, 8, 0,
+    &postern__v1__api_key__descriptor, postern__v1__api_key__fields, 31, 0,
 };
 
 static const PosternField postern__v1__project_create_api_key_request__fields[] = {
@@ -1007,9 +1028,10 @@ static const PosternField postern__v1__project_create_api_key_request__fields[] 
     [3] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 3},
     [5] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 4},
+    [30] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 5},
 };
 const PosternSchema postern__v1__project_create_api_key_request__table = {
-    &postern__v1__project_create_api_key_request__descriptor, postern__v1__project_create_api_key_request__fields, 6, 0,
+    &postern__v1__project_create_api_key_request__descriptor, postern__v1__project_create_api_key_request__fields, 31, 0,
 };
 
 static const PosternField postern__v1__project_create_api_key_response__fields[] = {
@@ -1018,6 +1040,24 @@ static const PosternField postern__v1__project_create_api_key_response__fields[]
 };
 const PosternSchema postern__v1__project_create_api_key_response__table = {
     &postern__v1__project_create_api_key_response__descriptor, postern__v1__project_create_api_key_response__fields, 3, 1,
+};
+
+static const PosternField postern__v1__project_update_api_key_request__fields[] = {
+    [1] = {"api_key_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 3},
+    [5] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 4},
+};
+const PosternSchema postern__v1__project_update_api_key_request__table = {
+    &postern__v1__project_update_api_key_request__descriptor, postern__v1__project_update_api_key_request__fields, 6, 0,
+};
+
+static const PosternField postern__v1__project_update_api_key_response__fields[] = {
+    [1] = {"api_key", &postern__v1__api_key__table, 0x0, 0x0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__project_update_api_key_response__table = {
+    &postern__v1__project_update_api_key_response__descriptor, postern__v1__project_update_api_key_response__fields, 2, 0,
 };
 
 static const PosternField postern__v1__project_list_api_keys_request__fields[] = {
@@ -1279,7 +1319,11 @@ static const PosternField postern__v1__tenant__fields[] = {
     [17] = {"enable_email_link_signin", 0, 0x0, 0x0, 4, 0, 0, 16},
     [18] = {"password_policy", &postern__v1__password_policy__table, 0x0, 0x0, 10, 2, 0, 17},
     [19] = {"allow_international_email", 0, 0x0, 0x0, 4, 0, 0, 18},
-    [36] = {"allow_costly_hashes", 0, 0x0, 0x0, 4, 0, 0, 19},
+    [20] = {"suspended", 0, 0x0, 0x0, 4, 0, 0, 19},
+    [21] = {"suspension_reason", 0, 0x0, 0x0, 9, 2, 0, 20},
+    [22] = {"quotas", &postern__v1__tenant_quotas__table, 0x0, 0x0, 10, 2, 0, 21},
+    [23] = {"anonymous_user_expiry_seconds", 0, 0x0, 0x0, 1, 0, 0, 22},
+    [36] = {"allow_costly_hashes", 0, 0x0, 0x0, 4, 0, 0, 23},
 };
 const PosternSchema postern__v1__tenant__table = {
     &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 37, 0,
@@ -1314,6 +1358,31 @@ static const PosternField postern__v1__tenants_get_response__fields[] = {
 };
 const PosternSchema postern__v1__tenants_get_response__table = {
     &postern__v1__tenants_get_response__descriptor, postern__v1__tenants_get_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__tenants_get_usage_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+};
+const PosternSchema postern__v1__tenants_get_usage_request__table = {
+    &postern__v1__tenants_get_usage_request__descriptor, postern__v1__tenants_get_usage_request__fields, 2, 0,
+};
+
+static const PosternField postern__v1__quota_use__fields[] = {
+    [1] = {"quota", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"limit", 0, 0x0, 0x0, 1, 0, 0, 1},
+    [3] = {"used", 0, 0x0, 0x0, 1, 0, 0, 2},
+    [4] = {"refused", 0, 0x0, 0x0, 1, 0, 0, 3},
+};
+const PosternSchema postern__v1__quota_use__table = {
+    &postern__v1__quota_use__descriptor, postern__v1__quota_use__fields, 5, 0,
+};
+
+static const PosternField postern__v1__tenants_get_usage_response__fields[] = {
+    [1] = {"quotas", &postern__v1__quota_use__table, 0x0, 0x0, 10, 2, 1, 0},
+    [2] = {"stored_rows", 0, 0x0, 0x0, 1, 0, 0, 0},
+};
+const PosternSchema postern__v1__tenants_get_usage_response__table = {
+    &postern__v1__tenants_get_usage_response__descriptor, postern__v1__tenants_get_usage_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__tenants_list_request__fields[] = {
@@ -1518,14 +1587,24 @@ static const PosternField postern__store__v1__stored_idempotency__fields[] = {
     [4] = {"caller", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"counter", 0, 0x0, 0x0, 1, 0, 0, 4},
     [6] = {"made_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
+    [20] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 6},
+    [21] = {"subject", 0, 0x0, 0x0, 8, 2, 0, 7},
 };
 const PosternSchema postern__store__v1__stored_idempotency__table = {
-    &postern__store__v1__stored_idempotency__descriptor, postern__store__v1__stored_idempotency__fields, 7, 0,
+    &postern__store__v1__stored_idempotency__descriptor, postern__store__v1__stored_idempotency__fields, 22, 0,
+};
+
+static const PosternField postern__store__v1__stored_tenant_usage__fields[] = {
+    [1] = {"bytes", 0, 0x0, 0x0, 1, 0, 0, 0},
+    [2] = {"rows", 0, 0x0, 0x0, 1, 0, 0, 1},
+};
+const PosternSchema postern__store__v1__stored_tenant_usage__table = {
+    &postern__store__v1__stored_tenant_usage__descriptor, postern__store__v1__stored_tenant_usage__fields, 3, 0,
 };
 
 static const PosternField postern__store__v1__event_record__fields[] = {
     [1] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
-    [2] = {"kind", 0, 0x1fffffffff, 0x300, 5, 0, 0, 1},
+    [2] = {"kind", 0, 0x1fffffffff, 0x31c, 5, 0, 0, 1},
     [3] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"actor", 0, 0x0, 0x0, 9, 2, 0, 4},

@@ -15,7 +15,7 @@ extension WriteTransaction {
         try appendEvent(tenant: tenantID, event.encoded())
         if !uid.isEmpty { announce(.user(UserKey(tenantID, uid))) }
         switch kind {
-        case .apiKeyRevoked, .serviceAccountUpdated, .serviceAccountDeleted, .serviceAccountKeyRevoked:
+        case .apiKeyUpdated, .apiKeyRevoked, .serviceAccountUpdated, .serviceAccountDeleted, .serviceAccountKeyRevoked:
             announce(.callers)
         default: break
         }

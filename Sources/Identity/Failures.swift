@@ -11,6 +11,17 @@ extension Failure {
     public static let projectDisabled = Failure(
         .permissionDenied, "PROJECT_DISABLED", "Authentication is switched off for this tenant (disable_auth).")
 
+    /// `reason`: what the project-admin wrote.
+    public static func tenantSuspended(_ settings: TenantSettings) -> Failure {
+        let reason = settings.tenant.suspensionReason
+        return Failure(
+            .permissionDenied, "TENANT_SUSPENDED",
+            "This tenant is suspended\(reason.isEmpty ? "" : ": \(reason)"). Only a project-admin can end that.",
+            metadata: [
+                Entry("tenant", settings.tenantID.string), Entry("required_role", Role.projectAdmin.name),
+            ])
+    }
+
     public static let userNotFound = Failure(.notFound, "USER_NOT_FOUND", "There is no such user in this tenant.")
     public static let userDisabled = Failure(
         .permissionDenied, "USER_DISABLED", "This account has been disabled by an administrator.")

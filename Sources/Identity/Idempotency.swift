@@ -1,7 +1,7 @@
 public import Base
 public import Crypto
 import Messages
-import Store
+public import Store
 
 /// A change that must happen once, however often it is asked for: (caller, tenant, method, idempotency-key), and what
 /// exactly was asked.
@@ -11,13 +11,16 @@ import Store
 public struct Idempotency: Sendable {
     let recordKey: HashKey
     let requestHash: [UInt8]
-    let caller: Text
+    let tenantID: Text
+    /// Hash of the caller and the end user; empty where the request is about no end user.
+    let subject: [UInt8]
     let limits: Limits
 
-    /// `request` is the message's bytes; they are kept as an HMAC only, because they may hold a password.
+    /// `request` is the message's bytes; they are kept as an HMAC only, because they may hold a password. `endUser`:
+    /// whatever tells the request's end user from others of the caller's; empty where it is about none.
     public init(
         key: UnsafeRawBufferPointer, caller: Text, tenantID: Text, method: String, request: UnsafeRawBufferPointer,
-        hashKey: HMACKey, limits: Limits
+        endUser: [UInt8], hashKey: HMACKey, limits: Limits
     ) throws(Failure) {
         guard (1...limits.idempotencyKeyMax).contains(key.count) else {
             throw Failure(
@@ -29,7 +32,8 @@ public struct Idempotency: Sendable {
         parts += [UInt8](key)
         self.recordKey = HashKey(Digest.sha256(parts))
         self.requestHash = hashKey.tag(of: request)
-        self.caller = caller
+        self.tenantID = tenantID
+        self.subject = endUser.isEmpty ? [] : Array(Digest.sha256(caller.bytes + [0] + endUser).prefix(16))
         self.limits = limits
     }
 }
@@ -39,6 +43,13 @@ extension Failure {
     static let alreadyDone = Failure(
         .alreadyExists, "ALREADY_DONE",
         "This was done by an earlier request with the same idempotency-key; its answer cannot be given again.")
+
+    public static func tooManyIdempotencyKeys(_ limits: Limits) -> Failure {
+        Failure(
+            .resourceExhausted, "TOO_MANY_IDEMPOTENCY_KEYS",
+            "\(limits.idempotencyRecordsPerSubjectMax) idempotency keys were used for this end user within a day; send "
+                + "the request without one.")
+    }
 }
 
 extension ReadTransaction {
@@ -51,6 +62,20 @@ extension ReadTransaction {
                 "This idempotency-key came with another request before; use a new key for each change.")
         }
         return record
+    }
+
+    /// False for a request whose record could not be kept, so that it is refused before any work is done for it. One
+    /// that was done before gets its answer all the same.
+    public func hasRoom(for idempotency: Idempotency) throws -> Bool {
+        if try idempotencyCount(idempotency) < Int64(idempotency.limits.idempotencyRecordsPerSubjectMax) { return true }
+        return try exists(Tables.idempotency, idempotency.recordKey)
+    }
+
+    /// How many records the request's caller has for its end user; 0 where there is none: those count by their bytes.
+    fileprivate func idempotencyCount(_ idempotency: Idempotency) throws -> Int64 {
+        guard !idempotency.subject.isEmpty else { return 0 }
+        return try get(
+            Tables.idempotencyCountsBySubject, TenantHashKey(idempotency.tenantID, idempotency.subject))?.count ?? 0
     }
 }
 
@@ -91,23 +116,34 @@ extension WriteTransaction {
     func forgetIdempotency(_ key: [UInt8]) throws {
         guard let record = try get(Tables.idempotency, HashKey(key)) else { return }
         try delete(Tables.idempotency, HashKey(key))
-        let count = try get(Tables.idempotencyCounts, TextKey(record.caller))?.count ?? 0
-        try put(Tables.idempotencyCounts, TextKey(record.caller), StoredCount(count: max(0, count - 1)))
+        // Of an older server, which counted by caller: nobody asks for that count any more.
+        if !record.caller.isEmpty { try delete(Tables.idempotencyCounts, TextKey(record.caller)) }
+        guard !record.subject.isEmpty else { return }
+        let countKey = TenantHashKey(record.tenantID, record.subject)
+        guard let count = try get(Tables.idempotencyCountsBySubject, countKey)?.count else { return }
+        if count > 1 {
+            try put(Tables.idempotencyCountsBySubject, countKey, StoredCount(count: count - 1))
+        } else {
+            try delete(Tables.idempotencyCountsBySubject, countKey)
+        }
     }
 
+    /// TOO_MANY_IDEMPOTENCY_KEYS again: others of the same end user may have come between.
     private func keep(_ idempotency: Idempotency, _ wanted: StoredIdempotency, now: Timestamp) throws {
-        let countKey = TextKey(idempotency.caller)
-        let count = try get(Tables.idempotencyCounts, countKey)?.count ?? 0
-        guard count < Int64(idempotency.limits.idempotencyRecordsPerCallerMax) else {
-            throw Failure(
-                .resourceExhausted, "TOO_MANY_IDEMPOTENCY_KEYS",
-                "This credential has used \(count) idempotency keys within a day; send the request without one.")
+        if !idempotency.subject.isEmpty {
+            let count = try reading.idempotencyCount(idempotency)
+            guard count < Int64(idempotency.limits.idempotencyRecordsPerSubjectMax) else {
+                throw Failure.tooManyIdempotencyKeys(idempotency.limits)
+            }
+            try put(
+                Tables.idempotencyCountsBySubject, TenantHashKey(idempotency.tenantID, idempotency.subject),
+                StoredCount(count: count + 1))
         }
         var record = wanted
         record.requestHash = idempotency.requestHash
-        record.caller = idempotency.caller
+        record.tenantID = idempotency.tenantID
+        record.subject = idempotency.subject
         record.madeAtMicros = now.microseconds
-        try put(Tables.idempotencyCounts, countKey, StoredCount(count: count + 1))
         try put(Tables.idempotency, idempotency.recordKey, record)
         try scheduleExpiry(at: now + idempotency.limits.idempotencyLifetime, Tables.idempotency, idempotency.recordKey)
     }

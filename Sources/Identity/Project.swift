@@ -56,6 +56,9 @@ public final class Project: Sendable {
     public let idempotencyHashKey: HMACKey
     /// Authenticates page tokens.
     public let pageTokenKey: HMACKey
+    /// Requests refused because their end user had used too many keys.
+    public let idempotencyRefusals = Counter()
+    public let anonymousExpiry: AnonymousExpiry
 
     public var store: Store { resources.store }
     public var limits: Limits { resources.limits }
@@ -68,12 +71,12 @@ public final class Project: Sendable {
     ) {
         self.configuration = configuration
         self.resources = resources
-        let store = resources.store
+        let (store, signingLoop) = (resources.store, loops.loops[0])
         let refreshKey = masterKey.hmac("refresh token")
-        let refreshKeyID = Array(refreshKey.tag(of: [UInt8]("id".utf8)).prefix(4))
+        let refreshKeyID = Array(refreshKey.tag(of: Array("id".utf8)).prefix(4))
         self.refreshTokens = RefreshTokenCodec(key: refreshKey, keyID: refreshKeyID)
         self.signer = TokenSigner(
-            use: .idToken, store: store, sealing: masterKey.sealing, pool: signingPool, loop: loops.loops[0],
+            use: .idToken, store: store, sealing: masterKey.sealing, pool: signingPool, loop: signingLoop,
             clock: resources.clock, random: resources.random)
         self.revocationFeedID = Hex.encode(refreshKeyID)
         let verifier = IssuedTokenVerifier(
@@ -81,7 +84,7 @@ public final class Project: Sendable {
             limits: resources.limits, random: resources.random)
         self.tokenCheck = TokenCheck(verifier: verifier, clock: resources.clock)
         self.cookieSigner = TokenSigner(
-            use: .sessionCookie, store: store, sealing: masterKey.sealing, pool: signingPool, loop: loops.loops[0],
+            use: .sessionCookie, store: store, sealing: masterKey.sealing, pool: signingPool, loop: signingLoop,
             clock: resources.clock, random: resources.random)
         let cookieVerifier = IssuedTokenVerifier(
             keys: cookieSigner.published, issuer: configuration.cookieIssuer, audience: configuration.projectID,
@@ -118,8 +121,8 @@ public final class Project: Sendable {
         self.mailer = Mailer(
             resources: resources, configs: emailConfigs, contents: oobDelivery, smtp: smtp, http: http,
             loop: loops.loops[0])
-        self.idempotencyHashKey = masterKey.hmac("idempotency")
-        self.pageTokenKey = masterKey.hmac("page token")
+        (self.idempotencyHashKey, self.pageTokenKey) = (masterKey.hmac("idempotency"), masterKey.hmac("page token"))
+        self.anonymousExpiry = AnonymousExpiry(resources: resources)
         self.startedAt = resources.clock.now()
     }
 
@@ -159,8 +162,9 @@ public final class Project: Sendable {
 
     // MARK: Housekeeping
 
-    /// What is done now and then: expired sessions and idempotency records, retired keys, stale readers.
-    public func sweep() async {
+    /// What is done now and then: expired sessions and idempotency records, unused anonymous users, retired keys, stale
+    /// readers. `instant` is the monotonic clock's time.
+    public func sweep(at instant: Instant = .now) async {
         do {
             let settled = Self.settleExpired(clock: resources.clock)
             while try await store.sweep(now: clock.now(), limit: 500, settled) == 500 {}
@@ -168,6 +172,7 @@ public final class Project: Sendable {
                 try await signer.retireExpired(record: keyEvent(origin: .server))
             }
             while try await store.write({ [now = clock.now()] in try $0.forgetRevocations(now: now, limit: 500) }) {}
+            try await anonymousExpiry.sweep(now: clock.now(), at: instant)
             _ = try store.checkReaders()
         } catch {
             resources.log.error("the sweep failed", ["error": .text("\(error)")])

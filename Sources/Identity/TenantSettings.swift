@@ -5,6 +5,11 @@ public import Messages
 public final class TenantSettings: Sendable {
     public let tenantID: Text
     public let isAuthDisabled: Bool
+    /// By a project-admin.
+    public let isSuspended: Bool
+    public let quotas: TenantQuotas
+    /// Zero: never.
+    public let anonymousUserExpiry: Duration
     public let allowsPasswordSignup: Bool
     public let allowsAnonymousUsers: Bool
     public let allowsEmailLinkSignin: Bool
@@ -32,6 +37,9 @@ public final class TenantSettings: Sendable {
         self.tenant = tenant
         self.tenantID = tenant.tenantID
         self.isAuthDisabled = tenant.disableAuth
+        self.isSuspended = tenant.suspended
+        self.quotas = tenant.quotas ?? TenantQuotas()
+        self.anonymousUserExpiry = .seconds(tenant.anonymousUserExpirySeconds)
         self.allowsPasswordSignup = tenant.allowPasswordSignup
         self.allowsAnonymousUsers = tenant.enableAnonymousUser
         self.allowsEmailLinkSignin = tenant.enableEmailLinkSignin

@@ -9,10 +9,10 @@ extension ProjectAdmin {
     /// and make another.
     public func createApiKey(
         role: Role, scope: Scope = Scope(tenants: .all(true)), displayName: Text = .empty,
-        trustedEndUserIP: Bool = false, options: CallOptions = .init()
+        trustedEndUserIP: Bool = false, quotas: CallerQuotas? = nil, options: CallOptions = .init()
     ) async throws(Failure) -> (apiKey: ApiKey, secretKey: Secret) {
         let request = ProjectCreateApiKeyRequest(
-            role: role, scope: scope, displayName: displayName, trustedEndUserIP: trustedEndUserIP)
+            role: role, scope: scope, displayName: displayName, trustedEndUserIP: trustedEndUserIP, quotas: quotas)
         let made = try await keyed(project.createApiKey, request, options)
         return (try part(made.apiKey), made.secretKey)
     }
@@ -23,6 +23,16 @@ extension ProjectAdmin {
                 ProjectListApiKeysRequest(pageSize: pageSize, pageToken: token), options: options)
             return (page.apiKeys, page.nextPageToken)
         }
+    }
+
+    /// How much the key may use: binds the next request. API_KEY_NOT_FOUND, INVALID_QUOTA.
+    @discardableResult
+    public func setApiKeyQuotas(
+        _ quotas: CallerQuotas, of apiKeyID: Text, options: CallOptions = .init()
+    ) async throws(Failure) -> ApiKey {
+        let request = ProjectUpdateApiKeyRequest(
+            apiKeyID: apiKeyID, updateMask: ProtobufFieldMask(paths: ["quotas"]), quotas: quotas)
+        return try await part(project.updateApiKey(request, options: options).apiKey)
     }
 
     /// The key is refused from the next request on. API_KEY_NOT_FOUND, LAST_ADMIN_KEY.

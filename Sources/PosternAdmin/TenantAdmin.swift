@@ -39,6 +39,15 @@ extension TenantAdmin {
     }
 }
 
+// MARK: - Quotas
+
+extension TenantAdmin {
+    /// What the tenant uses of its quotas, and how often each refused.
+    public func usage(options: CallOptions = .init()) async throws(Failure) -> TenantsGetUsageResponse {
+        try await tenants.getUsage(TenantsGetUsageRequest(tenantID: tenantID), options: options)
+    }
+}
+
 // MARK: - What the toggles refused
 
 extension TenantAdmin {

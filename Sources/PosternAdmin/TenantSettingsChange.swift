@@ -26,6 +26,12 @@ public struct TenantSettingsChange: Sendable {
     public var recentLogin: Duration?
     public var passwordPolicy: PasswordPolicy?
     public var guidance: Guidance?
+    /// Zero: anonymous users are never deleted for being unused.
+    public var anonymousUserExpiry: Duration?
+    /// This and the next two need a project-admin.
+    public var suspended: Bool?
+    public var suspensionReason: Text?
+    public var quotas: TenantQuotas?
 
     public init(_ fill: (inout TenantSettingsChange) -> Void = { _ in }) { fill(&self) }
 
@@ -47,6 +53,11 @@ public struct TenantSettingsChange: Sendable {
         fields.set("recent_login_seconds", \.recentLoginSeconds, recentLogin?.secondsRoundedUp)
         fields.setMessage("password_policy", \.passwordPolicy, passwordPolicy)
         fields.setMessage("guidance", \.guidance, guidance)
+        fields.set(
+            "anonymous_user_expiry_seconds", \.anonymousUserExpirySeconds, anonymousUserExpiry?.secondsRoundedUp)
+        fields.set("suspended", \.suspended, suspended)
+        fields.set("suspension_reason", \.suspensionReason, suspensionReason)
+        fields.setMessage("quotas", \.quotas, quotas)
         return fields
     }
 }

@@ -56,12 +56,12 @@ extension Call {
     }
 
     /// For streams, whenever they look again: the tenant's settings as they are now. CALLER_UNAUTHENTICATED,
-    /// TENANT_NOT_FOUND, PROJECT_DISABLED.
+    /// TENANT_NOT_FOUND, TENANT_SUSPENDED, PROJECT_DISABLED.
     func stillAdmitted() throws -> TenantSettings {
         try project.store.read { transaction in
             try checkCaller(in: transaction)
             let settings = try project.tenants.settings(of: tenantID, in: transaction)
-            if method.descriptor.refusedWhenDisabled && settings.isAuthDisabled { throw Failure.projectDisabled }
+            try settings.checkOpen(to: caller, for: method.descriptor)
             return settings
         }
     }

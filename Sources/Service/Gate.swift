@@ -30,7 +30,7 @@ struct Gate: Sendable {
         return found
     }
 
-    /// The tenant of a call. In order: the caller's scope, TENANT_NOT_FOUND, PROJECT_DISABLED.
+    /// The tenant of a call. In order: the caller's scope, TENANT_NOT_FOUND, TENANT_SUSPENDED, PROJECT_DISABLED.
     ///
     /// `requested` is nil for a request about any tenant: its handler checks the tenant it comes upon.
     func tenant(
@@ -38,17 +38,34 @@ struct Gate: Sendable {
         in transaction: borrowing ReadTransaction
     ) throws -> (settings: TenantSettings, namedTenantID: Text) {
         switch rule.tenant {
-        case .unspecified: return (try settings(of: .empty, context: context, in: transaction), .empty)
+        case .unspecified:
+            try checkOwnTenant(of: caller, rule: rule, in: transaction)
+            return (try settings(of: .empty, context: context, in: transaction), .empty)
         case .named:
             let requested = requested ?? .empty
             let named = try caller?.tenant(requested: requested) ?? requested
             return (try settings(of: .empty, context: context, in: transaction), named)
         case .request:
-            guard let requested else { return (try settings(of: .empty, context: context, in: transaction), .empty) }
+            guard let requested else {
+                try checkOwnTenant(of: caller, rule: rule, in: transaction)
+                return (try settings(of: .empty, context: context, in: transaction), .empty)
+            }
             let tenantID = try caller?.tenant(requested: requested) ?? requested
             let settings = try settings(of: tenantID, context: context, in: transaction)
-            if rule.refusedWhenDisabled && settings.isAuthDisabled { throw Failure.projectDisabled }
+            try settings.checkOpen(to: caller, for: rule)
             return (settings, .empty)
+        }
+    }
+
+    /// A method that is about no tenant is closed to the credentials of a suspended one all the same.
+    private func checkOwnTenant(
+        of caller: Caller?, rule: MethodDescriptor, in transaction: borrowing ReadTransaction
+    ) throws {
+        guard let caller, let own = caller.tenantID else { return }
+        do {
+            try project.tenants.settings(of: own, in: transaction).checkNotSuspended(for: caller, rule)
+        } catch let failure as Failure where failure.reason == "TENANT_NOT_FOUND" {
+            // The credential of a deleted tenant may go on asking what is about none.
         }
     }
 
@@ -61,5 +78,22 @@ struct Gate: Sendable {
         let settings = try project.tenants.settings(of: tenantID, in: transaction)
         context.remember(settings, generation: generation)
         return settings
+    }
+}
+
+extension TenantSettings {
+    /// TENANT_SUSPENDED, PROJECT_DISABLED: whether the tenant takes calls of this method. Streams ask again whenever
+    /// they look for something new.
+    func checkOpen(to caller: Caller?, for rule: MethodDescriptor) throws(Failure) {
+        try checkNotSuspended(for: caller, rule)
+        if rule.refusedWhenDisabled && isAuthDisabled { throw .projectDisabled }
+    }
+
+    /// A project-admin goes on to work on a suspended tenant by the methods of admins: somebody must find out what
+    /// happened there, and open or delete it. The methods of end users are closed to everybody.
+    func checkNotSuspended(for caller: Caller?, _ rule: MethodDescriptor) throws(Failure) {
+        guard isSuspended, !rule.allowedWhenSuspended else { return }
+        let isAdminMethod = rule.role.rawValue >= Role.tenantAdmin.rawValue
+        guard isAdminMethod, caller?.has(.projectAdmin) == true else { throw .tenantSuspended(self) }
     }
 }

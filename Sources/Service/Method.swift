@@ -20,6 +20,12 @@ protocol SlowMethod: SendableMetatype {
     associatedtype Request: Message
     associatedtype Response: Message
     static func handle(_ request: Request, _ call: Call) async throws -> Response
+    /// What tells the end user a request is about from the caller's others; nothing by default.
+    static func endUser(of request: Request) -> NamedEndUser
+}
+
+extension SlowMethod {
+    static func endUser(of request: Request) -> NamedEndUser { NamedEndUser() }
 }
 
 /// One request, then messages until the handler returns.

@@ -12,6 +12,8 @@ struct MethodDescriptor: Sendable {
     let idempotent: Bool
     let mutation: Bool
     let refusedWhenDisabled: Bool
+    let allowedBeyondQuota: Bool
+    let allowedWhenSuspended: Bool
 
     /// As OpenTelemetry and the log write it: `postern.v1.Users/Get`.
     var fullName: String { "\(service)/\(method)" }

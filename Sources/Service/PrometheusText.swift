@@ -51,10 +51,7 @@ extension Instance {
         page.single(
             "postern_import_costly_hashes_refused_total", "counter", "Rows of imports whose hash costs too much.",
             Double(project.passwords.refusedImports.value))
-        page.family("postern_password_hashes_total", "counter", "Password hashes computed, by kind.")
-        for (kind, count) in project.passwords.computed.all {
-            page.value("postern_password_hashes_total", #"kind="\#(kind.rawValue)""#, Double(count))
-        }
+        page.passwordHashes(project)
         page.pool("signing", signingPool.counts)
         page.pool("outbound", outboundPool.counts)
         page.single(
@@ -64,6 +61,7 @@ extension Instance {
             "postern_provider_key_time_refused_total", "counter",
             "Key sets and documents not read: their tenant's processor time was spent.",
             Double(project.providers.refusedKeyTimes.value))
+        page.quotas(project)
         if let statistics = try? project.store.statistics() { page.store(statistics) }
         return page.bytes
     }
@@ -135,6 +133,26 @@ private struct PrometheusPage {
         single("\(prefix)_done_total", "counter", "Work that was done.", Double(counts.done))
         single("\(prefix)_refused_total", "counter", "Work refused by a full queue.", Double(counts.refused))
         single("\(prefix)_expired_total", "counter", "Work dropped past its deadline.", Double(counts.expired))
+    }
+
+    mutating func passwordHashes(_ project: Project) {
+        family("postern_password_hashes_total", "counter", "Password hashes computed, by kind.")
+        for (kind, count) in project.passwords.computed.all {
+            value("postern_password_hashes_total", #"kind="\#(kind.rawValue)""#, Double(count))
+        }
+    }
+
+    mutating func quotas(_ project: Project) {
+        family("postern_quota_refused_total", "counter", "Calls refused with QUOTA_EXCEEDED, by quota.")
+        for (quota, count) in project.tenants.quotas.refusalCounts {
+            value("postern_quota_refused_total", #"quota="\#(quota.rawValue)""#, Double(count))
+        }
+        single(
+            "postern_idempotency_refused_total", "counter", "Calls refused with TOO_MANY_IDEMPOTENCY_KEYS.",
+            Double(project.idempotencyRefusals.value))
+        single(
+            "postern_anonymous_users_expired_total", "counter", "Unused anonymous users that were deleted.",
+            Double(project.anonymousExpiry.expiredCount.value))
     }
 
     mutating func store(_ statistics: StoreStatistics) {

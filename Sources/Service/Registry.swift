@@ -39,6 +39,7 @@ enum MethodBody: Sendable {
 /// A decoded request of a slow method, ready to run.
 struct PreparedCall: Sendable {
     let requestedTenantID: Text?
+    let endUser: NamedEndUser
     /// Runs the handler and returns the encoded response.
     let run: @Sendable (Call) async throws -> [UInt8]
 }
@@ -74,7 +75,9 @@ struct Registry {
             descriptor,
             .slow { payload, limits in
                 let request = try M.Request(decoding: payload, limits: limits)
-                return PreparedCall(requestedTenantID: request.requestedTenantID) { call in
+                return PreparedCall(
+                    requestedTenantID: request.requestedTenantID, endUser: M.endUser(of: request)
+                ) { call in
                     try await M.handle(request, call).encoded()
                 }
             })

@@ -140,16 +140,11 @@ extension Router {
         var admitted = try call(
             method, caller, requestedTenantID: prepared.requestedTenantID, requestID: requestID, deadline: deadline,
             connection)
-        if let key = request.metadata.idempotencyKey, method.descriptor.mutation {
-            admitted.idempotency = try Idempotency(
-                key: key, caller: caller?.id ?? .empty, tenantID: admitted.tenantID,
-                method: method.descriptor.fullName, request: request.payload,
-                hashKey: context.project.idempotencyHashKey, limits: context.project.limits)
-        }
+        try admitted.admitChange(request, prepared.endUser)
         let call = admitted
         connection.run(stream: stream, kind: .unary, deadline: deadline) { [self] connection in
             do {
-                let response = try await prepared.run(call)
+                let response = try await call.charging { try await prepared.run(call) }
                 call.requestID.bytes.withUnsafeBytes { requestID in
                     connection.respond(stream: stream, metadata: OutgoingMetadata(requestID: requestID)) {
                         $0.append(contentsOf: response)

@@ -18,6 +18,7 @@ final class Environment: @unchecked Sendable {
     /// Indexed by table id.
     private let handles: UnsafeMutablePointer<MDB_dbi>
     private let names: [String?]
+    private let owners: [RowOwner]
     private let lock: DirectoryLock
     private let registry = Mutex(Registry())
 
@@ -45,11 +46,14 @@ final class Environment: @unchecked Sendable {
         self.handles = .allocate(capacity: 256)
         handles.initialize(repeating: 0, count: 256)
         var names = [String?](repeating: nil, count: 256)
+        var owners = [RowOwner](repeating: .nobody, count: 256)
         for table in Schema.storeTables + configuration.tables {
             precondition(names[Int(table.id)] == nil, "two tables with id \(table.id)")
             names[Int(table.id)] = table.name.description
+            owners[Int(table.id)] = table.owner
         }
         self.names = names
+        self.owners = owners
         do throws(StoreError) {
             try openTables()
             try syncDirectory(configuration.directory)
@@ -108,6 +112,15 @@ final class Environment: @unchecked Sendable {
         let handle = handles[Int(table)]
         precondition(handle != 0, "table \(table) was not declared")
         return handle
+    }
+
+    /// Where the table's rows say whose they are.
+    @inline(__always)
+    func owner(of table: UInt8) -> RowOwner { owners[Int(table)] }
+
+    /// The tables whose rows are a tenant's.
+    var ownedTables: [(id: UInt8, owner: RowOwner)] {
+        owners.enumerated().filter { $0.element != .nobody }.map { (UInt8($0.offset), $0.element) }
     }
 
     func corrupt(_ table: UInt8) -> StoreError { .corrupt(table: names[Int(table)] ?? "\(table)") }

@@ -1,3 +1,5 @@
+import Messages
+
 /// Which tables a store holds. A table's id and name never change their meaning; a new table takes a new id.
 public enum Schema {
     /// Raised when records or keys change so that older servers must not open the store.
@@ -6,14 +8,19 @@ public enum Schema {
     /// The store's own tables are below, the domain's from here on.
     public static let firstDomainTableID: UInt8 = 16
 
-    /// `"schema"` → version (4 bytes, big-endian); `"sequence"` → the last global event sequence (8 bytes).
+    /// `"schema"` → version (4 bytes, big-endian); `"sequence"` → the last global event sequence (8 bytes); `"usage"` →
+    /// nothing, once the rows of every tenant were counted.
     static let meta = Table<[UInt8], [UInt8]>(id: 0, name: "meta")
     /// time (µs, 8 bytes) ‖ table id ‖ key → nothing.
     static let expiry = Table<ExpiryKey, [UInt8]>(id: 1, name: "expiry")
     /// tenant ‖ 0x00 ‖ sequence → event.
-    static let events = Table<EventKey, [UInt8]>(id: 2, name: "events")
+    static let events = Table<EventKey, [UInt8]>(id: 2, name: "events", owner: .keyPrefix)
     /// tenant ‖ 0x00 → the tenant's newest event: sequence and hash.
-    static let eventHeads = Table<TenantPrefix, [UInt8]>(id: 3, name: "event_heads")
+    static let eventHeads = Table<TenantPrefix, [UInt8]>(id: 3, name: "event_heads", owner: .keyPrefix)
+    /// tenant ‖ 0x00 → what the tenant's rows take.
+    static let tenantUsage = Table<TenantPrefix, StoredTenantUsage>(id: 4, name: "tenant_usage")
 
-    static let storeTables = [meta.declaration, expiry.declaration, events.declaration, eventHeads.declaration]
+    static let storeTables = [
+        meta.declaration, expiry.declaration, events.declaration, eventHeads.declaration, tenantUsage.declaration,
+    ]
 }

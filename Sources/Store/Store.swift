@@ -104,6 +104,9 @@ extension Store {
         return try result.get()
     }
 
+    /// What the database may grow to.
+    public var mapByteCount: Int { environment.configuration.mapByteCount }
+
     var queuedWriteCount: Int { writer.queuedCount }
 }
 
@@ -117,8 +120,11 @@ extension Store {
             found = try writeBlocking { transaction in
                 let key = [UInt8]("schema".utf8)
                 if let bytes = try transaction.get(Schema.meta, key) {
-                    return bytes.reduce(0) { $0 << 8 | UInt32($1) }
+                    let found = bytes.reduce(0) { $0 << 8 | UInt32($1) }
+                    if found <= Schema.version { try transaction.countUsageOnce() }
+                    return found
                 }
+                try transaction.put(Schema.meta, [UInt8]("usage".utf8), [])
                 try transaction.put(Schema.meta, key, withUnsafeBytes(of: Schema.version.bigEndian) { [UInt8]($0) })
                 return Schema.version
             }

@@ -3,38 +3,51 @@ public import Messages
 /// Every table of the domain: what it maps, in the order of its id. An id or a name is never used for anything else.
 public enum Tables {
     /// (tenant, uid) → the account.
-    public static let users = Table<UserKey, StoredUser>(id: 16, name: "users")
+    public static let users = Table<UserKey, StoredUser>(
+        id: 16, name: "users", owner: .keyPrefix)
     /// (tenant, canonical email) → uid. A put in the user's own transaction is what makes an email unique.
-    public static let userByEmail = Table<TenantTextKey, [UInt8]>(id: 17, name: "user_by_email")
+    public static let userByEmail = Table<TenantTextKey, [UInt8]>(
+        id: 17, name: "user_by_email", owner: .keyPrefix)
     /// (tenant, phone number) → uid.
-    public static let userByPhone = Table<TenantTextKey, [UInt8]>(id: 18, name: "user_by_phone")
+    public static let userByPhone = Table<TenantTextKey, [UInt8]>(
+        id: 18, name: "user_by_phone", owner: .keyPrefix)
     /// (tenant, SHA-256 of provider, raw id and issuer) → uid.
-    public static let userByProvider = Table<TenantHashKey, [UInt8]>(id: 19, name: "user_by_provider")
+    public static let userByProvider = Table<TenantHashKey, [UInt8]>(
+        id: 19, name: "user_by_provider", owner: .keyPrefix)
     /// session id → the session.
-    public static let sessions = Table<SessionKey, StoredSession>(id: 20, name: "sessions")
+    public static let sessions = Table<SessionKey, StoredSession>(
+        id: 20, name: "sessions", owner: .field(1))
     /// (tenant, uid, session id) → nothing.
-    public static let sessionByUser = Table<UserSessionKey, [UInt8]>(id: 21, name: "session_by_user")
+    public static let sessionByUser = Table<UserSessionKey, [UInt8]>(
+        id: 21, name: "session_by_user", owner: .keyPrefix)
     /// tenant → settings and toggles; a deleted tenant leaves a tombstone.
-    public static let tenants = Table<TenantPrefix, StoredTenant>(id: 22, name: "tenants")
+    public static let tenants = Table<TenantPrefix, StoredTenant>(
+        id: 22, name: "tenants", owner: .keyPrefix)
     /// API key id → role, scope and the hash of the key.
     public static let apiKeys = Table<TextKey, StoredApiKey>(id: 23, name: "api_keys")
     /// key id → the sealed signing key.
     public static let signingKeys = Table<TextKey, StoredSigningKey>(id: 24, name: "signing_keys")
     /// (tenant, SHA-256 of the secret) → a sealed secret that imported password hashes need.
-    public static let hashSecrets = Table<TenantHashKey, StoredHashSecret>(id: 25, name: "hash_secrets")
+    public static let hashSecrets = Table<TenantHashKey, StoredHashSecret>(
+        id: 25, name: "hash_secrets", owner: .keyPrefix)
     /// (tenant, sequence) → a refusal of a self-service toggle.
-    public static let denials = Table<SequenceKey, Denial>(id: 26, name: "denials")
+    public static let denials = Table<SequenceKey, Denial>(
+        id: 26, name: "denials", owner: .keyPrefix)
     /// tenant → where its refusals' sequence stands.
-    public static let denialHeads = Table<TenantPrefix, StoredDenialHead>(id: 27, name: "denial_heads")
+    public static let denialHeads = Table<TenantPrefix, StoredDenialHead>(
+        id: 27, name: "denial_heads", owner: .keyPrefix)
     /// (tenant, hour, toggle, operation) → how often.
-    public static let denialCounts = Table<DenialCountKey, StoredCount>(id: 28, name: "denial_counts")
+    public static let denialCounts = Table<DenialCountKey, StoredCount>(
+        id: 28, name: "denial_counts", owner: .keyPrefix)
     /// SHA-256 of (caller, tenant, method, idempotency-key) → the answer that was given.
-    public static let idempotency = Table<HashKey, StoredIdempotency>(id: 29, name: "idempotency")
+    public static let idempotency = Table<HashKey, StoredIdempotency>(
+        id: 29, name: "idempotency", owner: .field(20))
 
     /// (tenant, kind of password hash) → how many users have one: what unknown users are made to look like.
-    public static let passwordHashKinds = Table<TenantTextKey, StoredCount>(id: 30, name: "password_hash_kinds")
+    public static let passwordHashKinds = Table<TenantTextKey, StoredCount>(
+        id: 30, name: "password_hash_kinds", owner: .keyPrefix)
 
-    /// caller → how many idempotency records it has.
+    /// caller → how many idempotency records it has: what older servers counted; rows go as their records expire.
     public static let idempotencyCounts = Table<TextKey, StoredCount>(id: 31, name: "idempotency_counts")
 
     /// service account id → role, scope, what it may; a deleted account leaves a tombstone.
@@ -45,29 +58,43 @@ public enum Tables {
     /// SHA-256 of (issuer, jti) → until when: a token that was used and counts once.
     public static let usedTokenIDs = Table<HashKey, StoredUsedTokenID>(id: 34, name: "used_token_ids")
     /// (tenant, provider id) → how the tenant uses an identity provider, with its client secret sealed.
-    public static let providers = Table<TenantTextKey, StoredProvider>(id: 35, name: "providers")
+    public static let providers = Table<TenantTextKey, StoredProvider>(
+        id: 35, name: "providers", owner: .keyPrefix)
     /// (tenant, SHA-256 of a code that was sent) → what it is for.
-    public static let oobCodes = Table<TenantHashKey, StoredOobCode>(id: 36, name: "oob_codes")
+    public static let oobCodes = Table<TenantHashKey, StoredOobCode>(
+        id: 36, name: "oob_codes", owner: .keyPrefix)
     /// (tenant, hash of whom it is for, kind, code's hash) → nothing: a newer code of a kind voids the older.
-    public static let oobCodeBySubject = Table<OobSubjectKey, [UInt8]>(id: 37, name: "oob_code_by_subject")
+    public static let oobCodeBySubject = Table<OobSubjectKey, [UInt8]>(
+        id: 37, name: "oob_code_by_subject", owner: .keyPrefix)
     /// (tenant, message id) → mail on its way out.
-    public static let outbox = Table<TenantTextKey, StoredOutboxMessage>(id: 38, name: "outbox")
+    public static let outbox = Table<TenantTextKey, StoredOutboxMessage>(
+        id: 38, name: "outbox", owner: .keyPrefix)
     /// (time of the next attempt, tenant, message id) → nothing.
-    public static let outboxDue = Table<OutboxDueKey, [UInt8]>(id: 39, name: "outbox_due")
+    public static let outboxDue = Table<OutboxDueKey, [UInt8]>(
+        id: 39, name: "outbox_due", owner: .keyPrefix)
 
     /// tenant → how its mail goes out, with the secrets of that sealed.
-    public static let emailConfigs = Table<TenantPrefix, StoredEmailConfig>(id: 40, name: "email_configs")
+    public static let emailConfigs = Table<TenantPrefix, StoredEmailConfig>(
+        id: 40, name: "email_configs", owner: .keyPrefix)
 
     /// (tenant, sequence) → what its verifiers have to refuse; the sequence counts those of all tenants.
-    public static let revocations = Table<SequenceKey, Revocation>(id: 41, name: "revocations")
+    public static let revocations = Table<SequenceKey, Revocation>(
+        id: 41, name: "revocations", owner: .keyPrefix)
     /// sequence → the tenant of that revocation.
     public static let revocationTenants = Table<RevocationKey, [UInt8]>(id: 42, name: "revocation_tenants")
+
+    /// (tenant, hash of a caller and of whom its requests are about) → how many idempotency records they have.
+    public static let idempotencyCountsBySubject = Table<TenantHashKey, StoredCount>(
+        id: 45, name: "idempotency_counts_by_subject", owner: .keyPrefix)
+    /// (tenant, uid) → nothing: who signed up anonymously, until another way to sign in is known.
+    public static let anonymousUsers = Table<UserKey, [UInt8]>(id: 46, name: "anonymous_users", owner: .keyPrefix)
 
     /// SHA-256 of (tenant, proof id) → until when: a proof in a pending token that was used and counts once.
     public static let usedProofs = Table<HashKey, StoredUsedTokenID>(id: 50, name: "used_proofs")
 
     /// (tenant, provider id) → whose identities count besides those of the provider's present issuer.
-    public static let identityIssuers = Table<TenantTextKey, StoredIdentityIssuers>(id: 51, name: "identity_issuers")
+    public static let identityIssuers = Table<TenantTextKey, StoredIdentityIssuers>(
+        id: 51, name: "identity_issuers", owner: .keyPrefix)
 
     /// What opening the store takes.
     public static let all: [TableDeclaration] = [
@@ -78,7 +105,8 @@ public enum Tables {
         idempotencyCounts.declaration, providers.declaration, serviceAccounts.declaration,
         serviceAccountKeys.declaration, usedTokenIDs.declaration, oobCodes.declaration, oobCodeBySubject.declaration,
         outbox.declaration, outboxDue.declaration, emailConfigs.declaration,
-        revocations.declaration, revocationTenants.declaration, usedProofs.declaration,
-        identityIssuers.declaration,
+        revocations.declaration, revocationTenants.declaration, idempotencyCountsBySubject.declaration,
+        anonymousUsers.declaration,
+        usedProofs.declaration, identityIssuers.declaration,
     ]
 }

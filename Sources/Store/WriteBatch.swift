@@ -12,6 +12,8 @@ final class WriteBatch {
     var sequence: UInt64?
     /// What its writes announced so far.
     var topics: [ChangeTopic] = []
+    /// What its writes added to tenants' rows so far.
+    var usage = UsageChanges()
     private var scratch = ByteBuffer()
     private static let scratchByteCountKept = 64 * 1024
 
@@ -27,6 +29,7 @@ final class WriteBatch {
         failure = nil
         sequence = nil
         topics.removeAll(keepingCapacity: true)
+        usage.removeAll()
     }
 
     /// A value's bytes before they go into the map. Valid until the next call.

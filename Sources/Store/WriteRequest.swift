@@ -10,8 +10,17 @@ class WriteRequest: @unchecked Sendable {
     var isExcluded = false
     /// Whether its commit may be put off while there is time to spare.
     let mayBePutOff: Bool
+    /// Where the call that asked for this write counts what it adds.
+    private let meter = WriteMeter.current
+    /// What the last run added to tenants' rows; nil if it changed nothing.
+    var addedByteCount: Int64?
 
     init(mayBePutOff: Bool) { self.mayBePutOff = mayBePutOff }
+
+    /// The last run was committed.
+    func count() {
+        if let addedByteCount, let meter { meter.add(byteCount: addedByteCount) }
+    }
 
     func run(in transaction: borrowing WriteTransaction) throws {
         preconditionFailure("abstract")

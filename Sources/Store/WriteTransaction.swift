@@ -151,13 +151,27 @@ extension WriteTransaction {
         guard !key.isEmpty else { throw .keySize }
         batch.assertChangeable()
         let tag = reading.environment.authenticator.tag(table: tableID, key: key, value: payload)
+        let handle = reading.environment.handle(of: tableID)
+        let owner = reading.environment.owner(of: tableID)
+        let byteCount = RecordSeal.byteCount + payload.count
         var keyValue = MDB_val(borrowing: key)
-        var value = MDB_val(mv_size: RecordSeal.byteCount + payload.count, mv_data: nil)
-        let flags = UInt32(MDB_RESERVE) | (ifAbsent ? UInt32(MDB_NOOVERWRITE) : 0)
-        let code = mdb_put(reading.raw, reading.environment.handle(of: tableID), &keyValue, &value, flags)
-        if ifAbsent, code == MDB_KEYEXIST { return false }
+        var value = MDB_val(mv_size: byteCount, mv_data: nil)
+        // A put that must not replace tells for free whether the row is new, and else how long the present one is.
+        let isCareful = ifAbsent || owner != .nobody
+        let flags = UInt32(MDB_RESERVE) | (isCareful ? UInt32(MDB_NOOVERWRITE) : 0)
+        var code = mdb_put(reading.raw, handle, &keyValue, &value, flags)
+        var replacedByteCount: Int?
+        if isCareful, code == MDB_KEYEXIST {
+            if ifAbsent { return false }
+            replacedByteCount = value.mv_size
+            value = MDB_val(mv_size: byteCount, mv_data: nil)
+            code = mdb_put(reading.raw, handle, &keyValue, &value, UInt32(MDB_RESERVE))
+        }
         try batch.checkChange(code, "mdb_put")
         RecordSeal.seal(payload, into: value.mv_data, tag: tag)
+        if let tenant = owner.tenant(key: key, payload: payload) {
+            batch.usage.put(tenant: tenant, key: key, byteCount: byteCount, replacing: replacedByteCount)
+        }
         return true
     }
 
@@ -165,10 +179,26 @@ extension WriteTransaction {
     func delete(tableID: UInt8, key: UnsafeRawBufferPointer) throws(StoreError) -> Bool {
         guard !key.isEmpty else { throw .keySize }
         batch.assertChangeable()
+        let handle = reading.environment.handle(of: tableID)
+        let owner = reading.environment.owner(of: tableID)
         var keyValue = MDB_val(borrowing: key)
-        let code = mdb_del(reading.raw, reading.environment.handle(of: tableID), &keyValue, nil)
+        var deleted: TenantUsage?
+        if owner != .nobody {
+            var value = MDB_val()
+            let code = mdb_get(reading.raw, handle, &keyValue, &value)
+            if code == MDB_NOTFOUND { return false }
+            try StoreError.check(code, "mdb_get")
+            // Before the delete: it moves what the pointers point to. What is deleted does not have to be genuine.
+            let stored = UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size)
+            let payload = UnsafeRawBufferPointer(rebasing: stored.dropFirst(RecordSeal.byteCount))
+            if let tenant = owner.tenant(key: key, payload: payload) {
+                deleted = batch.usage.use(of: tenant, key: key, byteCount: value.mv_size)
+            }
+        }
+        let code = mdb_del(reading.raw, handle, &keyValue, nil)
         if code == MDB_NOTFOUND { return false }
         try batch.checkChange(code, "mdb_del")
+        if let deleted { batch.usage.subtract(deleted) }
         return true
     }
 }

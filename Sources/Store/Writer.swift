@@ -170,6 +170,7 @@ extension Writer {
         for index in part.indices where !part[index].isExcluded {
             let request = part[index]
             let changesBefore = batch.changeCount
+            let addedBefore = batch.usage.addedByteCount
             do {
                 request.error = nil
                 try request.run(in: transaction)
@@ -181,15 +182,21 @@ extension Writer {
                 request.isExcluded = true
                 return index
             }
+            request.addedByteCount =
+                batch.changeCount == changesBefore ? nil : batch.usage.addedByteCount - addedBefore
         }
         try transaction.writeSequence()
+        try transaction.writeUsage()
         return nil
     }
 
     private func finish(_ part: ArraySlice<WriteRequest>) {
         counters.batches.add()
         counters.writes.add(UInt64(part.count))
-        for request in part { request.finish() }
+        for request in part {
+            if request.error == nil { request.count() }
+            request.finish()
+        }
     }
 
     private func fail(_ part: ArraySlice<WriteRequest>, _ error: StoreError) {

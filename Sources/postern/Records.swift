@@ -46,8 +46,27 @@ extension Tenant: Record {
                     "help_url": .string(guidance.helpURL),
                 ]
             } ?? .null,
+            "anonymous_user_expiry_seconds": .integer(anonymousUserExpirySeconds),
+            "suspended": .bool(suspended), "suspension_reason": .string(suspensionReason),
+            "quotas": [
+                "stored_bytes": .integer(quotas?.storedBytes ?? 0),
+                "mutations_per_second": .integer(quotas?.mutationsPerSecond ?? 0),
+                "anonymous_sign_ups_per_hour": .integer(quotas?.anonymousSignUpsPerHour ?? 0),
+            ],
             "synthetic": .bool(synthetic), "created_at_micros": .integer(createdAtMicros),
             "updated_at_micros": .integer(updatedAtMicros), "revision": .integer(revision),
+        ]
+    }
+}
+
+extension QuotaUse: Record {
+    static let columns = ["quota", "used", "limit", "refused"]
+
+    var id: String { quota.string }
+
+    var json: JSONValue {
+        [
+            "quota": .string(quota), "limit": .integer(limit), "used": .integer(used), "refused": .integer(refused),
         ]
     }
 }
@@ -138,6 +157,16 @@ extension ApiKey: Record {
             "api_key_id": .string(apiKeyID), "role": name("ROLE", role), "scope": scope?.json ?? .null,
             "display_name": .string(displayName), "trusted_end_user_ip": .bool(trustedEndUserIP),
             "created_at_micros": .integer(createdAtMicros), "revoked_at_micros": .integer(revokedAtMicros),
+            "quotas": (quotas ?? CallerQuotas()).json,
+        ]
+    }
+}
+
+extension CallerQuotas {
+    var json: JSONValue {
+        [
+            "mutations_per_second": .integer(mutationsPerSecond),
+            "written_bytes_per_hour": .integer(writtenBytesPerHour),
         ]
     }
 }

@@ -44,6 +44,10 @@ import Testing
         #expect(secret.byteCount > 20)
         let keys = try await recorder.expect("Project/ListApiKeys") { try await project.listApiKeys().all() }
         #expect(keys.contains(key))
+        let changedKey = try await recorder.expect("Project/UpdateApiKey") {
+            try await project.setApiKeyQuotas(CallerQuotas(mutationsPerSecond: 7), of: key.apiKeyID)
+        }
+        #expect(changedKey.quotas?.mutationsPerSecond == 7 && changedKey.displayName == "shop")
         let revoked = try await recorder.expect("Project/RevokeApiKey") {
             try await project.revokeApiKey(key.apiKeyID)
         }
@@ -123,6 +127,8 @@ import Testing
             try await admin.setCustomUserClaims("ada", json: #"{"role":"editor"}"#)
         }
         #expect(claimed.customClaimsJSON == [UInt8](#"{"role":"editor"}"#.utf8))
+        let usage = try await recorder.expect("Tenants/GetUsage") { try await admin.usage() }
+        #expect(usage.storedRows > 0)
         _ = try await recorder.expect("Users/RevokeTokens") { try await admin.revokeRefreshTokens("ada") }
         let report = try await recorder.expect("Users/Import") {
             try await admin.importUsers([ImportUser(uid: "bob")])

@@ -62,6 +62,10 @@ import Testing
                 $0.recentLogin = .minutes(1)
                 $0.passwordPolicy = PasswordPolicy(minLength: 10)
                 $0.guidance = Guidance(locale: "en", message: "Ask us.")
+                $0.anonymousUserExpiry = .days(90)
+                $0.suspended = true
+                $0.suspensionReason = "moved"
+                $0.quotas = TenantQuotas(storedBytes: 1 << 30, mutationsPerSecond: 9)
             }
             #expect(change.fields.paths.count == Self.propertyCount(change))
             let changed = try await scene.tenant.updateSettings(change)

@@ -106,8 +106,8 @@ import Wire
                 try request.withUnsafeBytes { request in
                     try Idempotency(
                         key: key, caller: listed.apiKeys[0].apiKeyID, tenantID: .empty,
-                        method: "postern.v1.Accounts/Update", request: request, hashKey: project.idempotencyHashKey,
-                        limits: project.limits)
+                        method: "postern.v1.Accounts/Update", request: request, endUser: [],
+                        hashKey: project.idempotencyHashKey, limits: project.limits)
                 }
             }
             let origin = Origin(actor: .empty, requestID: .empty, peerAddress: .empty, idempotency: idempotency)

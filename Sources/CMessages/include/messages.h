@@ -15,6 +15,7 @@
 #include "postern/store/v1/pending_credential.pb-c.h"
 #include "postern/v1/providers.pb-c.h"
 #include "postern/store/v1/provider.pb-c.h"
+#include "postern/v1/quotas.pb-c.h"
 #include "postern/v1/service_accounts.pb-c.h"
 #include "postern/store/v1/service_account.pb-c.h"
 #include "postern/v1/user.pb-c.h"

@@ -167,6 +167,10 @@ extern const PosternSchema postern__store__v1__stored_identity_issuers__table;
 static inline const PosternSchema *postern__store__v1__stored_identity_issuers__schema(void) { return &postern__store__v1__stored_identity_issuers__table; }
 extern const PosternSchema postern__store__v1__stored_provider__table;
 static inline const PosternSchema *postern__store__v1__stored_provider__schema(void) { return &postern__store__v1__stored_provider__table; }
+extern const PosternSchema postern__v1__tenant_quotas__table;
+static inline const PosternSchema *postern__v1__tenant_quotas__schema(void) { return &postern__v1__tenant_quotas__table; }
+extern const PosternSchema postern__v1__caller_quotas__table;
+static inline const PosternSchema *postern__v1__caller_quotas__schema(void) { return &postern__v1__caller_quotas__table; }
 extern const PosternSchema postern__v1__service_account__table;
 static inline const PosternSchema *postern__v1__service_account__schema(void) { return &postern__v1__service_account__table; }
 extern const PosternSchema postern__v1__service_account_key__table;
@@ -251,6 +255,10 @@ extern const PosternSchema postern__v1__project_create_api_key_request__table;
 static inline const PosternSchema *postern__v1__project_create_api_key_request__schema(void) { return &postern__v1__project_create_api_key_request__table; }
 extern const PosternSchema postern__v1__project_create_api_key_response__table;
 static inline const PosternSchema *postern__v1__project_create_api_key_response__schema(void) { return &postern__v1__project_create_api_key_response__table; }
+extern const PosternSchema postern__v1__project_update_api_key_request__table;
+static inline const PosternSchema *postern__v1__project_update_api_key_request__schema(void) { return &postern__v1__project_update_api_key_request__table; }
+extern const PosternSchema postern__v1__project_update_api_key_response__table;
+static inline const PosternSchema *postern__v1__project_update_api_key_response__schema(void) { return &postern__v1__project_update_api_key_response__table; }
 extern const PosternSchema postern__v1__project_list_api_keys_request__table;
 static inline const PosternSchema *postern__v1__project_list_api_keys_request__schema(void) { return &postern__v1__project_list_api_keys_request__table; }
 extern const PosternSchema postern__v1__project_list_api_keys_response__table;
@@ -319,6 +327,12 @@ extern const PosternSchema postern__v1__tenants_get_request__table;
 static inline const PosternSchema *postern__v1__tenants_get_request__schema(void) { return &postern__v1__tenants_get_request__table; }
 extern const PosternSchema postern__v1__tenants_get_response__table;
 static inline const PosternSchema *postern__v1__tenants_get_response__schema(void) { return &postern__v1__tenants_get_response__table; }
+extern const PosternSchema postern__v1__tenants_get_usage_request__table;
+static inline const PosternSchema *postern__v1__tenants_get_usage_request__schema(void) { return &postern__v1__tenants_get_usage_request__table; }
+extern const PosternSchema postern__v1__quota_use__table;
+static inline const PosternSchema *postern__v1__quota_use__schema(void) { return &postern__v1__quota_use__table; }
+extern const PosternSchema postern__v1__tenants_get_usage_response__table;
+static inline const PosternSchema *postern__v1__tenants_get_usage_response__schema(void) { return &postern__v1__tenants_get_usage_response__table; }
 extern const PosternSchema postern__v1__tenants_list_request__table;
 static inline const PosternSchema *postern__v1__tenants_list_request__schema(void) { return &postern__v1__tenants_list_request__table; }
 extern const PosternSchema postern__v1__tenants_list_response__table;
@@ -361,6 +375,8 @@ extern const PosternSchema postern__store__v1__stored_denial_head__table;
 static inline const PosternSchema *postern__store__v1__stored_denial_head__schema(void) { return &postern__store__v1__stored_denial_head__table; }
 extern const PosternSchema postern__store__v1__stored_idempotency__table;
 static inline const PosternSchema *postern__store__v1__stored_idempotency__schema(void) { return &postern__store__v1__stored_idempotency__table; }
+extern const PosternSchema postern__store__v1__stored_tenant_usage__table;
+static inline const PosternSchema *postern__store__v1__stored_tenant_usage__schema(void) { return &postern__store__v1__stored_tenant_usage__table; }
 extern const PosternSchema postern__store__v1__event_record__table;
 static inline const PosternSchema *postern__store__v1__event_record__schema(void) { return &postern__store__v1__event_record__table; }
 extern const PosternSchema postern__v1__email_password_credential__table;

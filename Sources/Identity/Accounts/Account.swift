@@ -39,6 +39,11 @@ public struct Account: Sendable, Equatable {
 
     public var hasPassword: Bool { !passwordHash.isEmpty }
 
+    /// Nothing is known by which its user could sign in again, but custom tokens, which no account tells of.
+    var hasNoWayIn: Bool {
+        user.email.isEmpty && user.phoneNumber.isEmpty && user.providers.isEmpty && passwordHash.isEmpty
+    }
+
     /// How its user can sign in after typing the email address, by the names of Identity Toolkit's `signinMethods`.
     /// "phone" is none of them: a phone number is another identifier.
     public var signInMethodsByEmail: [Text] {

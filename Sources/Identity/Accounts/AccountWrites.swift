@@ -58,7 +58,7 @@ extension WriteTransaction {
     }
 
     /// Removes an account with its sessions and codes: those must not reach a new account of its uid.
-    func remove(_ account: Account, origin: Origin, now: Timestamp) throws {
+    func remove(_ account: Account, origin: Origin, detail: Text = .empty, now: Timestamp) throws {
         let key = UserKey(account.user.tenantID, account.user.uid)
         try deleteIndexes(UniqueNames(account), key: key)
         try delete(Tables.users, key)
@@ -67,7 +67,8 @@ extension WriteTransaction {
         let newest = max(now, Timestamp(microseconds: account.user.tokensValidAfterMicros))
         try revokeTokens(of: key, before: newest + .microseconds(1), now: now)
         try removeOobCodes(of: key)
-        try appendEvent(.userDeleted, tenantID: key.tenant, uid: key.uid, origin: origin, now: now)
+        if account.hasNoWayIn { try delete(Tables.anonymousUsers, key) }
+        try appendEvent(.userDeleted, tenantID: key.tenant, uid: key.uid, origin: origin, detail: detail, now: now)
     }
 
     /// What `insert` checks before it changes anything.

@@ -190,6 +190,8 @@ extension WriteTransaction {
         if let current {
             if current.user.disabled { throw Failure.userDisabled }
             var effect = try decide(self, current)
+            // Whoever came by a custom token has a way to come again.
+            if current.hasNoWayIn { try delete(Tables.anonymousUsers, key) }
             effect.account.user.lastSignInAtMicros = now.microseconds
             return (try apply(effect, to: current, keeping: nil, origin: origin, now: now), false)
         }

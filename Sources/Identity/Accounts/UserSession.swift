@@ -49,10 +49,13 @@ public actor UserSession {
         let tokens = try await issuer.tokens(
             for: account.user, session: session, sessionID: sessionID, settings: settings, now: now, deadline: deadline)
         let limits = resources.limits
+        let key = key
         do {
             try await resources.store.write { transaction in
                 try transaction.onceIssuing(session: sessionID, origin, now: now) {
                     try transaction.insert(account, origin: origin, now: now)
+                    // The list by which unused ones are found; a custom token's user is none of them.
+                    if account.hasNoWayIn { try transaction.put(Tables.anonymousUsers, key, []) }
                     try transaction.insertSession(
                         session, id: sessionID, sessionsMax: limits.sessionsPerUserMax, settings: settings, now: now)
                 }

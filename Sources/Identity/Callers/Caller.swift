@@ -10,6 +10,8 @@ public final class Caller: Sendable {
     public let tenantID: Text?
     /// Whether `end_user_ip` in its requests is believed.
     public let trustsEndUserIP: Bool
+    /// What a project-admin set for this credential; 0 = the server's defaults.
+    public let quotas: CallerQuotas
     /// When the credential ends by itself; nil: never.
     public let expiresAt: Timestamp?
     /// Of a service account's JWT.
@@ -20,6 +22,7 @@ public final class Caller: Sendable {
         self.role = key.role
         self.trustsEndUserIP = key.trustedEndUserIP
         self.tenantID = key.scope?.onlyTenantID
+        self.quotas = key.quotas ?? CallerQuotas()
         self.expiresAt = nil
         self.keyID = nil
     }
@@ -29,6 +32,7 @@ public final class Caller: Sendable {
         self.role = account.role
         self.trustsEndUserIP = account.trustedEndUserIP
         self.tenantID = account.scope?.onlyTenantID
+        self.quotas = account.quotas ?? CallerQuotas()
         self.expiresAt = expiresAt
         self.keyID = keyID
     }

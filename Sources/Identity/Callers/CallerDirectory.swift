@@ -92,13 +92,14 @@ public final class CallerDirectory: Sendable {
         return Caller(signer.account, keyID: signer.key.keyID, until: min(jwt.expiresAt, signer.expiresAt))
     }
 
-    /// Makes a key. INVALID_ROLE, INVALID_SCOPE, TENANT_NOT_FOUND.
+    /// Makes a key. INVALID_ROLE, INVALID_SCOPE, INVALID_QUOTA, TENANT_NOT_FOUND.
     public func create(
-        role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool, validateOnly: Bool, origin: Origin,
-        event: EventKind = .apiKeyCreated
+        role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool, quotas: CallerQuotas? = nil,
+        validateOnly: Bool, origin: Origin, event: EventKind = .apiKeyCreated
     ) async throws -> (key: ApiKey, secret: Secret) {
+        try quotas?.check()
         let request = try makeKey(
-            role: role, scope: scope, displayName: displayName, trustsEndUserIP: trustsEndUserIP)
+            role: role, scope: scope, displayName: displayName, trustsEndUserIP: trustsEndUserIP, quotas: quotas)
         let now = resources.clock.now()
         let key = request.stored.apiKey ?? ApiKey()
         try await resources.store.write { transaction in
@@ -123,14 +124,35 @@ public final class CallerDirectory: Sendable {
         ).secret
     }
 
+    /// Changes a key; nil leaves a field as it is. API_KEY_NOT_FOUND, INVALID_DISPLAY_NAME, INVALID_QUOTA.
+    public func update(
+        id: Text, displayName: Text?, quotas: CallerQuotas?, validateOnly: Bool, origin: Origin
+    ) async throws -> ApiKey {
+        if let displayName { try Values.checkDisplayName(displayName, limits: resources.limits) }
+        try quotas?.check()
+        let now = resources.clock.now()
+        let key = try await resources.store.write { transaction in
+            try transaction.once(validateOnly ? .server : origin, now: now) {
+                var (stored, key) = try transaction.reading.storedAPIKey(id)
+                if let displayName { key.displayName = displayName }
+                if let quotas { key.quotas = quotas }
+                if validateOnly { return key }
+                stored.apiKey = key
+                try transaction.put(Tables.apiKeys, TextKey(id), stored)
+                try transaction.appendEvent(.apiKeyUpdated, tenantID: .empty, origin: origin, detail: id, now: now)
+                return key
+            }
+        }
+        credentialsChanged()
+        return key
+    }
+
     /// Revokes a key: it is refused from the next request on. API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
     public func revoke(id: Text, validateOnly: Bool, origin: Origin) async throws -> ApiKey {
         let now = resources.clock.now()
         let key = try await resources.store.write { transaction in
             try transaction.once(validateOnly ? .server : origin, now: now) {
-                guard var stored = try transaction.get(Tables.apiKeys, TextKey(id)), var key = stored.apiKey else {
-                    throw Failure(.notFound, "API_KEY_NOT_FOUND", "There is no API key with this id.")
-                }
+                var (stored, key) = try transaction.reading.storedAPIKey(id)
                 guard key.revokedAtMicros == 0 else { return key }
                 if key.role == .projectAdmin { try transaction.reading.requireOtherAdminKey(than: id) }
                 if validateOnly { return key }
@@ -146,7 +168,7 @@ public final class CallerDirectory: Sendable {
     }
 
     private func makeKey(
-        role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool
+        role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool, quotas: CallerQuotas?
     ) throws -> (stored: StoredApiKey, secret: Secret) {
         let grant = try Grant(role: role, scope: scope)
         try Values.checkDisplayName(displayName, limits: resources.limits)
@@ -154,7 +176,8 @@ public final class CallerDirectory: Sendable {
         let secret = Self.keyPrefix + id.bytes + [UInt8(ascii: "_")] + Base64.url.encode(resources.random.bytes(32))
         let key = ApiKey(
             apiKeyID: id, role: grant.role, scope: grant.scope, displayName: displayName,
-            trustedEndUserIP: trustsEndUserIP, createdAtMicros: resources.clock.now().microseconds)
+            trustedEndUserIP: trustsEndUserIP, createdAtMicros: resources.clock.now().microseconds,
+            quotas: quotas)
         return (StoredApiKey(apiKey: key, secretHash: Digest.sha256(secret)), Secret(secret))
     }
 }
@@ -169,6 +192,14 @@ extension ReadTransaction {
             return true
         }
         return keys
+    }
+
+    /// API_KEY_NOT_FOUND.
+    fileprivate func storedAPIKey(_ id: Text) throws -> (stored: StoredApiKey, key: ApiKey) {
+        guard let stored = try get(Tables.apiKeys, TextKey(id)), let key = stored.apiKey else {
+            throw Failure(.notFound, "API_KEY_NOT_FOUND", "There is no API key with this id.")
+        }
+        return (stored, key)
     }
 
     fileprivate func requireOtherAdminKey(than id: Text) throws {

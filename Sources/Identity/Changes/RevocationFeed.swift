@@ -119,7 +119,7 @@ public struct RevocationSnapshot: Sendable {
     }
 
     private static func disabling(_ record: StoredTenant) -> Revocation? {
-        guard let tenant = record.tenant, !record.deleted, tenant.disableAuth else { return nil }
+        guard let tenant = record.tenant, !record.deleted, tenant.isShut else { return nil }
         return Revocation(kind: .tenantDisabled, tenantID: tenant.tenantID, timeMicros: tenant.updatedAtMicros)
     }
 

@@ -39,10 +39,11 @@ public struct EmailConfigs: Sendable {
                 let old = stored.config ?? Self.defaults
                 var new = old
                 try change.apply(to: &new, limits: limits)
-                if new.allowPrivateAddresses && !old.allowPrivateAddresses && !isProjectAdmin {
+                if new.reachesElsewhere(than: old), !isProjectAdmin {
                     throw Failure(
                         .permissionDenied, "INSUFFICIENT_PERMISSION",
-                        "Letting a tenant reach private addresses needs the role project-admin.")
+                        "allow_private_addresses, and where mail goes while it is set, are set by a project-admin.",
+                        metadata: [Failure.Entry("required_role", Role.projectAdmin.name)])
                 }
                 new.updatedAtMicros = max(now.microseconds, old.updatedAtMicros + 1)
                 new.revision += 1

@@ -99,7 +99,8 @@ public struct OobDelivery: Sendable {
         let messageID = Text(Self.hex(now.microseconds) + resources.random.alphanumeric(10).string)
         let contents = OutboxContents(subject: words.subject, text: words.text, html: words.html, link: link)
         let sealed = sealing.seal(
-            Secret(contents.encoded()), context: Self.context(settings.tenantID, messageID), random: resources.random)
+            Secret(contents.compacted().encoded()), context: Self.context(settings.tenantID, messageID),
+            random: resources.random)
         let isDelivered = config.delivery != .outbox
         let message = OutboxMessage(
             messageID: messageID, requestType: order.type, to: order.recipient, state: isDelivered ? .pending : .held,
@@ -117,7 +118,7 @@ public struct OobDelivery: Sendable {
             throw Failure(
                 .failedPrecondition, "OUTBOX_MESSAGE_UNREADABLE", "The message was written under another master key.")
         }
-        return try opened.withBytes { try OutboxContents(decoding: $0) }
+        return try opened.withBytes { try OutboxContents(decoding: $0).expanded() }
     }
 
     private static func context(_ tenantID: Text, _ messageID: Text) -> [UInt8] {

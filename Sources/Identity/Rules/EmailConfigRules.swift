@@ -144,3 +144,14 @@ enum EmailConfigRules {
         }
     }
 }
+
+extension EmailConfig {
+    /// Whether private addresses are allowed for hosts that they were not allowed for before: an allowance is for the
+    /// mail server and the webhook that the project-admin saw when it was given.
+    func reachesElsewhere(than old: EmailConfig) -> Bool {
+        guard allowPrivateAddresses else { return false }
+        guard old.allowPrivateAddresses else { return true }
+        let isSameServer = smtp == nil || smtp?.host == old.smtp?.host && smtp?.port == old.smtp?.port
+        return !isSameServer || webhook != nil && webhook?.url != old.webhook?.url
+    }
+}

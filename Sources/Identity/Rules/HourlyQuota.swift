@@ -23,6 +23,12 @@ struct HourlyQuota {
         return hour.startedAt + .hours(1) - now
     }
 
+    /// How much of its hour `key` has used.
+    func count(_ key: UInt64, now: Timestamp) -> Int {
+        guard let hour = hours[key], now >= hour.startedAt, now - hour.startedAt < .hours(1) else { return 0 }
+        return hour.count
+    }
+
     mutating func charge(_ key: UInt64, now: Timestamp) {
         if hours.count >= keysMax { makeRoom(now: now) }
         var hour = hours[key] ?? Hour(startedAt: now, count: 0)

@@ -12,10 +12,11 @@ public struct ServiceAccountChange: Sendable {
     public var signsCustomTokens: Bool?
     public var trustsEndUserIP: Bool?
     public var isDisabled: Bool?
+    public var quotas: CallerQuotas?
 
     public init() {}
 
-    /// INVALID_DISPLAY_NAME, INVALID_ROLE, INVALID_SCOPE.
+    /// INVALID_DISPLAY_NAME, INVALID_ROLE, INVALID_SCOPE, INVALID_QUOTA.
     func apply(to account: inout ServiceAccount, limits: Limits) throws(Failure) {
         if let displayName {
             try Values.checkDisplayName(displayName, limits: limits)
@@ -27,6 +28,10 @@ public struct ServiceAccountChange: Sendable {
         if let signsCustomTokens { account.customTokens = signsCustomTokens }
         if let trustsEndUserIP { account.trustedEndUserIP = trustsEndUserIP }
         if let isDisabled { account.disabled = isDisabled }
+        if let quotas {
+            try quotas.check()
+            account.quotas = quotas
+        }
     }
 }
 

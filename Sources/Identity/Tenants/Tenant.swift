@@ -19,6 +19,9 @@ public actor Tenant {
     private var throttle = PasswordThrottle()
     private var signUpThrottle = PasswordThrottle()
     private var sends = HourlyQuota()
+    private var anonymousSignUps = HourlyQuota()
+    /// The key under which the tenant's sum is kept; an address hashes to it once in 2^64.
+    private static let wholeTenant: UInt64 = 0
     private var denialRate: DenialRate
     private let hashKey: HMACKey
 
@@ -43,18 +46,23 @@ public actor Tenant {
         let record = try await resources.store.write { transaction in
             var record = try transaction.reading.liveTenant(tenantID)
             var tenant = record.tenant ?? Messages.Tenant()
-            let wasDisabled = tenant.disableAuth
+            let (wasShut, wasSuspended) = (tenant.isShut, tenant.suspended)
             let fields = try change.apply(to: &tenant, limits: limits)
             tenant.updatedAtMicros = max(now.microseconds, tenant.updatedAtMicros + 1)
             tenant.revision += 1
             record.tenant = tenant
             if validateOnly { return record }
             try transaction.put(Tables.tenants, TenantPrefix(tenantID), record)
-            if tenant.disableAuth != wasDisabled {
-                let kind: RevocationKind = tenant.disableAuth ? .tenantDisabled : .tenantEnabled
+            if tenant.isShut != wasShut {
+                let kind: RevocationKind = tenant.isShut ? .tenantDisabled : .tenantEnabled
                 try transaction.appendRevocation(kind, tenantID: tenantID, now: now)
             }
             try transaction.appendEvent(.tenantUpdated, tenantID: tenantID, origin: origin, detail: fields, now: now)
+            if tenant.suspended != wasSuspended {
+                try transaction.appendEvent(
+                    tenant.suspended ? .tenantSuspended : .tenantResumed, tenantID: tenantID, origin: origin,
+                    detail: tenant.suspensionReason, now: now)
+            }
             return record
         }
         return validateOnly ? TenantSettings(record) : directory.publish(TenantSettings(record))
@@ -109,6 +117,30 @@ public actor Tenant {
         sends.charge(key, now: now)
     }
 
+    /// Charges an anonymous sign-up: it proves nothing, so that one end user could make any number of accounts.
+    /// QUOTA_EXCEEDED.
+    public func admitAnonymousSignUp(address: Text, settings: TenantSettings) throws {
+        let now = resources.clock.now()
+        let perTenant = Int(clamping: directory.quotas.limits.anonymousSignUpsPerHour(settings))
+        let perAddress = resources.limits.anonymousSignUpsPerAddressAndHour
+        let key = address.isEmpty ? nil : hash([0] + address.bytes)
+        let wait = anonymousSignUps.wait(Self.wholeTenant, max: perTenant, now: now)
+        let addressWait = key.map { anonymousSignUps.wait($0, max: perAddress, now: now) } ?? .zero
+        if wait > .zero || addressWait > .zero {
+            let (quota, limit): (Quota, Int) =
+                wait > .zero ? (.tenantAnonymousSignUps, perTenant) : (.addressAnonymousSignUps, perAddress)
+            throw directory.quotas.refuse(
+                quota, settings, limit: Int64(limit), used: Int64(limit), wait: max(wait, addressWait))
+        }
+        anonymousSignUps.charge(Self.wholeTenant, now: now)
+        if let key { anonymousSignUps.charge(key, now: now) }
+    }
+
+    /// Anonymous sign-ups of this hour.
+    public func anonymousSignUpCount() -> Int64 {
+        Int64(anonymousSignUps.count(Self.wholeTenant, now: resources.clock.now()))
+    }
+
     private func subject(email: Email, address: Text) -> PasswordThrottle.Subject {
         PasswordThrottle.Subject(
             account: hash(email.canonical.bytes), address: address.isEmpty ? 0 : hash([0] + address.bytes))
@@ -151,4 +183,9 @@ public actor Tenant {
                 "a refusal was not recorded", ["tenant": .text(tenantID.string), "error": .text("\(error)")])
         }
     }
+}
+
+extension Messages.Tenant {
+    /// Its tokens are refused, and verifiers have heard so.
+    var isShut: Bool { disableAuth || suspended }
 }

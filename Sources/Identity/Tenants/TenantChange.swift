@@ -6,8 +6,11 @@ public struct TenantChange: Sendable {
     public let wanted: Messages.Tenant
     public let paths: [Text]
 
-    /// What an admin of the tenant must not change: it spends what other tenants need.
-    private static let projectAdminPaths: [Text] = ["allow_costly_hashes"]
+    /// What an admin of the tenant must not change: what spends what other tenants need, a suspension that its subject
+    /// could end, and a quota that its subject could raise.
+    private static let projectAdminPaths: [Text] = [
+        "allow_costly_hashes", "suspended", "suspension_reason", "quotas",
+    ]
 
     /// INVALID_UPDATE_MASK for an unknown or repeated path, INSUFFICIENT_PERMISSION for one of a project-admin's.
     public init(_ wanted: Messages.Tenant, paths: [Text], isProjectAdmin: Bool = false) throws(Failure) {
@@ -64,6 +67,14 @@ public struct TenantChange: Sendable {
             tenant.passwordPolicy = wanted.passwordPolicy
         case "guidance":
             tenant.guidance = try checkedGuidance()
+        case "anonymous_user_expiry_seconds":
+            let seconds = wanted.anonymousUserExpirySeconds
+            tenant.anonymousUserExpirySeconds =
+                seconds == 0 ? 0 : try self.seconds(seconds, path, 86_400...315_360_000)
+        case "suspended": tenant.suspended = wanted.suspended
+        case "suspension_reason": tenant.suspensionReason = try checkedSuspensionReason()
+        case "quotas", "quotas.stored_bytes", "quotas.mutations_per_second", "quotas.anonymous_sign_ups_per_hour":
+            tenant.quotas = try changedQuotas(path, tenant.quotas ?? TenantQuotas())
         default:
             throw .invalid(
                 "INVALID_UPDATE_MASK", field: "update_mask", "\"\(path)\" is not a setting that can be changed")
@@ -82,6 +93,29 @@ public struct TenantChange: Sendable {
                 "INVALID_DURATION", field: path.string, "must be \(range.lowerBound) to \(range.upperBound) seconds")
         }
         return value
+    }
+
+    private func changedQuotas(_ path: Text, _ present: TenantQuotas) throws(Failure) -> TenantQuotas {
+        let wanted = wanted.quotas ?? TenantQuotas()
+        try wanted.check()
+        var quotas = present
+        switch path {
+        case "quotas.stored_bytes": quotas.storedBytes = wanted.storedBytes
+        case "quotas.mutations_per_second": quotas.mutationsPerSecond = wanted.mutationsPerSecond
+        case "quotas.anonymous_sign_ups_per_hour": quotas.anonymousSignUpsPerHour = wanted.anonymousSignUpsPerHour
+        default: quotas = wanted
+        }
+        return quotas
+    }
+
+    /// It is told in failures: one line, no controls.
+    private func checkedSuspensionReason() throws(Failure) -> Text {
+        let reason = wanted.suspensionReason
+        guard reason.byteCount <= 512, reason.bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            throw .invalid(
+                "INVALID_SUSPENSION_REASON", field: "suspension_reason", "must be one line of at most 512 bytes")
+        }
+        return reason
     }
 
     private func checkedGuidance() throws(Failure) -> Guidance? {

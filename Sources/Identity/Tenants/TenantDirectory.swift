@@ -22,8 +22,11 @@ public final class TenantDirectory: Sendable {
     private let resources: Resources
     private let loops: EventLoopGroup
     private static let entriesMax = 50_000
+    /// What tenants and their callers use of their quotas.
+    public let quotas: QuotaLedger
 
     public init(resources: Resources, loops: EventLoopGroup) {
+        self.quotas = QuotaLedger(resources: resources)
         self.resources = resources
         self.loops = loops
     }

@@ -45,6 +45,8 @@ extension WriteTransaction {
             try deleteAll(Tables.emailConfigs, prefix: prefix, limit: limit),
             try deleteAll(Tables.providers, prefix: prefix, limit: limit),
             try deleteAll(Tables.identityIssuers, prefix: prefix, limit: limit),
+            try deleteAll(Tables.idempotencyCountsBySubject, prefix: prefix, limit: limit),
+            try deleteAll(Tables.anonymousUsers, prefix: prefix, limit: limit),
         ]
         return counts.contains(limit)
     }

@@ -53,6 +53,9 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case serviceAccountKeyRevoked = 35
     /// An admin had a token made by which somebody can sign in as the user.
     case customTokenCreated = 36
+    case tenantSuspended = 66
+    case tenantResumed = 67
+    case apiKeyUpdated = 68
     /// Identities of the provider's former issuer count as those of the present one.
     case providerRebound = 72
     case signingKeyRevoked = 73
@@ -493,6 +496,10 @@ public struct StoredIdempotency: Message {
     /// The counter of the refresh token that the answer held: while it is the session's newest, nobody went on from it.
     public var counter: UInt64 = 0
     public var madeAtMicros: Int64 = 0
+    /// The tenant whose stored bytes it counts for.
+    public var tenantID: Text = .empty
+    /// Hash of the caller and of whom the request was about: the share of records this counts against. Empty = none.
+    public var subject: [UInt8] = []
 
     public init() {}
 
@@ -502,7 +509,9 @@ public struct StoredIdempotency: Message {
         sessionID: [UInt8] = [],
         caller: Text = .empty,
         counter: UInt64 = 0,
-        madeAtMicros: Int64 = 0
+        madeAtMicros: Int64 = 0,
+        tenantID: Text = .empty,
+        subject: [UInt8] = []
     ) {
         self.requestHash = requestHash
         self.answer = answer
@@ -510,6 +519,8 @@ public struct StoredIdempotency: Message {
         self.caller = caller
         self.counter = counter
         self.madeAtMicros = madeAtMicros
+        self.tenantID = tenantID
+        self.subject = subject
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -530,6 +541,8 @@ extension StoredIdempotency: ConvertibleToC {
         self.caller = Text(copying: source.pointee.caller)
         self.counter = source.pointee.counter
         self.madeAtMicros = source.pointee.made_at_micros
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.subject = [UInt8](copying: source.pointee.subject)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredIdempotency>, arena: Arena) {
@@ -539,6 +552,42 @@ extension StoredIdempotency: ConvertibleToC {
         target.pointee.caller = arena.copy(self.caller)
         target.pointee.counter = self.counter
         target.pointee.made_at_micros = self.madeAtMicros
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.subject = arena.copy(self.subject)
+    }
+}
+
+/// What the rows of a tenant take.
+public struct StoredTenantUsage: Message {
+    public var bytes: Int64 = 0
+    public var rows: Int64 = 0
+
+    public init() {}
+
+    public init(bytes: Int64 = 0, rows: Int64 = 0) {
+        self.bytes = bytes
+        self.rows = rows
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension StoredTenantUsage: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__store__v1__stored_tenant_usage__schema() }
+
+    init(copying source: UnsafePointer<Postern__Store__V1__StoredTenantUsage>) {
+        self.bytes = source.pointee.bytes
+        self.rows = source.pointee.rows
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredTenantUsage>, arena: Arena) {
+        target.pointee.bytes = self.bytes
+        target.pointee.rows = self.rows
     }
 }
 

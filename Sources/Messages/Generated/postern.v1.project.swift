@@ -24,6 +24,7 @@ public struct ApiKey: Message {
     public var createdAtMicros: Int64 = 0
     /// 0 = not revoked.
     public var revokedAtMicros: Int64 = 0
+    public var quotas: CallerQuotas?
 
     public init() {}
 
@@ -34,7 +35,8 @@ public struct ApiKey: Message {
         displayName: Text = .empty,
         trustedEndUserIP: Bool = false,
         createdAtMicros: Int64 = 0,
-        revokedAtMicros: Int64 = 0
+        revokedAtMicros: Int64 = 0,
+        quotas: CallerQuotas? = nil
     ) {
         self.apiKeyID = apiKeyID
         self.role = role
@@ -43,6 +45,7 @@ public struct ApiKey: Message {
         self.trustedEndUserIP = trustedEndUserIP
         self.createdAtMicros = createdAtMicros
         self.revokedAtMicros = revokedAtMicros
+        self.quotas = quotas
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -64,6 +67,7 @@ extension ApiKey: ConvertibleToC {
         self.trustedEndUserIP = source.pointee.trusted_end_user_ip != 0
         self.createdAtMicros = source.pointee.created_at_micros
         self.revokedAtMicros = source.pointee.revoked_at_micros
+        self.quotas = source.pointee.quotas.map { CallerQuotas(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ApiKey>, arena: Arena) {
@@ -74,6 +78,7 @@ extension ApiKey: ConvertibleToC {
         target.pointee.trusted_end_user_ip = self.trustedEndUserIP ? 1 : 0
         target.pointee.created_at_micros = self.createdAtMicros
         target.pointee.revoked_at_micros = self.revokedAtMicros
+        if let value = self.quotas { target.pointee.quotas = arena.make(value) }
     }
 }
 
@@ -83,6 +88,7 @@ public struct ProjectCreateApiKeyRequest: Message {
     public var displayName: Text = .empty
     public var trustedEndUserIP: Bool = false
     public var validateOnly: Bool = false
+    public var quotas: CallerQuotas?
 
     public init() {}
 
@@ -91,13 +97,15 @@ public struct ProjectCreateApiKeyRequest: Message {
         scope: Scope? = nil,
         displayName: Text = .empty,
         trustedEndUserIP: Bool = false,
-        validateOnly: Bool = false
+        validateOnly: Bool = false,
+        quotas: CallerQuotas? = nil
     ) {
         self.role = role
         self.scope = scope
         self.displayName = displayName
         self.trustedEndUserIP = trustedEndUserIP
         self.validateOnly = validateOnly
+        self.quotas = quotas
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -117,6 +125,7 @@ extension ProjectCreateApiKeyRequest: ConvertibleToC {
         self.displayName = Text(copying: source.pointee.display_name)
         self.trustedEndUserIP = source.pointee.trusted_end_user_ip != 0
         self.validateOnly = source.pointee.validate_only != 0
+        self.quotas = source.pointee.quotas.map { CallerQuotas(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectCreateApiKeyRequest>, arena: Arena) {
@@ -125,6 +134,7 @@ extension ProjectCreateApiKeyRequest: ConvertibleToC {
         target.pointee.display_name = arena.copy(self.displayName)
         target.pointee.trusted_end_user_ip = self.trustedEndUserIP ? 1 : 0
         target.pointee.validate_only = self.validateOnly ? 1 : 0
+        if let value = self.quotas { target.pointee.quotas = arena.make(value) }
     }
 }
 
@@ -159,6 +169,87 @@ extension ProjectCreateApiKeyResponse: ConvertibleToC {
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectCreateApiKeyResponse>, arena: Arena) {
         if let value = self.apiKey { target.pointee.api_key = arena.make(value) }
         target.pointee.secret_key = arena.copy(self.secretKey)
+    }
+}
+
+public struct ProjectUpdateApiKeyRequest: Message {
+    public var apiKeyID: Text = .empty
+    /// Paths: display_name, quotas.
+    public var updateMask: ProtobufFieldMask?
+    public var displayName: Text = .empty
+    public var quotas: CallerQuotas?
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(
+        apiKeyID: Text = .empty,
+        updateMask: ProtobufFieldMask? = nil,
+        displayName: Text = .empty,
+        quotas: CallerQuotas? = nil,
+        validateOnly: Bool = false
+    ) {
+        self.apiKeyID = apiKeyID
+        self.updateMask = updateMask
+        self.displayName = displayName
+        self.quotas = quotas
+        self.validateOnly = validateOnly
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectUpdateApiKeyRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_update_api_key_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectUpdateApiKeyRequest>) {
+        self.apiKeyID = Text(copying: source.pointee.api_key_id)
+        self.updateMask = source.pointee.update_mask.map { ProtobufFieldMask(copying: $0) }
+        self.displayName = Text(copying: source.pointee.display_name)
+        self.quotas = source.pointee.quotas.map { CallerQuotas(copying: $0) }
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectUpdateApiKeyRequest>, arena: Arena) {
+        target.pointee.api_key_id = arena.copy(self.apiKeyID)
+        if let value = self.updateMask { target.pointee.update_mask = arena.make(value) }
+        target.pointee.display_name = arena.copy(self.displayName)
+        if let value = self.quotas { target.pointee.quotas = arena.make(value) }
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct ProjectUpdateApiKeyResponse: Message {
+    public var apiKey: ApiKey?
+
+    public init() {}
+
+    public init(apiKey: ApiKey? = nil) {
+        self.apiKey = apiKey
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectUpdateApiKeyResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_update_api_key_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectUpdateApiKeyResponse>) {
+        self.apiKey = source.pointee.api_key.map { ApiKey(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectUpdateApiKeyResponse>, arena: Arena) {
+        if let value = self.apiKey { target.pointee.api_key = arena.make(value) }
     }
 }
 

@@ -25,6 +25,7 @@ public struct ServiceAccount: Message {
     public var createdAtMicros: Int64 = 0
     /// Its word on end users' addresses counts, as with an API key.
     public var trustedEndUserIP: Bool = false
+    public var quotas: CallerQuotas?
 
     public init() {}
 
@@ -38,7 +39,8 @@ public struct ServiceAccount: Message {
         disabled: Bool = false,
         builtIn: Bool = false,
         createdAtMicros: Int64 = 0,
-        trustedEndUserIP: Bool = false
+        trustedEndUserIP: Bool = false,
+        quotas: CallerQuotas? = nil
     ) {
         self.serviceAccountID = serviceAccountID
         self.email = email
@@ -50,6 +52,7 @@ public struct ServiceAccount: Message {
         self.builtIn = builtIn
         self.createdAtMicros = createdAtMicros
         self.trustedEndUserIP = trustedEndUserIP
+        self.quotas = quotas
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -74,6 +77,7 @@ extension ServiceAccount: ConvertibleToC {
         self.builtIn = source.pointee.built_in != 0
         self.createdAtMicros = source.pointee.created_at_micros
         self.trustedEndUserIP = source.pointee.trusted_end_user_ip != 0
+        self.quotas = source.pointee.quotas.map { CallerQuotas(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ServiceAccount>, arena: Arena) {
@@ -87,6 +91,7 @@ extension ServiceAccount: ConvertibleToC {
         target.pointee.built_in = self.builtIn ? 1 : 0
         target.pointee.created_at_micros = self.createdAtMicros
         target.pointee.trusted_end_user_ip = self.trustedEndUserIP ? 1 : 0
+        if let value = self.quotas { target.pointee.quotas = arena.make(value) }
     }
 }
 
@@ -161,6 +166,7 @@ public struct ProjectCreateServiceAccountRequest: Message {
     public var customTokens: Bool = false
     public var trustedEndUserIP: Bool = false
     public var validateOnly: Bool = false
+    public var quotas: CallerQuotas?
 
     public init() {}
 
@@ -171,7 +177,8 @@ public struct ProjectCreateServiceAccountRequest: Message {
         scope: Scope? = nil,
         customTokens: Bool = false,
         trustedEndUserIP: Bool = false,
-        validateOnly: Bool = false
+        validateOnly: Bool = false,
+        quotas: CallerQuotas? = nil
     ) {
         self.serviceAccountID = serviceAccountID
         self.displayName = displayName
@@ -180,6 +187,7 @@ public struct ProjectCreateServiceAccountRequest: Message {
         self.customTokens = customTokens
         self.trustedEndUserIP = trustedEndUserIP
         self.validateOnly = validateOnly
+        self.quotas = quotas
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -201,6 +209,7 @@ extension ProjectCreateServiceAccountRequest: ConvertibleToC {
         self.customTokens = source.pointee.custom_tokens != 0
         self.trustedEndUserIP = source.pointee.trusted_end_user_ip != 0
         self.validateOnly = source.pointee.validate_only != 0
+        self.quotas = source.pointee.quotas.map { CallerQuotas(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectCreateServiceAccountRequest>, arena: Arena) {
@@ -211,6 +220,7 @@ extension ProjectCreateServiceAccountRequest: ConvertibleToC {
         target.pointee.custom_tokens = self.customTokens ? 1 : 0
         target.pointee.trusted_end_user_ip = self.trustedEndUserIP ? 1 : 0
         target.pointee.validate_only = self.validateOnly ? 1 : 0
+        if let value = self.quotas { target.pointee.quotas = arena.make(value) }
     }
 }
 
@@ -370,7 +380,7 @@ extension ProjectListServiceAccountsResponse: ConvertibleToC {
 
 public struct ProjectUpdateServiceAccountRequest: Message {
     public var serviceAccountID: Text = .empty
-    /// Paths: display_name, role, scope, custom_tokens, trusted_end_user_ip, disabled.
+    /// Paths: display_name, role, scope, custom_tokens, trusted_end_user_ip, disabled, quotas.
     public var updateMask: ProtobufFieldMask?
     public var displayName: Text = .empty
     public var role: Role = .unspecified
@@ -379,6 +389,7 @@ public struct ProjectUpdateServiceAccountRequest: Message {
     public var trustedEndUserIP: Bool = false
     public var disabled: Bool = false
     public var validateOnly: Bool = false
+    public var quotas: CallerQuotas?
 
     public init() {}
 
@@ -391,7 +402,8 @@ public struct ProjectUpdateServiceAccountRequest: Message {
         customTokens: Bool = false,
         trustedEndUserIP: Bool = false,
         disabled: Bool = false,
-        validateOnly: Bool = false
+        validateOnly: Bool = false,
+        quotas: CallerQuotas? = nil
     ) {
         self.serviceAccountID = serviceAccountID
         self.updateMask = updateMask
@@ -402,6 +414,7 @@ public struct ProjectUpdateServiceAccountRequest: Message {
         self.trustedEndUserIP = trustedEndUserIP
         self.disabled = disabled
         self.validateOnly = validateOnly
+        self.quotas = quotas
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -425,6 +438,7 @@ extension ProjectUpdateServiceAccountRequest: ConvertibleToC {
         self.trustedEndUserIP = source.pointee.trusted_end_user_ip != 0
         self.disabled = source.pointee.disabled != 0
         self.validateOnly = source.pointee.validate_only != 0
+        self.quotas = source.pointee.quotas.map { CallerQuotas(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectUpdateServiceAccountRequest>, arena: Arena) {
@@ -437,6 +451,7 @@ extension ProjectUpdateServiceAccountRequest: ConvertibleToC {
         target.pointee.trusted_end_user_ip = self.trustedEndUserIP ? 1 : 0
         target.pointee.disabled = self.disabled ? 1 : 0
         target.pointee.validate_only = self.validateOnly ? 1 : 0
+        if let value = self.quotas { target.pointee.quotas = arena.make(value) }
     }
 }
 

@@ -55,6 +55,17 @@ public struct Tenant: Message {
     /// Emails beyond ASCII (RFC 6531), in the composed form NFC and compared with A-Z lower-cased only. Switched off again,
     /// accounts keep the ones they have; no other may come in. Off by default.
     public var allowInternationalEmail: Bool = false
+    /// Set by a project-admin only. Every method that names the tenant, or is called with a credential bound to it, is
+    /// refused with TENANT_SUSPENDED, those of its admins too. What goes on: Tenants.Get, so that its admins see why;
+    /// Tokens.WatchRevocations, where verifiers hear that the tenant is disabled; and the admin methods, for project-admins.
+    public var suspended: Bool = false
+    /// Why, at most 512 bytes: its admins read it, and the refusals tell it. Set by a project-admin only.
+    public var suspensionReason: Text = .empty
+    /// Set by a project-admin only. Mask paths: quotas, or quotas.stored_bytes and so on.
+    public var quotas: TenantQuotas?
+    /// An anonymous user who was not seen for so long is deleted within the next hours: 0 = never, else 1 day to 10 years.
+    /// Users who signed up anonymously before the server could expire them stay.
+    public var anonymousUserExpirySeconds: Int64 = 0
     /// Set by a project-admin only. Users.Import takes password hashes as dear as their formats allow (argon2id with
     /// 256 MiB and 10 passes, bcrypt with cost 14). Otherwise it takes those whose check needs at most 128 MiB and a
     /// quarter of a second: argon2id up to 128 MiB and 800 MiB times passes, bcrypt up to cost 12. Users who are in sign
@@ -83,6 +94,10 @@ public struct Tenant: Message {
         enableEmailLinkSignin: Bool = false,
         passwordPolicy: PasswordPolicy? = nil,
         allowInternationalEmail: Bool = false,
+        suspended: Bool = false,
+        suspensionReason: Text = .empty,
+        quotas: TenantQuotas? = nil,
+        anonymousUserExpirySeconds: Int64 = 0,
         allowCostlyHashes: Bool = false
     ) {
         self.tenantID = tenantID
@@ -104,6 +119,10 @@ public struct Tenant: Message {
         self.enableEmailLinkSignin = enableEmailLinkSignin
         self.passwordPolicy = passwordPolicy
         self.allowInternationalEmail = allowInternationalEmail
+        self.suspended = suspended
+        self.suspensionReason = suspensionReason
+        self.quotas = quotas
+        self.anonymousUserExpirySeconds = anonymousUserExpirySeconds
         self.allowCostlyHashes = allowCostlyHashes
     }
 
@@ -138,6 +157,10 @@ extension Tenant: ConvertibleToC {
         self.enableEmailLinkSignin = source.pointee.enable_email_link_signin != 0
         self.passwordPolicy = source.pointee.password_policy.map { PasswordPolicy(copying: $0) }
         self.allowInternationalEmail = source.pointee.allow_international_email != 0
+        self.suspended = source.pointee.suspended != 0
+        self.suspensionReason = Text(copying: source.pointee.suspension_reason)
+        self.quotas = source.pointee.quotas.map { TenantQuotas(copying: $0) }
+        self.anonymousUserExpirySeconds = source.pointee.anonymous_user_expiry_seconds
         self.allowCostlyHashes = source.pointee.allow_costly_hashes != 0
     }
 
@@ -161,6 +184,10 @@ extension Tenant: ConvertibleToC {
         target.pointee.enable_email_link_signin = self.enableEmailLinkSignin ? 1 : 0
         if let value = self.passwordPolicy { target.pointee.password_policy = arena.make(value) }
         target.pointee.allow_international_email = self.allowInternationalEmail ? 1 : 0
+        target.pointee.suspended = self.suspended ? 1 : 0
+        target.pointee.suspension_reason = arena.copy(self.suspensionReason)
+        if let value = self.quotas { target.pointee.quotas = arena.make(value) }
+        target.pointee.anonymous_user_expiry_seconds = self.anonymousUserExpirySeconds
         target.pointee.allow_costly_hashes = self.allowCostlyHashes ? 1 : 0
     }
 }
@@ -465,6 +492,116 @@ extension TenantsGetResponse: ConvertibleToC {
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsGetResponse>, arena: Arena) {
         if let value = self.tenant { target.pointee.tenant = arena.make(value) }
+    }
+}
+
+public struct TenantsGetUsageRequest: Message {
+    public var tenantID: Text = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty) {
+        self.tenantID = tenantID
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension TenantsGetUsageRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tenants_get_usage_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TenantsGetUsageRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsGetUsageRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+    }
+}
+
+public struct TenantsGetUsageResponse: Message {
+    public var quotas: [QuotaUse] = []
+    /// Rows of the tenant in the store.
+    public var storedRows: Int64 = 0
+
+    public init() {}
+
+    public init(quotas: [QuotaUse] = [], storedRows: Int64 = 0) {
+        self.quotas = quotas
+        self.storedRows = storedRows
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension TenantsGetUsageResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tenants_get_usage_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TenantsGetUsageResponse>) {
+        self.quotas = copiedMessages(source.pointee.n_quotas, source.pointee.quotas)
+        self.storedRows = source.pointee.stored_rows
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsGetUsageResponse>, arena: Arena) {
+        target.pointee.n_quotas = self.quotas.count
+        target.pointee.quotas = arena.copyEach(self.quotas) { arena.make($0) }
+        target.pointee.stored_rows = self.storedRows
+    }
+}
+
+public struct QuotaUse: Message {
+    /// As the metadata `quota` of QUOTA_EXCEEDED names it: "tenant_stored_bytes", "tenant_mutations",
+    /// "tenant_anonymous_sign_ups", "address_anonymous_sign_ups", "caller_mutations", "caller_written_bytes".
+    public var quota: Text = .empty
+    /// Of rates what may come at once. 0 for the quotas of callers, which each has of its own.
+    public var limit: Int64 = 0
+    public var used: Int64 = 0
+    /// Calls of this tenant that the quota refused.
+    public var refused: Int64 = 0
+
+    public init() {}
+
+    public init(quota: Text = .empty, limit: Int64 = 0, used: Int64 = 0, refused: Int64 = 0) {
+        self.quota = quota
+        self.limit = limit
+        self.used = used
+        self.refused = refused
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension QuotaUse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__quota_use__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__QuotaUse>) {
+        self.quota = Text(copying: source.pointee.quota)
+        self.limit = source.pointee.limit
+        self.used = source.pointee.used
+        self.refused = source.pointee.refused
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__QuotaUse>, arena: Arena) {
+        target.pointee.quota = arena.copy(self.quota)
+        target.pointee.limit = self.limit
+        target.pointee.used = self.used
+        target.pointee.refused = self.refused
     }
 }
 

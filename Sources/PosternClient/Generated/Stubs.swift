@@ -256,6 +256,14 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "ListApiKeys", request, idempotent: true, options: options)
     }
 
+    /// Changes the masked fields; binds the next request, on every connection. Refusals: INVALID_UPDATE_MASK,
+    /// INVALID_DISPLAY_NAME, INVALID_QUOTA, API_KEY_NOT_FOUND.
+    public func updateApiKey(_ request: ProjectUpdateApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ProjectUpdateApiKeyResponse
+    {
+        try await channel.unary("postern.v1.Project", "UpdateApiKey", request, idempotent: true, options: options)
+    }
+
     /// The key is refused from the next request on, on every connection. Refusals: API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
     public func revokeApiKey(_ request: ProjectRevokeApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectRevokeApiKeyResponse
@@ -437,6 +445,14 @@ public struct TenantsClient: Sendable {
         try await channel.unary("postern.v1.Tenants", "Get", request, idempotent: true, options: options)
     }
 
+    /// What the tenant uses of its quotas, and how often each refused. Stored bytes are exact; rates and refusals are those
+    /// of the node that answers, since its start.
+    public func getUsage(_ request: TenantsGetUsageRequest, options: CallOptions = .init()) async throws(Failure)
+        -> TenantsGetUsageResponse
+    {
+        try await channel.unary("postern.v1.Tenants", "GetUsage", request, idempotent: true, options: options)
+    }
+
     public func list(_ request: TenantsListRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsListResponse
     {
@@ -444,7 +460,8 @@ public struct TenantsClient: Sendable {
     }
 
     /// Changes the masked settings; they bind every request that starts after the answer, on every connection. Refusals:
-    /// INVALID_UPDATE_MASK, INSUFFICIENT_PERMISSION (allow_costly_hashes, which needs a project-admin).
+    /// INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
+    /// suspension_reason, quotas and allow_costly_hashes, which need a project-admin).
     public func update(_ request: TenantsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsUpdateResponse
     {

@@ -8,24 +8,24 @@ extension MethodDescriptor {
     static let healthCheck = MethodDescriptor(
         service: "grpc.health.v1.Health", method: "Check", requestStreaming: false, responseStreaming: false,
         role: .unspecified, tenant: .unspecified, timeoutMillis: 0, idempotent: false, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// The present status at once, then each change.
     static let healthWatch = MethodDescriptor(
         service: "grpc.health.v1.Health", method: "Watch", requestStreaming: false, responseStreaming: true,
         role: .unspecified, tenant: .unspecified, timeoutMillis: 0, idempotent: false, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     static let serverReflectionServerReflectionInfo = MethodDescriptor(
         service: "grpc.reflection.v1.ServerReflection", method: "ServerReflectionInfo", requestStreaming: true,
         responseStreaming: true, role: .any, tenant: .unspecified, timeoutMillis: 0, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Secrets are never told.
     static let emailConfigsGet = MethodDescriptor(
         service: "postern.v1.EmailConfigs", method: "Get", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Changes the masked fields; mail that is asked for after the answer follows them, mail that waits is delivered by
     /// them. Refusals: INVALID_UPDATE_MASK, INVALID_SMTP_SERVER, INVALID_WEBHOOK, INVALID_EMAIL, INVALID_ACTION_URL,
@@ -33,33 +33,33 @@ extension MethodDescriptor {
     static let emailConfigsUpdate = MethodDescriptor(
         service: "postern.v1.EmailConfigs", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Newest first, without contents. A page reads 1,000 messages at most: it may be empty and yet not be the last.
     static let outboxList = MethodDescriptor(
         service: "postern.v1.Outbox", method: "List", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// One message with its contents: who reads it can use its link, so the event log says who did.
     /// Refusals: OUTBOX_MESSAGE_NOT_FOUND.
     static let outboxGet = MethodDescriptor(
         service: "postern.v1.Outbox", method: "Get", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Delivers again at once: a dead message, or one that waits for its next attempt.
     /// Refusals: OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, or is held to be read here).
     static let outboxRetry = MethodDescriptor(
         service: "postern.v1.Outbox", method: "Retry", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Refusals: OUTBOX_MESSAGE_NOT_FOUND.
     static let outboxDelete = MethodDescriptor(
         service: "postern.v1.Outbox", method: "Delete", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Refusals: INVALID_PROVIDER_ID, INVALID_DISPLAY_NAME, INVALID_CLIENT_ID, INVALID_ISSUER, INVALID_ENDPOINT,
     /// INVALID_TRUST, INVALID_APPLE_KEY, INVALID_CLIENT_SECRET, INSUFFICIENT_PERMISSION (allow_http_loopback and
@@ -67,18 +67,18 @@ extension MethodDescriptor {
     static let providersCreate = MethodDescriptor(
         service: "postern.v1.Providers", method: "Create", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Refusals: PROVIDER_NOT_FOUND.
     static let providersGet = MethodDescriptor(
         service: "postern.v1.Providers", method: "Get", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     static let providersList = MethodDescriptor(
         service: "postern.v1.Providers", method: "List", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Changes the masked fields. Refusals: INVALID_UPDATE_MASK, PROVIDER_NOT_FOUND, those of Create, and
     /// CLIENT_SECRET_REQUIRED: a change of where the client secret is sent (issuer, endpoints, the two allow_ fields) must
@@ -86,13 +86,13 @@ extension MethodDescriptor {
     static let providersUpdate = MethodDescriptor(
         service: "postern.v1.Providers", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Users keep the identities they have; nobody can sign in with them any more. Refusals: PROVIDER_NOT_FOUND.
     static let providersDelete = MethodDescriptor(
         service: "postern.v1.Providers", method: "Delete", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Says that the provider is the one that was at another issuer before: its users keep their identities.
     ///
@@ -104,14 +104,14 @@ extension MethodDescriptor {
     static let providersRebind = MethodDescriptor(
         service: "postern.v1.Providers", method: "Rebind", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Asks the provider what signing in would ask it, and reports each step. Changes nothing. A failed step is in the
     /// report, not a failed call. Refusals: PROVIDER_NOT_FOUND.
     static let providersTest = MethodDescriptor(
         service: "postern.v1.Providers", method: "Test", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 20_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Checks an ID token: form, signature, issuer, audience, times, and always that it is not revoked, the session lives
     /// and the user exists and is enabled.
@@ -120,7 +120,7 @@ extension MethodDescriptor {
     static let tokensVerifyIdToken = MethodDescriptor(
         service: "postern.v1.Tokens", method: "VerifyIdToken", requestStreaming: false, responseStreaming: false,
         role: .verifier, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Exchanges a refresh token for a new ID token and the refresh token's successor.
     ///
@@ -131,7 +131,8 @@ extension MethodDescriptor {
     /// was never ours: INVALID_REFRESH_TOKEN.
     static let tokensRefresh = MethodDescriptor(
         service: "postern.v1.Tokens", method: "Refresh", requestStreaming: false, responseStreaming: false, role: .app,
-        tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true)
+        tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true,
+        allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// A JWT for a browser's cookie, good for minutes to two weeks; it is revoked with its session. Needs a recent login.
     ///
@@ -139,7 +140,7 @@ extension MethodDescriptor {
     static let tokensCreateSessionCookie = MethodDescriptor(
         service: "postern.v1.Tokens", method: "CreateSessionCookie", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Checks a session cookie, as VerifyIdToken checks an ID token; neither takes the other.
     ///
@@ -147,7 +148,7 @@ extension MethodDescriptor {
     static let tokensVerifySessionCookie = MethodDescriptor(
         service: "postern.v1.Tokens", method: "VerifySessionCookie", requestStreaming: false, responseStreaming: false,
         role: .verifier, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// What revokes tokens, as it happens: with it a service verifies tokens by itself and still refuses a revoked one
     /// within milliseconds.
@@ -159,31 +160,38 @@ extension MethodDescriptor {
     static let tokensWatchRevocations = MethodDescriptor(
         service: "postern.v1.Tokens", method: "WatchRevocations", requestStreaming: false, responseStreaming: true,
         role: .verifier, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: true)
 
     /// The public keys that tokens may be signed with, the same as /.well-known/jwks.json (ID tokens) and
     /// /.well-known/session-cookie-jwks.json.
     static let tokensListKeys = MethodDescriptor(
         service: "postern.v1.Tokens", method: "ListKeys", requestStreaming: false, responseStreaming: false,
         role: .verifier, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Makes an API key. The answer holds the key; it cannot be read again.
     static let projectCreateApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "CreateApiKey", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     static let projectListApiKeys = MethodDescriptor(
         service: "postern.v1.Project", method: "ListApiKeys", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Changes the masked fields; binds the next request, on every connection. Refusals: INVALID_UPDATE_MASK,
+    /// INVALID_DISPLAY_NAME, INVALID_QUOTA, API_KEY_NOT_FOUND.
+    static let projectUpdateApiKey = MethodDescriptor(
+        service: "postern.v1.Project", method: "UpdateApiKey", requestStreaming: false, responseStreaming: false,
+        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: true,
+        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// The key is refused from the next request on, on every connection. Refusals: API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
     static let projectRevokeApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RevokeApiKey", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Makes a service account: an identity for programs, whose keys sign custom tokens, caller JWTs, or both. It has no
     /// key yet. Refusals: INVALID_SERVICE_ACCOUNT_ID, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, TENANT_NOT_FOUND,
@@ -191,19 +199,19 @@ extension MethodDescriptor {
     static let projectCreateServiceAccount = MethodDescriptor(
         service: "postern.v1.Project", method: "CreateServiceAccount", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
-        mutation: true, refusedWhenDisabled: false)
+        mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Refusals: SERVICE_ACCOUNT_NOT_FOUND.
     static let projectGetServiceAccount = MethodDescriptor(
         service: "postern.v1.Project", method: "GetServiceAccount", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// In the order of their ids; deleted ones are not listed.
     static let projectListServiceAccounts = MethodDescriptor(
         service: "postern.v1.Project", method: "ListServiceAccounts", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Changes the masked fields; binds the next request and the next custom token, on every connection. Refusals:
     /// INVALID_UPDATE_MASK, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, SERVICE_ACCOUNT_NOT_FOUND,
@@ -211,14 +219,14 @@ extension MethodDescriptor {
     static let projectUpdateServiceAccount = MethodDescriptor(
         service: "postern.v1.Project", method: "UpdateServiceAccount", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true,
-        mutation: true, refusedWhenDisabled: false)
+        mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Removes the account and its keys: whatever they signed is refused from now on. Refusals: SERVICE_ACCOUNT_NOT_FOUND,
     /// BUILT_IN_SERVICE_ACCOUNT.
     static let projectDeleteServiceAccount = MethodDescriptor(
         service: "postern.v1.Project", method: "DeleteServiceAccount", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
-        mutation: true, refusedWhenDisabled: false)
+        mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Makes a key pair and answers the private part as a key file, which cannot be read again; the server keeps the
     /// public part. Refusals: INVALID_ALGORITHM, INVALID_DURATION, SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT,
@@ -226,7 +234,7 @@ extension MethodDescriptor {
     static let projectCreateServiceAccountKey = MethodDescriptor(
         service: "postern.v1.Project", method: "CreateServiceAccountKey", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: false,
-        mutation: true, refusedWhenDisabled: false)
+        mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Adds a public key whose private part never leaves its owner. Refusals: INVALID_PUBLIC_KEY (form, kind, size,
     /// soundness), INVALID_DURATION, SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT, SERVICE_ACCOUNT_KEY_EXISTS (also
@@ -234,32 +242,32 @@ extension MethodDescriptor {
     static let projectUploadServiceAccountKey = MethodDescriptor(
         service: "postern.v1.Project", method: "UploadServiceAccountKey", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
-        mutation: true, refusedWhenDisabled: false)
+        mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// All keys of one account, revoked ones too: at most 100. Refusals: SERVICE_ACCOUNT_NOT_FOUND.
     static let projectListServiceAccountKeys = MethodDescriptor(
         service: "postern.v1.Project", method: "ListServiceAccountKeys", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true,
-        mutation: false, refusedWhenDisabled: false)
+        mutation: false, refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Whatever the key signed is refused from now on, on every connection. The built-in account makes itself a new key
     /// when it next needs one. Refusals: SERVICE_ACCOUNT_NOT_FOUND, SERVICE_ACCOUNT_KEY_NOT_FOUND.
     static let projectRevokeServiceAccountKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RevokeServiceAccountKey", requestStreaming: false,
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true,
-        mutation: true, refusedWhenDisabled: false)
+        mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     static let projectListSigningKeys = MethodDescriptor(
         service: "postern.v1.Project", method: "ListSigningKeys", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Makes a new signing key. It is published at once and signs after `publish_ahead_seconds`; the key before it then
     /// only verifies until the last token it signed has expired.
     static let projectRotateSigningKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RotateSigningKey", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Refuses every token that the key signed, at once and on every node, and takes it out of the JWKS: for a key whose
     /// private part somebody else may have. Verifiers that follow Tokens.WatchRevocations are told. Sessions go on: their
@@ -268,36 +276,39 @@ extension MethodDescriptor {
     static let projectRevokeSigningKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RevokeSigningKey", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: true, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// The server's version, protocol and limits.
     static let projectServerInfo = MethodDescriptor(
         service: "postern.v1.Project", method: "ServerInfo", requestStreaming: false, responseStreaming: false,
         role: .any, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Counters since the start; the same numbers are on /metrics.
     static let projectStats = MethodDescriptor(
         service: "postern.v1.Project", method: "Stats", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// The user's live sessions, the one used last first; at most 100.
     static let sessionsList = MethodDescriptor(
         service: "postern.v1.Sessions", method: "List", requestStreaming: false, responseStreaming: false, role: .app,
-        tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true)
+        tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true,
+        allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Signs the user out on another device: its tokens are refused from the answer on. Refusals: SESSION_NOT_FOUND (there
     /// is no such session of this user; one that is over counts as revoked), MISSING_SESSION_ID.
     static let sessionsRevoke = MethodDescriptor(
         service: "postern.v1.Sessions", method: "Revoke", requestStreaming: false, responseStreaming: false, role: .app,
-        tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true, refusedWhenDisabled: true)
+        tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true, refusedWhenDisabled: true,
+        allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Ends the session a token belongs to; repeating it changes nothing. With the refresh token it works however long ago
     /// the ID token expired. Refusals: MISSING_TOKEN, INVALID_ID_TOKEN, INVALID_REFRESH_TOKEN, TENANT_ID_MISMATCH.
     static let sessionsSignOut = MethodDescriptor(
         service: "postern.v1.Sessions", method: "SignOut", requestStreaming: false, responseStreaming: false,
-        role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true, refusedWhenDisabled: true)
+        role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true, refusedWhenDisabled: true,
+        allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// What happens to the user and the session of an ID token, as it happens: first the present state, then each change.
     ///
@@ -306,49 +317,58 @@ extension MethodDescriptor {
     /// PROJECT_DISABLED also later, when the credential is revoked or the tenant disabled.
     static let sessionsWatchAuthState = MethodDescriptor(
         service: "postern.v1.Sessions", method: "WatchAuthState", requestStreaming: false, responseStreaming: true,
-        role: .app, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false, refusedWhenDisabled: true)
+        role: .app, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false, refusedWhenDisabled: true,
+        allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Refusals: INVALID_TENANT_ID, TENANT_ID_EXISTS (also for an id that was deleted: ids are never used again).
     static let tenantsCreate = MethodDescriptor(
         service: "postern.v1.Tenants", method: "Create", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .named, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// tenant_id "" is the default pool. Refusals: TENANT_NOT_FOUND.
     static let tenantsGet = MethodDescriptor(
         service: "postern.v1.Tenants", method: "Get", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: true)
+
+    /// What the tenant uses of its quotas, and how often each refused. Stored bytes are exact; rates and refusals are those
+    /// of the node that answers, since its start.
+    static let tenantsGetUsage = MethodDescriptor(
+        service: "postern.v1.Tenants", method: "GetUsage", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     static let tenantsList = MethodDescriptor(
         service: "postern.v1.Tenants", method: "List", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Changes the masked settings; they bind every request that starts after the answer, on every connection. Refusals:
-    /// INVALID_UPDATE_MASK, INSUFFICIENT_PERMISSION (allow_costly_hashes, which needs a project-admin).
+    /// INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
+    /// suspension_reason, quotas and allow_costly_hashes, which need a project-admin).
     static let tenantsUpdate = MethodDescriptor(
         service: "postern.v1.Tenants", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Deletes a tenant with all its users. The default pool cannot be deleted.
     static let tenantsDelete = MethodDescriptor(
         service: "postern.v1.Tenants", method: "Delete", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .named, timeoutMillis: 30_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// The refusals of the self-service toggles, newest first: the last 10,000 of the tenant.
     static let tenantsListDenials = MethodDescriptor(
         service: "postern.v1.Tenants", method: "ListDenials", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// The refusals as they happen, after the ones since `after_sequence`. Refusals: INVALID_SEQUENCE.
     static let tenantsWatchDenials = MethodDescriptor(
         service: "postern.v1.Tenants", method: "WatchDenials", requestStreaming: false, responseStreaming: true,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false,
-        refusedWhenDisabled: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Creates a user with an email and a password, or, with neither, an anonymous one, and signs it in.
     ///
@@ -357,7 +377,8 @@ extension MethodDescriptor {
     /// INVALID_EMAIL (also: not ASCII, unless the tenant allows international emails), WEAK_PASSWORD, EMAIL_EXISTS.
     static let accountsSignUp = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SignUp", requestStreaming: false, responseStreaming: false, role: .app,
-        tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true, refusedWhenDisabled: true)
+        tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true, refusedWhenDisabled: true,
+        allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Signs a user in with an email and a password, and starts a session.
     ///
@@ -367,7 +388,7 @@ extension MethodDescriptor {
     static let accountsSignInWithPassword = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SignInWithPassword", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Signs a user in with an identity of a provider, or, with id_token, links that identity to the signed-in user.
     ///
@@ -379,7 +400,7 @@ extension MethodDescriptor {
     static let accountsSignInWithIdp = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SignInWithIdp", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 20_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Removes a way to sign in. Needs a recent login. Ends every other session and all older tokens: whoever came in that
     /// way is out.
@@ -388,7 +409,8 @@ extension MethodDescriptor {
     /// tenant's deletion toggle says so: nobody could enter the account again.
     static let accountsUnlink = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Unlink", requestStreaming: false, responseStreaming: false, role: .app,
-        tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true, refusedWhenDisabled: true)
+        tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true, refusedWhenDisabled: true,
+        allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Proves the signed-in user again, with any credential linked to it; the session's login is then recent. Refresh
     /// tokens of before are refused from then on (TOKEN_EXPIRED); other sessions and older ID tokens stay as they are.
@@ -397,7 +419,7 @@ extension MethodDescriptor {
     static let accountsReauthenticate = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Reauthenticate", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 20_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Signs a user in with the code of a link that was sent to its email, or, with id_token, links that way in.
     ///
@@ -408,7 +430,7 @@ extension MethodDescriptor {
     static let accountsSignInWithEmailLink = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SignInWithEmailLink", requestStreaming: false,
         responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Sends a code to a mailbox. The answer is the same whether or not the address has an account, where the tenant's
     /// email-enumeration protection is on.
@@ -421,13 +443,13 @@ extension MethodDescriptor {
     static let accountsSendOobCode = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SendOobCode", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Tells what a code is for; it stays good. Refusals: MISSING_OOB_CODE, INVALID_OOB_CODE, EXPIRED_OOB_CODE.
     static let accountsCheckOobCode = MethodDescriptor(
         service: "postern.v1.Accounts", method: "CheckOobCode", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL or RECOVER_EMAIL is for. A code is used up only when that
     /// succeeds. A changed or recovered email ends every session. Refusals: those of CheckOobCode,
@@ -436,7 +458,7 @@ extension MethodDescriptor {
     static let accountsApplyOobCode = MethodDescriptor(
         service: "postern.v1.Accounts", method: "ApplyOobCode", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Sets a new password with a code of PASSWORD_RESET, ends every session and verifies the email. An account whose email
     /// was never verified keeps nothing else: whoever registered it had not proved to be its owner.
@@ -445,7 +467,7 @@ extension MethodDescriptor {
     static let accountsResetPassword = MethodDescriptor(
         service: "postern.v1.Accounts", method: "ResetPassword", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Begins a sign-in: with provider_id says where to send the end user's browser, with identifier whether an email has
     /// an account and how it signs in (nothing of it where email-enumeration protection is on). One of them is needed.
@@ -460,7 +482,7 @@ extension MethodDescriptor {
     static let accountsCreateAuthUri = MethodDescriptor(
         service: "postern.v1.Accounts", method: "CreateAuthUri", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 20_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Signs in the user that a custom token names, a JWT of one of the project's service accounts; creates the user if
     /// there is none. The token's claims go into every ID token of the session. A token with a `jti` counts once.
@@ -472,12 +494,13 @@ extension MethodDescriptor {
     static let accountsSignInWithCustomToken = MethodDescriptor(
         service: "postern.v1.Accounts", method: "SignInWithCustomToken", requestStreaming: false,
         responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 10_000, idempotent: false,
-        mutation: true, refusedWhenDisabled: true)
+        mutation: true, refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Reads the account an ID token belongs to.
     static let accountsLookup = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Lookup", requestStreaming: false, responseStreaming: false, role: .app,
-        tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true)
+        tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: true,
+        allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Changes what a user may change: display name, photo, password, email.
     ///
@@ -486,73 +509,75 @@ extension MethodDescriptor {
     /// (TOO_MANY_ATTEMPTS_TRY_LATER).
     static let accountsUpdate = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Update", requestStreaming: false, responseStreaming: false, role: .app,
-        tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true, refusedWhenDisabled: true)
+        tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true, refusedWhenDisabled: true,
+        allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Deletes the account an ID token belongs to. Needs a recent login; refused with ADMIN_RESTRICTED_OPERATION where
     /// the tenant's deletion toggle says so.
     static let accountsDelete = MethodDescriptor(
         service: "postern.v1.Accounts", method: "Delete", requestStreaming: false, responseStreaming: false, role: .app,
-        tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true, refusedWhenDisabled: true)
+        tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true, refusedWhenDisabled: true,
+        allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Creates a user. Refusals: INVALID_EMAIL, WEAK_PASSWORD, INVALID_PHONE_NUMBER, DUPLICATE_LOCAL_ID, EMAIL_EXISTS,
     /// PHONE_NUMBER_EXISTS.
     static let usersCreate = MethodDescriptor(
         service: "postern.v1.Users", method: "Create", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     static let usersGet = MethodDescriptor(
         service: "postern.v1.Users", method: "Get", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     static let usersGetByEmail = MethodDescriptor(
         service: "postern.v1.Users", method: "GetByEmail", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// All users of a tenant in the order of their uids' bytes.
     static let usersList = MethodDescriptor(
         service: "postern.v1.Users", method: "List", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Changes the masked fields. A new password, email or disabled = true revokes the user's sessions and tokens, and voids
     /// a code for resetting the password that was sent before.
     static let usersUpdate = MethodDescriptor(
         service: "postern.v1.Users", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Replaces the custom claims. Refusals: CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM: acr, amr, at_hash, aud,
     /// auth_time, azp, c_hash, cnf, exp, firebase, gen, iat, iss, jti, nbf, nonce, sid, sub.
     static let usersSetCustomClaims = MethodDescriptor(
         service: "postern.v1.Users", method: "SetCustomClaims", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     static let usersDelete = MethodDescriptor(
         service: "postern.v1.Users", method: "Delete", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Ends every session of a user: its refresh tokens and all ID tokens issued until now are refused.
     static let usersRevokeTokens = MethodDescriptor(
         service: "postern.v1.Users", method: "RevokeTokens", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// A user's live sessions, the one used last first.
     static let usersListSessions = MethodDescriptor(
         service: "postern.v1.Users", method: "ListSessions", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Ends one session; its tokens are refused from the answer on. Refusals: USER_NOT_FOUND, SESSION_NOT_FOUND.
     static let usersRevokeSession = MethodDescriptor(
         service: "postern.v1.Users", method: "RevokeSession", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Makes a code as Accounts.SendOobCode does and answers it instead of sending it.
     /// Refusals: MISSING_REQ_TYPE, MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, INVALID_CONTINUE_URI, EMAIL_NOT_FOUND,
@@ -560,7 +585,7 @@ extension MethodDescriptor {
     static let usersGenerateOobLink = MethodDescriptor(
         service: "postern.v1.Users", method: "GenerateOobLink", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Links an identity of a provider to a user. Without an issuer it is of the one the provider is configured with.
     /// Refusals: INVALID_PROVIDER, INVALID_ISSUER, USER_NOT_FOUND, PROVIDER_ALREADY_LINKED,
@@ -568,20 +593,20 @@ extension MethodDescriptor {
     static let usersLink = MethodDescriptor(
         service: "postern.v1.Users", method: "Link", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Says what signing in or linking with an identity would do, and why, without doing it.
     /// Refusals: PROVIDER_NOT_FOUND, INVALID_CLAIMS, USER_NOT_FOUND.
     static let usersExplainLink = MethodDescriptor(
         service: "postern.v1.Users", method: "ExplainLink", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Removes a way to sign in from a user, the last one too. Refusals: USER_NOT_FOUND, NO_SUCH_PROVIDER.
     static let usersUnlink = MethodDescriptor(
         service: "postern.v1.Users", method: "Unlink", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Makes a custom token by which a client signs in as the user, who need not exist yet. It is signed by the project's
     /// built-in service account, counts once, and is written to the event log. Refusals: INVALID_UID, CLAIMS_TOO_LARGE,
@@ -589,7 +614,7 @@ extension MethodDescriptor {
     static let usersCreateCustomToken = MethodDescriptor(
         service: "postern.v1.Users", method: "CreateCustomToken", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Brings users in with the password hashes they have. Each request is one batch; each is answered, in order, with
     /// counts, the rows that were refused and a checkpoint to resume from. A row whose password hash costs too much to
@@ -597,7 +622,7 @@ extension MethodDescriptor {
     static let usersImport = MethodDescriptor(
         service: "postern.v1.Users", method: "Import", requestStreaming: true, responseStreaming: true,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: false, mutation: true,
-        refusedWhenDisabled: true)
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 }
 
 /// Every method with its handler; the handler of Users.Get is the type UsersGet.
@@ -626,6 +651,7 @@ func registerAll(_ registry: inout Registry) {
     registry.register(TokensListKeys.self, .tokensListKeys)
     registry.register(ProjectCreateApiKey.self, .projectCreateApiKey)
     registry.register(ProjectListApiKeys.self, .projectListApiKeys)
+    registry.register(ProjectUpdateApiKey.self, .projectUpdateApiKey)
     registry.register(ProjectRevokeApiKey.self, .projectRevokeApiKey)
     registry.register(ProjectCreateServiceAccount.self, .projectCreateServiceAccount)
     registry.register(ProjectGetServiceAccount.self, .projectGetServiceAccount)
@@ -647,6 +673,7 @@ func registerAll(_ registry: inout Registry) {
     registry.register(SessionsWatchAuthState.self, .sessionsWatchAuthState)
     registry.register(TenantsCreate.self, .tenantsCreate)
     registry.register(TenantsGet.self, .tenantsGet)
+    registry.register(TenantsGetUsage.self, .tenantsGetUsage)
     registry.register(TenantsList.self, .tenantsList)
     registry.register(TenantsUpdate.self, .tenantsUpdate)
     registry.register(TenantsDelete.self, .tenantsDelete)

@@ -5,7 +5,7 @@ import PosternClient
 
 /// postern apikey …
 enum APIKeyCommands {
-    static let all = [create, list, revoke]
+    static let all = [create, list, update, revoke]
 
     static let roles: [(String, Role)] = [
         ("verifier", .verifier), ("app", .app), ("tenant-admin", .tenantAdmin), ("project-admin", .projectAdmin),
@@ -21,6 +21,8 @@ enum APIKeyCommands {
             Flag("all-tenants", "works for all tenants"),
             Flag("display-name", "TEXT", "what people call it"),
             Flag("trusted-end-user-ip", "its word on end users' addresses counts"),
+            Flag("quota-mutations-per-second", "COUNT", "changes it may make; 0: the default of its role"),
+            Flag("quota-written-bytes-per-hour", "COUNT", "what its changes may add; 0: the default"),
             Flag("key-out", "FILE", "write the key to this new file, readable by you only, instead of printing it"),
         ], isValidatable: true
     ) { session in
@@ -35,7 +37,8 @@ enum APIKeyCommands {
         let scope = Scope(tenants: tenant.map { .tenantID($0) } ?? .all(true))
         let request = ProjectCreateApiKeyRequest(
             role: role, scope: scope, displayName: arguments.text("display-name") ?? .empty,
-            trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), validateOnly: session.isValidatingOnly)
+            trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), validateOnly: session.isValidatingOnly,
+            quotas: try quotas(arguments))
         let client = ProjectClient(channel: try session.channel())
         let options = try session.callOptions()
         let file = try session.newKeyFile()
@@ -65,6 +68,41 @@ enum APIKeyCommands {
             let page = try await client.listApiKeys(request, options: session.callOptions())
             return (page.apiKeys, page.nextPageToken)
         }
+    }
+
+    static let update: Command = Command(
+        path: ["apikey", "update"], summary: "Changes an API key; it binds the next request, everywhere.",
+        example: "apikey update <api-key-id> --quota-mutations-per-second 2000",
+        operands: [.required("api-key-id")],
+        flags: [
+            Flag("display-name", "TEXT", "what people call it"),
+            Flag("quota-mutations-per-second", "COUNT", "changes it may make; 0: the default of its role"),
+            Flag("quota-written-bytes-per-hour", "COUNT", "what its changes may add; 0: the default"),
+        ], isValidatable: true
+    ) { session in
+        var request = ProjectUpdateApiKeyRequest(
+            apiKeyID: Text(session.arguments.operands[0]), validateOnly: session.isValidatingOnly)
+        var paths: [Text] = []
+        if let name = session.arguments.text("display-name") {
+            request.displayName = name
+            paths.append("display_name")
+        }
+        if let quotas = try quotas(session.arguments) {
+            request.quotas = quotas
+            paths.append("quotas")
+        }
+        guard !paths.isEmpty else { throw CommandError.usage("nothing to change", hint: "postern \(update.example)") }
+        request.updateMask = ProtobufFieldMask(paths: paths)
+        let client = ProjectClient(channel: try session.channel())
+        session.output.print(try await client.updateApiKey(request, options: session.callOptions()).apiKey ?? ApiKey())
+    }
+
+    /// Both are set together: the one that is not given has the default.
+    private static func quotas(_ arguments: Arguments) throws(CommandError) -> CallerQuotas? {
+        let mutations = try arguments.integer("quota-mutations-per-second", in: 0...Int64.max)
+        let bytes = try arguments.integer("quota-written-bytes-per-hour", in: 0...Int64.max)
+        guard mutations != nil || bytes != nil else { return nil }
+        return CallerQuotas(mutationsPerSecond: mutations ?? 0, writtenBytesPerHour: bytes ?? 0)
     }
 
     static let revoke = Command(

@@ -4,7 +4,7 @@ import PosternClient
 
 /// postern tenant …
 enum TenantCommands {
-    static let all = [create, get, list, update, delete]
+    static let all = [create, get, usage, list, update, delete]
 
     static let create = Command(
         path: ["tenant", "create"], summary: "Creates a tenant; without an id the server makes one.",
@@ -30,6 +30,15 @@ enum TenantCommands {
     ) { session in
         let request = TenantsGetRequest(tenantID: try tenantID(session))
         session.output.print(try await client(session).get(request, options: session.callOptions()).tenant ?? Tenant())
+    }
+
+    static let usage = Command(
+        path: ["tenant", "usage"],
+        summary: "Shows what a tenant uses of its quotas; without an id --tenant's, or the default pool.",
+        example: "tenant usage acme", operands: [.optional("tenant-id")]
+    ) { session in
+        let request = TenantsGetUsageRequest(tenantID: try tenantID(session))
+        session.output.print(try await client(session).getUsage(request, options: session.callOptions()).quotas)
     }
 
     static let list = Command(
@@ -121,14 +130,15 @@ struct TenantSettings {
         Flag("guidance-message", "TEXT", "what end users are told when a toggle refuses them"),
         Flag("guidance-url", "URL", "where they read on"),
         Flag("guidance-locale", "TAG", "the message's language, for example en"),
+        Flag("anonymous-user-expiry", "DURATION", "deletes anonymous users unused for so long; 0s: never"),
+        Flag("suspended", "true|false", "refuse everything, its admins too (project-admin)"),
+        Flag("suspension-reason", "TEXT", "why, as its admins read it (project-admin)"),
+        Flag("quota-stored-bytes", "COUNT", "what its rows may take; 0: the default (project-admin)"),
+        Flag("quota-mutations-per-second", "COUNT", "changes by its end users; 0: the default (project-admin)"),
+        Flag("quota-anonymous-sign-ups", "COUNT", "an hour; 0: the default (project-admin)"),
     ]
 
     init(_ arguments: Arguments) throws(CommandError) {
-        func note<Value>(_ path: Text, _ value: Value?, _ set: (inout Tenant, Value) -> Void) {
-            guard let value else { return }
-            set(&tenant, value)
-            paths.append(path)
-        }
         note("display_name", arguments.text("display-name")) { $0.displayName = $1 }
         note("allow_password_signup", try arguments.bool("allow-password-signup")) { $0.allowPasswordSignup = $1 }
         note("enable_anonymous_user", try arguments.bool("enable-anonymous-user")) { $0.enableAnonymousUser = $1 }
@@ -150,6 +160,7 @@ struct TenantSettings {
             $0.sessionAbsoluteSeconds = $1
         }
         note("recent_login_seconds", try Self.seconds("recent-login", arguments)) { $0.recentLoginSeconds = $1 }
+        try noteQuotasAndSuspension(arguments)
         var permissions = ClientPermissions()
         note("client.permissions.disabled_user_signup", try arguments.bool("disabled-user-signup")) {
             permissions.disabledUserSignup = $1
@@ -165,6 +176,35 @@ struct TenantSettings {
         if guidanceMessage != nil || guidanceURL != nil || guidanceLocale != nil {
             paths.append("guidance")
             complete(guidance: Guidance())
+        }
+    }
+
+    private mutating func note<Value>(_ path: Text, _ value: Value?, _ set: (inout Tenant, Value) -> Void) {
+        guard let value else { return }
+        set(&tenant, value)
+        paths.append(path)
+    }
+
+    /// What mostly takes a project-admin.
+    private mutating func noteQuotasAndSuspension(_ arguments: Arguments) throws(CommandError) {
+        note("anonymous_user_expiry_seconds", try Self.seconds("anonymous-user-expiry", arguments)) {
+            $0.anonymousUserExpirySeconds = $1
+        }
+        note("suspended", try arguments.bool("suspended")) { $0.suspended = $1 }
+        note("suspension_reason", arguments.text("suspension-reason")) { $0.suspensionReason = $1 }
+        var quotas = TenantQuotas()
+        note("quotas.stored_bytes", try arguments.integer("quota-stored-bytes", in: 0...Int64.max)) {
+            quotas.storedBytes = $1
+            $0.quotas = quotas
+        }
+        note("quotas.mutations_per_second", try arguments.integer("quota-mutations-per-second", in: 0...Int64.max)) {
+            quotas.mutationsPerSecond = $1
+            $0.quotas = quotas
+        }
+        note("quotas.anonymous_sign_ups_per_hour", try arguments.integer("quota-anonymous-sign-ups", in: 0...Int64.max))
+        {
+            quotas.anonymousSignUpsPerHour = $1
+            $0.quotas = quotas
         }
     }
 

@@ -10,7 +10,7 @@ import Testing
         configure(&wanted)
         var tenant = Self.before
         #expect(
-            try TenantChange(wanted, paths: paths).apply(to: &tenant, limits: Limits())
+            try TenantChange(wanted, paths: paths, isProjectAdmin: true).apply(to: &tenant, limits: Limits())
                 == Text(paths.map(\.string).joined(separator: ",")))
         return tenant
     }
@@ -50,6 +50,8 @@ import Testing
         ("session_absolute_seconds", { $0.sessionAbsoluteSeconds = 601 }),
         ("recent_login_seconds", { $0.recentLoginSeconds = 60 }),
         ("guidance", { $0.guidance = Guidance(locale: "de", message: "n", helpURL: "") }),
+        ("anonymous_user_expiry_seconds", { $0.anonymousUserExpirySeconds = 86_400 }),
+        ("suspended", { $0.suspended = true }), ("suspension_reason", { $0.suspensionReason = "unpaid" }),
     ]
 
     @Test(arguments: fields.indices) func eachPathChangesItsOwnSettingOnly(index: Int) throws {

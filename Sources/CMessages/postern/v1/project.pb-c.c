@@ -25,6 +25,18 @@ void   postern__v1__project_create_api_key_response__init
   static const Postern__V1__ProjectCreateApiKeyResponse init_value = POSTERN__V1__PROJECT_CREATE_API_KEY_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__project_update_api_key_request__init
+                     (Postern__V1__ProjectUpdateApiKeyRequest         *message)
+{
+  static const Postern__V1__ProjectUpdateApiKeyRequest init_value = POSTERN__V1__PROJECT_UPDATE_API_KEY_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__project_update_api_key_response__init
+                     (Postern__V1__ProjectUpdateApiKeyResponse         *message)
+{
+  static const Postern__V1__ProjectUpdateApiKeyResponse init_value = POSTERN__V1__PROJECT_UPDATE_API_KEY_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__project_list_api_keys_request__init
                      (Postern__V1__ProjectListApiKeysRequest         *message)
 {
@@ -121,7 +133,7 @@ void   postern__v1__stats_value__init
   static const Postern__V1__StatsValue init_value = POSTERN__V1__STATS_VALUE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[8] =
 {
   {
     "api_key_id",
@@ -207,20 +219,34 @@ static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[7]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "quotas",
+    30,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ApiKey, quotas),
+    &postern__v1__caller_quotas__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__api_key__field_indices_by_name[] = {
   0,   /* field[0] = api_key_id */
   5,   /* field[5] = created_at_micros */
   3,   /* field[3] = display_name */
+  7,   /* field[7] = quotas */
   6,   /* field[6] = revoked_at_micros */
   1,   /* field[1] = role */
   2,   /* field[2] = scope */
   4,   /* field[4] = trusted_end_user_ip */
 };
-static const ProtobufCIntRange postern__v1__api_key__number_ranges[1 + 1] =
+static const ProtobufCIntRange postern__v1__api_key__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 30, 7 },
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor postern__v1__api_key__descriptor =
 {
@@ -230,14 +256,14 @@ const ProtobufCMessageDescriptor postern__v1__api_key__descriptor =
   "Postern__V1__ApiKey",
   "postern.v1",
   sizeof(Postern__V1__ApiKey),
-  7,
+  8,
   postern__v1__api_key__field_descriptors,
   postern__v1__api_key__field_indices_by_name,
-  1,  postern__v1__api_key__number_ranges,
+  2,  postern__v1__api_key__number_ranges,
   (ProtobufCMessageInit) postern__v1__api_key__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__project_create_api_key_request__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__project_create_api_key_request__field_descriptors[6] =
 {
   {
     "role",
@@ -299,18 +325,32 @@ static const ProtobufCFieldDescriptor postern__v1__project_create_api_key_reques
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "quotas",
+    30,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectCreateApiKeyRequest, quotas),
+    &postern__v1__caller_quotas__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__project_create_api_key_request__field_indices_by_name[] = {
   2,   /* field[2] = display_name */
+  5,   /* field[5] = quotas */
   0,   /* field[0] = role */
   1,   /* field[1] = scope */
   3,   /* field[3] = trusted_end_user_ip */
   4,   /* field[4] = validate_only */
 };
-static const ProtobufCIntRange postern__v1__project_create_api_key_request__number_ranges[1 + 1] =
+static const ProtobufCIntRange postern__v1__project_create_api_key_request__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 30, 5 },
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__project_create_api_key_request__descriptor =
 {
@@ -320,10 +360,10 @@ const ProtobufCMessageDescriptor postern__v1__project_create_api_key_request__de
   "Postern__V1__ProjectCreateApiKeyRequest",
   "postern.v1",
   sizeof(Postern__V1__ProjectCreateApiKeyRequest),
-  5,
+  6,
   postern__v1__project_create_api_key_request__field_descriptors,
   postern__v1__project_create_api_key_request__field_indices_by_name,
-  1,  postern__v1__project_create_api_key_request__number_ranges,
+  2,  postern__v1__project_create_api_key_request__number_ranges,
   (ProtobufCMessageInit) postern__v1__project_create_api_key_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -376,6 +416,134 @@ const ProtobufCMessageDescriptor postern__v1__project_create_api_key_response__d
   postern__v1__project_create_api_key_response__field_indices_by_name,
   1,  postern__v1__project_create_api_key_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__project_create_api_key_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__project_update_api_key_request__field_descriptors[5] =
+{
+  {
+    "api_key_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectUpdateApiKeyRequest, api_key_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "update_mask",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectUpdateApiKeyRequest, update_mask),
+    &google__protobuf__field_mask__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "display_name",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectUpdateApiKeyRequest, display_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "quotas",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectUpdateApiKeyRequest, quotas),
+    &postern__v1__caller_quotas__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectUpdateApiKeyRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__project_update_api_key_request__field_indices_by_name[] = {
+  0,   /* field[0] = api_key_id */
+  2,   /* field[2] = display_name */
+  3,   /* field[3] = quotas */
+  1,   /* field[1] = update_mask */
+  4,   /* field[4] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__project_update_api_key_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor postern__v1__project_update_api_key_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectUpdateApiKeyRequest",
+  "ProjectUpdateApiKeyRequest",
+  "Postern__V1__ProjectUpdateApiKeyRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectUpdateApiKeyRequest),
+  5,
+  postern__v1__project_update_api_key_request__field_descriptors,
+  postern__v1__project_update_api_key_request__field_indices_by_name,
+  1,  postern__v1__project_update_api_key_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_update_api_key_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__project_update_api_key_response__field_descriptors[1] =
+{
+  {
+    "api_key",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectUpdateApiKeyResponse, api_key),
+    &postern__v1__api_key__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__project_update_api_key_response__field_indices_by_name[] = {
+  0,   /* field[0] = api_key */
+};
+static const ProtobufCIntRange postern__v1__project_update_api_key_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__project_update_api_key_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectUpdateApiKeyResponse",
+  "ProjectUpdateApiKeyResponse",
+  "Postern__V1__ProjectUpdateApiKeyResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectUpdateApiKeyResponse),
+  1,
+  postern__v1__project_update_api_key_response__field_descriptors,
+  postern__v1__project_update_api_key_response__field_indices_by_name,
+  1,  postern__v1__project_update_api_key_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_update_api_key_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__project_list_api_keys_request__field_descriptors[2] =

@@ -127,7 +127,7 @@ void   postern__v1__project_revoke_service_account_key_response__init
   static const Postern__V1__ProjectRevokeServiceAccountKeyResponse init_value = POSTERN__V1__PROJECT_REVOKE_SERVICE_ACCOUNT_KEY_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__service_account__field_descriptors[10] =
+static const ProtobufCFieldDescriptor postern__v1__service_account__field_descriptors[11] =
 {
   {
     "service_account_id",
@@ -249,6 +249,18 @@ static const ProtobufCFieldDescriptor postern__v1__service_account__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "quotas",
+    30,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ServiceAccount, quotas),
+    &postern__v1__caller_quotas__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__service_account__field_indices_by_name[] = {
   7,   /* field[7] = built_in */
@@ -257,15 +269,17 @@ static const unsigned postern__v1__service_account__field_indices_by_name[] = {
   6,   /* field[6] = disabled */
   2,   /* field[2] = display_name */
   1,   /* field[1] = email */
+  10,   /* field[10] = quotas */
   3,   /* field[3] = role */
   4,   /* field[4] = scope */
   0,   /* field[0] = service_account_id */
   9,   /* field[9] = trusted_end_user_ip */
 };
-static const ProtobufCIntRange postern__v1__service_account__number_ranges[1 + 1] =
+static const ProtobufCIntRange postern__v1__service_account__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 10 }
+  { 30, 10 },
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor postern__v1__service_account__descriptor =
 {
@@ -275,10 +289,10 @@ const ProtobufCMessageDescriptor postern__v1__service_account__descriptor =
   "Postern__V1__ServiceAccount",
   "postern.v1",
   sizeof(Postern__V1__ServiceAccount),
-  10,
+  11,
   postern__v1__service_account__field_descriptors,
   postern__v1__service_account__field_indices_by_name,
-  1,  postern__v1__service_account__number_ranges,
+  2,  postern__v1__service_account__number_ranges,
   (ProtobufCMessageInit) postern__v1__service_account__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -385,7 +399,7 @@ const ProtobufCMessageDescriptor postern__v1__service_account_key__descriptor =
   (ProtobufCMessageInit) postern__v1__service_account_key__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__project_create_service_account_request__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__v1__project_create_service_account_request__field_descriptors[8] =
 {
   {
     "service_account_id",
@@ -471,20 +485,34 @@ static const ProtobufCFieldDescriptor postern__v1__project_create_service_accoun
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "quotas",
+    30,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectCreateServiceAccountRequest, quotas),
+    &postern__v1__caller_quotas__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__project_create_service_account_request__field_indices_by_name[] = {
   4,   /* field[4] = custom_tokens */
   1,   /* field[1] = display_name */
+  7,   /* field[7] = quotas */
   2,   /* field[2] = role */
   3,   /* field[3] = scope */
   0,   /* field[0] = service_account_id */
   5,   /* field[5] = trusted_end_user_ip */
   6,   /* field[6] = validate_only */
 };
-static const ProtobufCIntRange postern__v1__project_create_service_account_request__number_ranges[1 + 1] =
+static const ProtobufCIntRange postern__v1__project_create_service_account_request__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 30, 7 },
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor postern__v1__project_create_service_account_request__descriptor =
 {
@@ -494,10 +522,10 @@ const ProtobufCMessageDescriptor postern__v1__project_create_service_account_req
   "Postern__V1__ProjectCreateServiceAccountRequest",
   "postern.v1",
   sizeof(Postern__V1__ProjectCreateServiceAccountRequest),
-  7,
+  8,
   postern__v1__project_create_service_account_request__field_descriptors,
   postern__v1__project_create_service_account_request__field_indices_by_name,
-  1,  postern__v1__project_create_service_account_request__number_ranges,
+  2,  postern__v1__project_create_service_account_request__number_ranges,
   (ProtobufCMessageInit) postern__v1__project_create_service_account_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -717,7 +745,7 @@ const ProtobufCMessageDescriptor postern__v1__project_list_service_accounts_resp
   (ProtobufCMessageInit) postern__v1__project_list_service_accounts_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__project_update_service_account_request__field_descriptors[9] =
+static const ProtobufCFieldDescriptor postern__v1__project_update_service_account_request__field_descriptors[10] =
 {
   {
     "service_account_id",
@@ -827,11 +855,24 @@ static const ProtobufCFieldDescriptor postern__v1__project_update_service_accoun
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "quotas",
+    30,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectUpdateServiceAccountRequest, quotas),
+    &postern__v1__caller_quotas__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__project_update_service_account_request__field_indices_by_name[] = {
   5,   /* field[5] = custom_tokens */
   7,   /* field[7] = disabled */
   2,   /* field[2] = display_name */
+  9,   /* field[9] = quotas */
   3,   /* field[3] = role */
   4,   /* field[4] = scope */
   0,   /* field[0] = service_account_id */
@@ -839,10 +880,11 @@ static const unsigned postern__v1__project_update_service_account_request__field
   1,   /* field[1] = update_mask */
   8,   /* field[8] = validate_only */
 };
-static const ProtobufCIntRange postern__v1__project_update_service_account_request__number_ranges[1 + 1] =
+static const ProtobufCIntRange postern__v1__project_update_service_account_request__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 9 }
+  { 30, 9 },
+  { 0, 10 }
 };
 const ProtobufCMessageDescriptor postern__v1__project_update_service_account_request__descriptor =
 {
@@ -852,10 +894,10 @@ const ProtobufCMessageDescriptor postern__v1__project_update_service_account_req
   "Postern__V1__ProjectUpdateServiceAccountRequest",
   "postern.v1",
   sizeof(Postern__V1__ProjectUpdateServiceAccountRequest),
-  9,
+  10,
   postern__v1__project_update_service_account_request__field_descriptors,
   postern__v1__project_update_service_account_request__field_indices_by_name,
-  1,  postern__v1__project_update_service_account_request__number_ranges,
+  2,  postern__v1__project_update_service_account_request__number_ranges,
   (ProtobufCMessageInit) postern__v1__project_update_service_account_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

@@ -61,6 +61,24 @@ void   postern__v1__tenants_get_response__init
   static const Postern__V1__TenantsGetResponse init_value = POSTERN__V1__TENANTS_GET_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__tenants_get_usage_request__init
+                     (Postern__V1__TenantsGetUsageRequest         *message)
+{
+  static const Postern__V1__TenantsGetUsageRequest init_value = POSTERN__V1__TENANTS_GET_USAGE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__tenants_get_usage_response__init
+                     (Postern__V1__TenantsGetUsageResponse         *message)
+{
+  static const Postern__V1__TenantsGetUsageResponse init_value = POSTERN__V1__TENANTS_GET_USAGE_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__quota_use__init
+                     (Postern__V1__QuotaUse         *message)
+{
+  static const Postern__V1__QuotaUse init_value = POSTERN__V1__QUOTA_USE__INIT;
+  *message = init_value;
+}
 void   postern__v1__tenants_list_request__init
                      (Postern__V1__TenantsListRequest         *message)
 {
@@ -133,7 +151,7 @@ void   postern__v1__tenants_watch_denials_response__init
   static const Postern__V1__TenantsWatchDenialsResponse init_value = POSTERN__V1__TENANTS_WATCH_DENIALS_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[20] =
+static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[24] =
 {
   {
     "tenant_id",
@@ -364,6 +382,54 @@ static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[20]
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
   {
+    "suspended",
+    20,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Tenant, suspended),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "suspension_reason",
+    21,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Tenant, suspension_reason),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "quotas",
+    22,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Tenant, quotas),
+    &postern__v1__tenant_quotas__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "anonymous_user_expiry_seconds",
+    23,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Tenant, anonymous_user_expiry_seconds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
     "allow_costly_hashes",
     36,
     PROTOBUF_C_LABEL_NONE,
@@ -377,9 +443,10 @@ static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[20]
   },
 };
 static const unsigned postern__v1__tenant__field_indices_by_name[] = {
-  19,   /* field[19] = allow_costly_hashes */
+  23,   /* field[23] = allow_costly_hashes */
   18,   /* field[18] = allow_international_email */
   3,   /* field[3] = allow_password_signup */
+  22,   /* field[22] = anonymous_user_expiry_seconds */
   5,   /* field[5] = client */
   13,   /* field[13] = created_at_micros */
   2,   /* field[2] = disable_auth */
@@ -389,11 +456,14 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   6,   /* field[6] = enable_email_privacy */
   11,   /* field[11] = guidance */
   17,   /* field[17] = password_policy */
+  21,   /* field[21] = quotas */
   10,   /* field[10] = recent_login_seconds */
   7,   /* field[7] = refresh_mode */
   15,   /* field[15] = revision */
   9,   /* field[9] = session_absolute_seconds */
   8,   /* field[8] = session_idle_seconds */
+  19,   /* field[19] = suspended */
+  20,   /* field[20] = suspension_reason */
   12,   /* field[12] = synthetic */
   0,   /* field[0] = tenant_id */
   14,   /* field[14] = updated_at_micros */
@@ -401,8 +471,8 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
 static const ProtobufCIntRange postern__v1__tenant__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 36, 19 },
-  { 0, 20 }
+  { 36, 23 },
+  { 0, 24 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
 {
@@ -412,7 +482,7 @@ const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
   "Postern__V1__Tenant",
   "postern.v1",
   sizeof(Postern__V1__Tenant),
-  20,
+  24,
   postern__v1__tenant__field_descriptors,
   postern__v1__tenant__field_indices_by_name,
   2,  postern__v1__tenant__number_ranges,
@@ -864,6 +934,172 @@ const ProtobufCMessageDescriptor postern__v1__tenants_get_response__descriptor =
   postern__v1__tenants_get_response__field_indices_by_name,
   1,  postern__v1__tenants_get_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__tenants_get_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tenants_get_usage_request__field_descriptors[1] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsGetUsageRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tenants_get_usage_request__field_indices_by_name[] = {
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__tenants_get_usage_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__tenants_get_usage_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TenantsGetUsageRequest",
+  "TenantsGetUsageRequest",
+  "Postern__V1__TenantsGetUsageRequest",
+  "postern.v1",
+  sizeof(Postern__V1__TenantsGetUsageRequest),
+  1,
+  postern__v1__tenants_get_usage_request__field_descriptors,
+  postern__v1__tenants_get_usage_request__field_indices_by_name,
+  1,  postern__v1__tenants_get_usage_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tenants_get_usage_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tenants_get_usage_response__field_descriptors[2] =
+{
+  {
+    "quotas",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__TenantsGetUsageResponse, n_quotas),
+    offsetof(Postern__V1__TenantsGetUsageResponse, quotas),
+    &postern__v1__quota_use__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "stored_rows",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsGetUsageResponse, stored_rows),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tenants_get_usage_response__field_indices_by_name[] = {
+  0,   /* field[0] = quotas */
+  1,   /* field[1] = stored_rows */
+};
+static const ProtobufCIntRange postern__v1__tenants_get_usage_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__tenants_get_usage_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TenantsGetUsageResponse",
+  "TenantsGetUsageResponse",
+  "Postern__V1__TenantsGetUsageResponse",
+  "postern.v1",
+  sizeof(Postern__V1__TenantsGetUsageResponse),
+  2,
+  postern__v1__tenants_get_usage_response__field_descriptors,
+  postern__v1__tenants_get_usage_response__field_indices_by_name,
+  1,  postern__v1__tenants_get_usage_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tenants_get_usage_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__quota_use__field_descriptors[4] =
+{
+  {
+    "quota",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__QuotaUse, quota),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "limit",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__QuotaUse, limit),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "used",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__QuotaUse, used),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "refused",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__QuotaUse, refused),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__quota_use__field_indices_by_name[] = {
+  1,   /* field[1] = limit */
+  0,   /* field[0] = quota */
+  3,   /* field[3] = refused */
+  2,   /* field[2] = used */
+};
+static const ProtobufCIntRange postern__v1__quota_use__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__quota_use__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.QuotaUse",
+  "QuotaUse",
+  "Postern__V1__QuotaUse",
+  "postern.v1",
+  sizeof(Postern__V1__QuotaUse),
+  4,
+  postern__v1__quota_use__field_descriptors,
+  postern__v1__quota_use__field_indices_by_name,
+  1,  postern__v1__quota_use__number_ranges,
+  (ProtobufCMessageInit) postern__v1__quota_use__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__tenants_list_request__field_descriptors[2] =

@@ -17,4 +17,8 @@ enum AccountsDelete: SlowMethod {
         try await call.userSession(user.uid).delete(origin: call.origin, validateOnly: request.validateOnly)
         return AccountsDeleteResponse()
     }
+
+    static func endUser(of request: AccountsDeleteRequest) -> NamedEndUser {
+        NamedEndUser(idToken: request.idToken)
+    }
 }

@@ -33,6 +33,10 @@ enum AccountsReauthenticate: SlowMethod {
         return AccountsReauthenticateResponse(user: signedIn.user, tokens: signedIn.tokens)
     }
 
+    static func endUser(of request: AccountsReauthenticateRequest) -> NamedEndUser {
+        NamedEndUser(idToken: request.idToken, endUserIP: request.endUserIP)
+    }
+
     private static func byPassword(
         _ credential: EmailPasswordCredential, _ verified: VerifiedUser, endUserIP: Text, _ call: Call
     ) async throws -> SignedIn {

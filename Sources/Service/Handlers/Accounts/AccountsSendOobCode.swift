@@ -26,6 +26,10 @@ enum AccountsSendOobCode: SlowMethod {
         return AccountsSendOobCodeResponse(email: request.email.isEmpty ? order.recipient : request.email)
     }
 
+    static func endUser(of request: AccountsSendOobCodeRequest) -> NamedEndUser {
+        NamedEndUser(idToken: request.idToken, email: request.email, endUserIP: request.endUserIP)
+    }
+
     /// Nobody has to exist yet, unless end users may not sign up, or not with such an address: then an unknown one is
     /// sent nothing.
     private static func emailSignIn(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {

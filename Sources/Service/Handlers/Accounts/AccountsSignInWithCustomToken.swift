@@ -15,4 +15,8 @@ enum AccountsSignInWithCustomToken: SlowMethod {
         return AccountsSignInWithCustomTokenResponse(
             user: signedIn.user, tokens: signedIn.tokens, isNewUser: signedIn.isNewUser)
     }
+
+    static func endUser(of request: AccountsSignInWithCustomTokenRequest) -> NamedEndUser {
+        NamedEndUser(endUserIP: request.endUserIP)
+    }
 }

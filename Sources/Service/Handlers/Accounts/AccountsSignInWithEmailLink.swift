@@ -31,4 +31,8 @@ enum AccountsSignInWithEmailLink: SlowMethod {
         return AccountsSignInWithEmailLinkResponse(
             user: signedIn.user, tokens: signedIn.tokens, isNewUser: signedIn.isNewUser)
     }
+
+    static func endUser(of request: AccountsSignInWithEmailLinkRequest) -> NamedEndUser {
+        NamedEndUser(idToken: request.idToken, email: request.email, endUserIP: request.endUserIP)
+    }
 }

@@ -18,6 +18,10 @@ enum AccountsSignInWithIdp: SlowMethod {
             user: signedIn.user, tokens: signedIn.tokens, isNewUser: signedIn.isNewUser, provider: identity.entry)
     }
 
+    static func endUser(of request: AccountsSignInWithIdpRequest) -> NamedEndUser {
+        NamedEndUser(idToken: request.idToken, endUserIP: request.endUserIP)
+    }
+
     private static func link(
         _ request: AccountsSignInWithIdpRequest, _ call: Call
     ) async throws -> AccountsSignInWithIdpResponse {

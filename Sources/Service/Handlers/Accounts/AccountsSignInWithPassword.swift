@@ -21,4 +21,8 @@ enum AccountsSignInWithPassword: SlowMethod {
         }
         return AccountsSignInWithPasswordResponse(user: signedIn.user, tokens: signedIn.tokens)
     }
+
+    static func endUser(of request: AccountsSignInWithPasswordRequest) -> NamedEndUser {
+        NamedEndUser(email: request.email, endUserIP: request.endUserIP)
+    }
 }

@@ -21,6 +21,10 @@ enum AccountsSignUp: SlowMethod {
             throw await call.refusal(by: toggle, email: email)
         }
         let origin = try call.origin(deviceName: request.deviceName, endUserIP: request.endUserIP)
+        if isAnonymous, !call.settings.isSynthetic, try !call.project.isRepeated(origin) {
+            try await call.project.tenants.tenant(call.settings).admitAnonymousSignUp(
+                address: call.endUserAddress(request.endUserIP), settings: call.settings)
+        }
         let uid = call.project.resources.random.alphanumeric(28)
         let now = call.now
         var account = Account(user: User(tenantID: call.tenantID, uid: uid))
@@ -43,6 +47,10 @@ enum AccountsSignUp: SlowMethod {
             account, signInProvider: isAnonymous ? "anonymous" : "password", settings: call.settings,
             origin: origin, deadline: call.deadline)
         return AccountsSignUpResponse(user: signedIn.user, tokens: signedIn.tokens)
+    }
+
+    static func endUser(of request: AccountsSignUpRequest) -> NamedEndUser {
+        NamedEndUser(idToken: request.idToken, email: request.email, endUserIP: request.endUserIP)
     }
 
     /// Gives the signed-in user an email and a password; an anonymous one becomes a known one with the same uid.

@@ -26,4 +26,8 @@ enum AccountsUnlink: SlowMethod {
         }
         return AccountsUnlinkResponse(user: signedIn.user, tokens: signedIn.tokens)
     }
+
+    static func endUser(of request: AccountsUnlinkRequest) -> NamedEndUser {
+        NamedEndUser(idToken: request.idToken)
+    }
 }

@@ -39,4 +39,8 @@ enum AccountsUpdate: SlowMethod {
             change, of: verified, origin: call.origin, validateOnly: request.validateOnly, deadline: call.deadline)
         return AccountsUpdateResponse(user: user, tokens: tokens)
     }
+
+    static func endUser(of request: AccountsUpdateRequest) -> NamedEndUser {
+        NamedEndUser(idToken: request.idToken)
+    }
 }

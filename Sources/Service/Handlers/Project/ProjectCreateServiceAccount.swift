@@ -12,6 +12,7 @@ enum ProjectCreateServiceAccount: SlowMethod {
         change.scope = request.scope
         change.signsCustomTokens = request.customTokens
         change.trustsEndUserIP = request.trustedEndUserIP
+        change.quotas = request.quotas
         let account = try await call.project.serviceAccounts.create(
             id: request.serviceAccountID, change, validateOnly: request.validateOnly, origin: call.origin)
         return ProjectCreateServiceAccountResponse(serviceAccount: account)

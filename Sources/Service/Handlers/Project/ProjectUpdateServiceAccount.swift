@@ -6,6 +6,7 @@ import Messages
 enum ProjectUpdateServiceAccount: SlowMethod {
     private static let paths: Set<Text> = [
         "display_name", "role", "scope", "custom_tokens", "trusted_end_user_ip", "disabled",
+        "quotas",
     ]
 
     static func handle(
@@ -19,6 +20,7 @@ enum ProjectUpdateServiceAccount: SlowMethod {
         if mask.contains("scope") { change.scope = request.scope ?? Scope() }
         if mask.contains("custom_tokens") { change.signsCustomTokens = request.customTokens }
         if mask.contains("trusted_end_user_ip") { change.trustsEndUserIP = request.trustedEndUserIP }
+        if mask.contains("quotas") { change.quotas = request.quotas ?? CallerQuotas() }
         if mask.contains("disabled") { change.isDisabled = request.disabled }
         let account = try await call.project.serviceAccounts.update(
             id: request.serviceAccountID, change, validateOnly: request.validateOnly, origin: call.origin)

@@ -33,7 +33,7 @@ extension Call {
             let tenantID = try caller?.tenant(requested: token.tenantID) ?? token.tenantID
             guard tenantID == token.tenantID else { throw Failure.tenantMismatch }
             settings = try project.tenants.settings(of: tenantID, in: transaction)
-            if settings.isAuthDisabled { throw Failure.projectDisabled }
+            try settings.checkOpen(to: caller, for: method.descriptor)
         }
         try check.checkAlive(token, settings: settings, in: transaction)
         return token

@@ -8,6 +8,7 @@ enum UsersImport: BidirectionalMethod {
         _ first: UsersImportRequest, _ requests: RequestStream<UsersImportRequest>, _ call: Call,
         _ replies: ReplyStream<UsersImportResponse>
     ) async throws {
+        try call.checkQuotas()
         var importer = try await call.project.importer(
             spec: first.spec, onConflict: first.onConflict, settings: call.settings, origin: call.origin)
         var next: UsersImportRequest? = first
@@ -18,7 +19,8 @@ enum UsersImport: BidirectionalMethod {
                 throw Failure.invalid(
                     "IMPORT_BATCH_TOO_LARGE", field: "users", "must hold at most \(call.limits.importBatchMax) users")
             }
-            try await replies.send(try await importer.importBatch(request.users))
+            try call.checkQuotas()
+            try await replies.send(try await call.charging { try await importer.importBatch(request.users) })
             next = try await requests.next()
         }
     }

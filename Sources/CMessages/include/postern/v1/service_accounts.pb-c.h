@@ -15,6 +15,7 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 #include "google/protobuf/field_mask.pb-c.h"
+#include "postern/v1/quotas.pb-c.h"
 #include "postern/v1/role.pb-c.h"
 
 typedef struct Postern__V1__ServiceAccount Postern__V1__ServiceAccount;
@@ -57,10 +58,11 @@ struct  Postern__V1__ServiceAccount
   protobuf_c_boolean built_in;
   int64_t created_at_micros;
   protobuf_c_boolean trusted_end_user_ip;
+  Postern__V1__CallerQuotas *quotas;
 };
 #define POSTERN__V1__SERVICE_ACCOUNT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__service_account__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, 0, 0, 0, 0, 0 }
+    , {0,NULL}, {0,NULL}, {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, 0, 0, 0, 0, 0, NULL }
 
 
 struct  Postern__V1__ServiceAccountKey
@@ -88,10 +90,11 @@ struct  Postern__V1__ProjectCreateServiceAccountRequest
   protobuf_c_boolean custom_tokens;
   protobuf_c_boolean trusted_end_user_ip;
   protobuf_c_boolean validate_only;
+  Postern__V1__CallerQuotas *quotas;
 };
 #define POSTERN__V1__PROJECT_CREATE_SERVICE_ACCOUNT_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_create_service_account_request__descriptor) \
-    , {0,NULL}, {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, 0, 0, 0 }
+    , {0,NULL}, {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, 0, 0, 0, NULL }
 
 
 struct  Postern__V1__ProjectCreateServiceAccountResponse
@@ -159,10 +162,11 @@ struct  Postern__V1__ProjectUpdateServiceAccountRequest
   protobuf_c_boolean trusted_end_user_ip;
   protobuf_c_boolean disabled;
   protobuf_c_boolean validate_only;
+  Postern__V1__CallerQuotas *quotas;
 };
 #define POSTERN__V1__PROJECT_UPDATE_SERVICE_ACCOUNT_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_update_service_account_request__descriptor) \
-    , {0,NULL}, NULL, {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, 0, 0, 0, 0 }
+    , {0,NULL}, NULL, {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, 0, 0, 0, 0, NULL }
 
 
 struct  Postern__V1__ProjectUpdateServiceAccountResponse

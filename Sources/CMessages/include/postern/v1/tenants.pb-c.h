@@ -15,6 +15,7 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 #include "google/protobuf/field_mask.pb-c.h"
+#include "postern/v1/quotas.pb-c.h"
 
 typedef struct Postern__V1__Tenant Postern__V1__Tenant;
 typedef struct Postern__V1__PasswordPolicy Postern__V1__PasswordPolicy;
@@ -25,6 +26,9 @@ typedef struct Postern__V1__TenantsCreateRequest Postern__V1__TenantsCreateReque
 typedef struct Postern__V1__TenantsCreateResponse Postern__V1__TenantsCreateResponse;
 typedef struct Postern__V1__TenantsGetRequest Postern__V1__TenantsGetRequest;
 typedef struct Postern__V1__TenantsGetResponse Postern__V1__TenantsGetResponse;
+typedef struct Postern__V1__TenantsGetUsageRequest Postern__V1__TenantsGetUsageRequest;
+typedef struct Postern__V1__TenantsGetUsageResponse Postern__V1__TenantsGetUsageResponse;
+typedef struct Postern__V1__QuotaUse Postern__V1__QuotaUse;
 typedef struct Postern__V1__TenantsListRequest Postern__V1__TenantsListRequest;
 typedef struct Postern__V1__TenantsListResponse Postern__V1__TenantsListResponse;
 typedef struct Postern__V1__TenantsUpdateRequest Postern__V1__TenantsUpdateRequest;
@@ -78,11 +82,15 @@ struct  Postern__V1__Tenant
   protobuf_c_boolean enable_email_link_signin;
   Postern__V1__PasswordPolicy *password_policy;
   protobuf_c_boolean allow_international_email;
+  protobuf_c_boolean suspended;
+  ProtobufCBinaryData suspension_reason;
+  Postern__V1__TenantQuotas *quotas;
+  int64_t anonymous_user_expiry_seconds;
   protobuf_c_boolean allow_costly_hashes;
 };
 #define POSTERN__V1__TENANT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenant__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, 0, NULL, 0, POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED, 0, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, 0, 0 }
+    , {0,NULL}, {0,NULL}, 0, 0, 0, NULL, 0, POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED, 0, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, 0, 0, {0,NULL}, NULL, 0, 0 }
 
 
 struct  Postern__V1__PasswordPolicy
@@ -174,6 +182,41 @@ struct  Postern__V1__TenantsGetResponse
 #define POSTERN__V1__TENANTS_GET_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_get_response__descriptor) \
     , NULL }
+
+
+struct  Postern__V1__TenantsGetUsageRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+};
+#define POSTERN__V1__TENANTS_GET_USAGE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_get_usage_request__descriptor) \
+    , {0,NULL} }
+
+
+struct  Postern__V1__TenantsGetUsageResponse
+{
+  ProtobufCMessage base;
+  size_t n_quotas;
+  Postern__V1__QuotaUse **quotas;
+  int64_t stored_rows;
+};
+#define POSTERN__V1__TENANTS_GET_USAGE_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_get_usage_response__descriptor) \
+    , 0,NULL, 0 }
+
+
+struct  Postern__V1__QuotaUse
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData quota;
+  int64_t limit;
+  int64_t used;
+  int64_t refused;
+};
+#define POSTERN__V1__QUOTA_USE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__quota_use__descriptor) \
+    , {0,NULL}, 0, 0, 0 }
 
 
 struct  Postern__V1__TenantsListRequest
@@ -350,6 +393,15 @@ void   postern__v1__tenants_get_request__init
 /* Postern__V1__TenantsGetResponse methods */
 void   postern__v1__tenants_get_response__init
                      (Postern__V1__TenantsGetResponse         *message);
+/* Postern__V1__TenantsGetUsageRequest methods */
+void   postern__v1__tenants_get_usage_request__init
+                     (Postern__V1__TenantsGetUsageRequest         *message);
+/* Postern__V1__TenantsGetUsageResponse methods */
+void   postern__v1__tenants_get_usage_response__init
+                     (Postern__V1__TenantsGetUsageResponse         *message);
+/* Postern__V1__QuotaUse methods */
+void   postern__v1__quota_use__init
+                     (Postern__V1__QuotaUse         *message);
 /* Postern__V1__TenantsListRequest methods */
 void   postern__v1__tenants_list_request__init
                      (Postern__V1__TenantsListRequest         *message);
@@ -415,6 +467,15 @@ typedef void (*Postern__V1__TenantsGetRequest_Closure)
 typedef void (*Postern__V1__TenantsGetResponse_Closure)
                  (const Postern__V1__TenantsGetResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__TenantsGetUsageRequest_Closure)
+                 (const Postern__V1__TenantsGetUsageRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TenantsGetUsageResponse_Closure)
+                 (const Postern__V1__TenantsGetUsageResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__QuotaUse_Closure)
+                 (const Postern__V1__QuotaUse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__TenantsListRequest_Closure)
                  (const Postern__V1__TenantsListRequest *message,
                   void *closure_data);
@@ -468,6 +529,9 @@ extern const ProtobufCMessageDescriptor postern__v1__tenants_create_request__des
 extern const ProtobufCMessageDescriptor postern__v1__tenants_create_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_get_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_get_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tenants_get_usage_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tenants_get_usage_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__quota_use__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_list_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_list_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_update_request__descriptor;

@@ -61,6 +61,12 @@ void   postern__store__v1__stored_idempotency__init
   static const Postern__Store__V1__StoredIdempotency init_value = POSTERN__STORE__V1__STORED_IDEMPOTENCY__INIT;
   *message = init_value;
 }
+void   postern__store__v1__stored_tenant_usage__init
+                     (Postern__Store__V1__StoredTenantUsage         *message)
+{
+  static const Postern__Store__V1__StoredTenantUsage init_value = POSTERN__STORE__V1__STORED_TENANT_USAGE__INIT;
+  *message = init_value;
+}
 void   postern__store__v1__event_record__init
                      (Postern__Store__V1__EventRecord         *message)
 {
@@ -803,7 +809,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_denial_head__descrip
   (ProtobufCMessageInit) postern__store__v1__stored_denial_head__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_idempotency__field_descriptors[6] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_idempotency__field_descriptors[8] =
 {
   {
     "request_hash",
@@ -877,6 +883,30 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_idempotency__fi
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "tenant_id",
+    20,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredIdempotency, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "subject",
+    21,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredIdempotency, subject),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_idempotency__field_indices_by_name[] = {
   1,   /* field[1] = answer */
@@ -885,11 +915,14 @@ static const unsigned postern__store__v1__stored_idempotency__field_indices_by_n
   5,   /* field[5] = made_at_micros */
   0,   /* field[0] = request_hash */
   2,   /* field[2] = session_id */
+  7,   /* field[7] = subject */
+  6,   /* field[6] = tenant_id */
 };
-static const ProtobufCIntRange postern__store__v1__stored_idempotency__number_ranges[1 + 1] =
+static const ProtobufCIntRange postern__store__v1__stored_idempotency__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 20, 6 },
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_idempotency__descriptor =
 {
@@ -899,11 +932,62 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_idempotency__descrip
   "Postern__Store__V1__StoredIdempotency",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredIdempotency),
-  6,
+  8,
   postern__store__v1__stored_idempotency__field_descriptors,
   postern__store__v1__stored_idempotency__field_indices_by_name,
-  1,  postern__store__v1__stored_idempotency__number_ranges,
+  2,  postern__store__v1__stored_idempotency__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_idempotency__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__store__v1__stored_tenant_usage__field_descriptors[2] =
+{
+  {
+    "bytes",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredTenantUsage, bytes),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "rows",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredTenantUsage, rows),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__store__v1__stored_tenant_usage__field_indices_by_name[] = {
+  0,   /* field[0] = bytes */
+  1,   /* field[1] = rows */
+};
+static const ProtobufCIntRange postern__store__v1__stored_tenant_usage__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__store__v1__stored_tenant_usage__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.store.v1.StoredTenantUsage",
+  "StoredTenantUsage",
+  "Postern__Store__V1__StoredTenantUsage",
+  "postern.store.v1",
+  sizeof(Postern__Store__V1__StoredTenantUsage),
+  2,
+  postern__store__v1__stored_tenant_usage__field_descriptors,
+  postern__store__v1__stored_tenant_usage__field_indices_by_name,
+  1,  postern__store__v1__stored_tenant_usage__number_ranges,
+  (ProtobufCMessageInit) postern__store__v1__stored_tenant_usage__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__store__v1__event_record__field_descriptors[7] =
@@ -1056,7 +1140,7 @@ const ProtobufCEnumDescriptor postern__store__v1__session_end__descriptor =
   postern__store__v1__session_end__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[39] =
+static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[42] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -1095,17 +1179,21 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED", 34 },
   { "EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED", 35 },
   { "EVENT_KIND_CUSTOM_TOKEN_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CUSTOM_TOKEN_CREATED", 36 },
+  { "EVENT_KIND_TENANT_SUSPENDED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_TENANT_SUSPENDED", 66 },
+  { "EVENT_KIND_TENANT_RESUMED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_TENANT_RESUMED", 67 },
+  { "EVENT_KIND_API_KEY_UPDATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_API_KEY_UPDATED", 68 },
   { "EVENT_KIND_PROVIDER_REBOUND", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_REBOUND", 72 },
   { "EVENT_KIND_SIGNING_KEY_REVOKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_REVOKED", 73 },
 };
 static const ProtobufCIntRange postern__store__v1__event_kind__value_ranges[] = {
-{0, 0},{72, 37},{0, 39}
+{0, 0},{66, 37},{72, 40},{0, 42}
 };
-static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[39] =
+static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[42] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
   { "EVENT_KIND_API_KEY_REVOKED", 13 },
+  { "EVENT_KIND_API_KEY_UPDATED", 39 },
   { "EVENT_KIND_CREDENTIALS_REMOVED", 29 },
   { "EVENT_KIND_CUSTOM_TOKEN_CREATED", 36 },
   { "EVENT_KIND_EMAIL_CHANGED", 21 },
@@ -1119,7 +1207,7 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_PROVIDER_CREATED", 17 },
   { "EVENT_KIND_PROVIDER_DELETED", 19 },
   { "EVENT_KIND_PROVIDER_LINKED", 27 },
-  { "EVENT_KIND_PROVIDER_REBOUND", 37 },
+  { "EVENT_KIND_PROVIDER_REBOUND", 40 },
   { "EVENT_KIND_PROVIDER_UNLINKED", 28 },
   { "EVENT_KIND_PROVIDER_UPDATED", 18 },
   { "EVENT_KIND_REAUTHENTICATED", 30 },
@@ -1132,9 +1220,11 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_SIGNED_IN", 5 },
   { "EVENT_KIND_SIGNING_KEY_CREATED", 14 },
   { "EVENT_KIND_SIGNING_KEY_RETIRED", 15 },
-  { "EVENT_KIND_SIGNING_KEY_REVOKED", 38 },
+  { "EVENT_KIND_SIGNING_KEY_REVOKED", 41 },
   { "EVENT_KIND_TENANT_CREATED", 9 },
   { "EVENT_KIND_TENANT_DELETED", 11 },
+  { "EVENT_KIND_TENANT_RESUMED", 38 },
+  { "EVENT_KIND_TENANT_SUSPENDED", 37 },
   { "EVENT_KIND_TENANT_UPDATED", 10 },
   { "EVENT_KIND_TOKENS_REVOKED", 7 },
   { "EVENT_KIND_UNSPECIFIED", 0 },
@@ -1150,11 +1240,11 @@ const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
   "EventKind",
   "Postern__Store__V1__EventKind",
   "postern.store.v1",
-  39,
+  42,
   postern__store__v1__event_kind__enum_values_by_number,
-  39,
+  42,
   postern__store__v1__event_kind__enum_values_by_name,
-  2,
+  3,
   postern__store__v1__event_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

@@ -28,6 +28,7 @@ typedef struct Postern__Store__V1__StoredHashSecret Postern__Store__V1__StoredHa
 typedef struct Postern__Store__V1__StoredCount Postern__Store__V1__StoredCount;
 typedef struct Postern__Store__V1__StoredDenialHead Postern__Store__V1__StoredDenialHead;
 typedef struct Postern__Store__V1__StoredIdempotency Postern__Store__V1__StoredIdempotency;
+typedef struct Postern__Store__V1__StoredTenantUsage Postern__Store__V1__StoredTenantUsage;
 typedef struct Postern__Store__V1__EventRecord Postern__Store__V1__EventRecord;
 
 
@@ -79,6 +80,9 @@ typedef enum _Postern__Store__V1__EventKind {
   POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED = 34,
   POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED = 35,
   POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CUSTOM_TOKEN_CREATED = 36,
+  POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_TENANT_SUSPENDED = 66,
+  POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_TENANT_RESUMED = 67,
+  POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_API_KEY_UPDATED = 68,
   POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_REBOUND = 72,
   POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_REVOKED = 73
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__STORE__V1__EVENT_KIND)
@@ -208,10 +212,23 @@ struct  Postern__Store__V1__StoredIdempotency
   ProtobufCBinaryData caller;
   uint64_t counter;
   int64_t made_at_micros;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData subject;
 };
 #define POSTERN__STORE__V1__STORED_IDEMPOTENCY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_idempotency__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0 }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, {0,NULL} }
+
+
+struct  Postern__Store__V1__StoredTenantUsage
+{
+  ProtobufCMessage base;
+  int64_t bytes;
+  int64_t rows;
+};
+#define POSTERN__STORE__V1__STORED_TENANT_USAGE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_tenant_usage__descriptor) \
+    , 0, 0 }
 
 
 struct  Postern__Store__V1__EventRecord
@@ -257,6 +274,9 @@ void   postern__store__v1__stored_denial_head__init
 /* Postern__Store__V1__StoredIdempotency methods */
 void   postern__store__v1__stored_idempotency__init
                      (Postern__Store__V1__StoredIdempotency         *message);
+/* Postern__Store__V1__StoredTenantUsage methods */
+void   postern__store__v1__stored_tenant_usage__init
+                     (Postern__Store__V1__StoredTenantUsage         *message);
 /* Postern__Store__V1__EventRecord methods */
 void   postern__store__v1__event_record__init
                      (Postern__Store__V1__EventRecord         *message);
@@ -289,6 +309,9 @@ typedef void (*Postern__Store__V1__StoredDenialHead_Closure)
 typedef void (*Postern__Store__V1__StoredIdempotency_Closure)
                  (const Postern__Store__V1__StoredIdempotency *message,
                   void *closure_data);
+typedef void (*Postern__Store__V1__StoredTenantUsage_Closure)
+                 (const Postern__Store__V1__StoredTenantUsage *message,
+                  void *closure_data);
 typedef void (*Postern__Store__V1__EventRecord_Closure)
                  (const Postern__Store__V1__EventRecord *message,
                   void *closure_data);
@@ -309,6 +332,7 @@ extern const ProtobufCMessageDescriptor postern__store__v1__stored_hash_secret__
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_count__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_denial_head__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_idempotency__descriptor;
+extern const ProtobufCMessageDescriptor postern__store__v1__stored_tenant_usage__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__event_record__descriptor;
 
 PROTOBUF_C__END_DECLS

@@ -1,0 +1,115 @@
+public import Base
+import Messages
+import Store
+import Synchronization
+
+/// Deletes anonymous users that nobody used for as long as their tenant says, in slices, by the way every account goes.
+///
+/// Only users on the list `Tables.anonymousUsers` are looked at: those who signed up anonymously and have no other way
+/// in. Whether one goes is decided in the transaction that deletes it.
+public final class AnonymousExpiry: Sendable {
+    private struct State {
+        var steady = SteadyTime()
+        /// Behind which row the next sweep goes on; empty = from the beginning.
+        var place: [UInt8] = []
+    }
+
+    public let expiredCount = Counter()
+    private let resources: Resources
+    private let state = Mutex(State())
+    /// Rows one sweep looks at, of all tenants: at a minute a sweep, a million in less than an hour.
+    private static let rowsMax = 20_000
+
+    init(resources: Resources) { self.resources = resources }
+
+    /// One slice. Does nothing while the wall clock is not to be believed.
+    func sweep(now: Timestamp, at instant: Instant) async throws {
+        let start = state.withLock { $0.steady.isSteady(wall: now, monotonic: instant) ? $0.place : nil }
+        guard let start else { return }
+        let (found, next) = try candidates(from: start, now: now)
+        state.withLock { $0.place = next }
+        guard !found.isEmpty else { return }
+        let count = try await resources.store.write { transaction in
+            try found.reduce(into: 0) { count, key in
+                if try transaction.expireAnonymousUser(key, now: now) { count += 1 }
+            }
+        }
+        expiredCount.add(UInt64(count))
+    }
+
+    /// Rows that look as if they were to go, or to leave the list, and where to look next.
+    private func candidates(from start: [UInt8], now: Timestamp) throws -> (keys: [UserKey], next: [UInt8]) {
+        try resources.store.read { transaction in
+            var found: [UserKey] = []
+            var expiries: [Text: Duration] = [:]
+            var next: [UInt8] = []
+            var rowCount = 0
+            try transaction.scan(Tables.anonymousUsers, from: start.isEmpty ? .first : .after(start)) { row, _ in
+                guard rowCount < Self.rowsMax, found.count < resources.limits.anonymousUsersExpiredPerSweep else {
+                    return false
+                }
+                rowCount += 1
+                next = [UInt8](row)
+                guard let key = UserKey(row: row) else { return true }
+                let expiry = try expiries[key.tenant] ?? transaction.anonymousUserExpiry(tenantID: key.tenant)
+                expiries[key.tenant] = expiry
+                if expiry > .zero, try transaction.anonymousUserState(key, expiry: expiry, now: now) != .used {
+                    found.append(key)
+                }
+                return true
+            }
+            let isAtEnd = rowCount < Self.rowsMax && found.count < resources.limits.anonymousUsersExpiredPerSweep
+            return (found, isAtEnd ? [] : next)
+        }
+    }
+}
+
+private enum AnonymousUserState {
+    case used
+    case unused
+    /// Gone, or no longer anonymous.
+    case notAnonymous
+}
+
+extension ReadTransaction {
+    fileprivate func anonymousUserExpiry(tenantID: Text) throws -> Duration {
+        guard let record = try get(Tables.tenants, TenantPrefix(tenantID)), !record.deleted else { return .zero }
+        return .seconds(record.tenant?.anonymousUserExpirySeconds ?? 0)
+    }
+
+    fileprivate func anonymousUserState(_ key: UserKey, expiry: Duration, now: Timestamp) throws -> AnonymousUserState {
+        guard let account = try account(key), account.hasNoWayIn else { return .notAnonymous }
+        var lastUse = max(account.user.createdAtMicros, account.user.lastSignInAtMicros)
+        for id in try sessionIDs(of: key) {
+            guard let session = try get(Tables.sessions, SessionKey(id)) else { continue }
+            lastUse = max(lastUse, session.createdAtMicros, session.lastUsedAtMicros)
+        }
+        return Timestamp(microseconds: lastUse) + expiry < now ? .unused : .used
+    }
+}
+
+extension WriteTransaction {
+    /// Deletes an anonymous user that is unused, and takes one off the list that is none; whether one was deleted.
+    fileprivate func expireAnonymousUser(_ key: UserKey, now: Timestamp) throws -> Bool {
+        let expiry = try reading.anonymousUserExpiry(tenantID: key.tenant)
+        guard expiry > .zero else { return false }
+        switch try reading.anonymousUserState(key, expiry: expiry, now: now) {
+        case .used: return false
+        case .notAnonymous:
+            try delete(Tables.anonymousUsers, key)
+            return false
+        case .unused:
+            guard let account = try reading.account(key) else { return false }
+            try remove(account, origin: .server, detail: "unused anonymous user", now: now)
+            return true
+        }
+    }
+}
+
+extension UserKey {
+    /// From a row's key; nil for what is none.
+    fileprivate init?(row: UnsafeRawBufferPointer) {
+        guard let end = row.firstIndex(of: 0) else { return nil }
+        self.init(Text(unchecked: [UInt8](row[..<end])), Text(unchecked: [UInt8](row[(end + 1)...])))
+    }
+}

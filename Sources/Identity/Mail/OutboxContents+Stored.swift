@@ -1,0 +1,70 @@
+import Base
+import Messages
+
+/// How a mail's words lie in the store: the link once, and a mark wherever the words repeat it. A link may be thousands
+/// of bytes long, by its continue_url, and a mail holds it three times.
+///
+/// The mark is 0x01 `L`, in HTML 0x01 `H` for the escaped link; a 0x01 of the words themselves is 0x01 0x01.
+extension OutboxContents {
+    private static let mark: UInt8 = 1
+    private static let plainMark = UInt8(ascii: "L")
+    private static let escapedMark = UInt8(ascii: "H")
+
+    func compacted() -> OutboxContents {
+        guard !link.isEmpty else { return self }
+        let escaped = [UInt8](MailText.escaped(link.string).utf8)
+        var stored = self
+        stored.text = Self.compacted(text, link.bytes, Self.plainMark)
+        stored.html = Self.compacted(html, escaped, Self.escapedMark)
+        return stored
+    }
+
+    func expanded() -> OutboxContents {
+        guard !link.isEmpty else { return self }
+        let escaped = [UInt8](MailText.escaped(link.string).utf8)
+        var whole = self
+        whole.text = Self.expanded(text, plain: link.bytes, escaped: escaped)
+        whole.html = Self.expanded(html, plain: link.bytes, escaped: escaped)
+        return whole
+    }
+
+    private static func compacted(_ words: Text, _ link: [UInt8], _ linkMark: UInt8) -> Text {
+        var stored: [UInt8] = []
+        stored.reserveCapacity(words.byteCount)
+        var rest = words.bytes[...]
+        while let byte = rest.first {
+            // Links begin with one byte: others are not compared.
+            if byte == link[0], rest.starts(with: link) {
+                stored += [mark, linkMark]
+                rest = rest.dropFirst(link.count)
+                continue
+            }
+            stored.append(byte)
+            if byte == mark { stored.append(mark) }
+            rest = rest.dropFirst()
+        }
+        return Text(unchecked: stored)
+    }
+
+    private static func expanded(_ stored: Text, plain: [UInt8], escaped: [UInt8]) -> Text {
+        var words: [UInt8] = []
+        var rest = stored.bytes[...]
+        while let byte = rest.popFirst() {
+            guard byte == mark, let next = rest.first else {
+                words.append(byte)
+                continue
+            }
+            switch next {
+            case plainMark: words += plain
+            case escapedMark: words += escaped
+            case mark: words.append(mark)
+            default:
+                // Words of a server that did not mark.
+                words.append(byte)
+                continue
+            }
+            rest = rest.dropFirst()
+        }
+        return Text(unchecked: words)
+    }
+}

@@ -1,0 +1,189 @@
+import Base
+public import Messages
+public import Store
+import Synchronization
+
+/// Who has used how much of what a credential or a tenant may: asked before any work, told what was written after it.
+///
+/// Rates live in memory: in a cluster each node keeps its own, so that the whole admits up to as many times as much as
+/// it has nodes. Stored bytes are read from the store, where they are exact. Any thread.
+public final class QuotaLedger: Sendable {
+    /// Of one credential.
+    private struct CallerAccount {
+        var mutations: TokenBucket
+        var bytes: TokenBucket
+    }
+
+    /// Of one tenant.
+    private struct TenantAccount {
+        var mutations: TokenBucket
+        var refused = [Int64](repeating: 0, count: Quota.allCases.count)
+    }
+
+    private struct State {
+        var callers: [Text: CallerAccount] = [:]
+        var tenants: [Text: TenantAccount] = [:]
+    }
+
+    private let state = Mutex(State())
+    private let clock: Clock
+    let limits: QuotaLimits
+    private let refusals = Quota.allCases.map { _ in Counter() }
+    private static let accountsMax = 20_000
+
+    init(resources: Resources) {
+        self.clock = resources.clock
+        self.limits = QuotaLimits(limits: resources.limits, mapByteCount: resources.store.mapByteCount)
+    }
+
+    /// How often each quota refused, since the start.
+    public var refusalCounts: [(quota: Quota, count: UInt64)] {
+        Quota.allCases.map { ($0, refusals[$0.index].value) }
+    }
+
+    /// QUOTA_EXCEEDED for a change that the caller or the tenant may not make now.
+    ///
+    /// `isAlwaysAllowed`: the change ends or removes something. Such changes have a reserve of the caller's rates, as
+    /// much again as may come at once, so that nobody is kept from revoking by growth.
+    public func admit(
+        _ caller: Caller, settings: TenantSettings, isAboutTenant: Bool, isAlwaysAllowed: Bool,
+        in transaction: borrowing ReadTransaction
+    ) throws {
+        if isAboutTenant, !isAlwaysAllowed {
+            let limit = limits.storedBytes(settings)
+            let used = try transaction.usage(ofTenant: settings.tenantID).byteCount
+            if used >= limit { throw refuse(.tenantStoredBytes, settings, limit: limit, used: used, wait: nil) }
+        }
+        guard Self.hasRates(caller, settings) else { return }
+        let now = clock.now()
+        let refusal = state.withLock { state -> Refusal? in
+            let account = account(of: caller, in: &state, now: now)
+            if let refusal = self.refusal(caller, account, isAlwaysAllowed: isAlwaysAllowed) { return refusal }
+            guard !isAlwaysAllowed, !caller.has(.tenantAdmin) else { return nil }
+            let rate = limits.mutationsPerSecond(settings)
+            let bucket = tenantAccount(of: settings, in: &state, now: now).mutations
+            return Refusal(.tenantMutations, bucket, size: rate * QuotaLimits.burstSeconds, perSecond: Double(rate))
+        }
+        if let refusal {
+            throw refuse(
+                refusal.quota, settings, limit: refusal.limit, used: refusal.used, wait: refusal.wait)
+        }
+    }
+
+    /// Charges what an admitted change wrote; one that wrote nothing costs nothing.
+    public func charge(_ caller: Caller, settings: TenantSettings, _ written: WriteMeter) {
+        guard written.changeCount > 0, Self.hasRates(caller, settings) else { return }
+        let now = clock.now()
+        state.withLock { state in
+            var account = account(of: caller, in: &state, now: now)
+            account.mutations.spend(1, size: size(limits.mutationsPerSecond(caller)))
+            account.bytes.spend(
+                Double(max(0, written.byteCount)), size: Double(limits.writtenBytesPerHour(caller)))
+            state.callers[caller.id] = account
+            guard !caller.has(.tenantAdmin) else { return }
+            var tenant = tenantAccount(of: settings, in: &state, now: now)
+            tenant.mutations.spend(1, size: size(limits.mutationsPerSecond(settings)))
+            state.tenants[settings.tenantID] = tenant
+        }
+    }
+
+    /// Counts a refusal of one of the tenant's quotas, and makes its failure.
+    func refuse(
+        _ quota: Quota, _ settings: TenantSettings, limit: Int64, used: Int64, wait: Duration?
+    ) -> Failure {
+        refusals[quota.index].add()
+        let now = clock.now()
+        state.withLock { state in
+            var account = tenantAccount(of: settings, in: &state, now: now)
+            account.refused[quota.index] += 1
+            state.tenants[settings.tenantID] = account
+        }
+        return .quotaExceeded(quota, limit: limit, used: used, retryAfter: wait)
+    }
+
+    /// What Tenants.GetUsage answers. `hourly`: anonymous sign-ups of this hour.
+    public func usage(
+        of settings: TenantSettings, anonymousSignUps hourly: Int64, in transaction: borrowing ReadTransaction
+    ) throws -> TenantsGetUsageResponse {
+        let stored = try transaction.usage(ofTenant: settings.tenantID)
+        let now = clock.now()
+        let account = state.withLock { tenantAccount(of: settings, in: &$0, now: now) }
+        let burst = limits.mutationsPerSecond(settings) * QuotaLimits.burstSeconds
+        let quotas = Quota.allCases.map { quota in
+            let (limit, used): (Int64, Int64) =
+                switch quota {
+                case .tenantStoredBytes: (limits.storedBytes(settings), stored.byteCount)
+                case .tenantMutations: (burst, burst - Int64(account.mutations.level))
+                case .tenantAnonymousSignUps: (limits.anonymousSignUpsPerHour(settings), hourly)
+                case .addressAnonymousSignUps: (Int64(limits.limits.anonymousSignUpsPerAddressAndHour), 0)
+                case .callerMutations, .callerWrittenBytes: (0, 0)
+                }
+            return QuotaUse(
+                quota: Text(quota.rawValue), limit: limit, used: used, refused: account.refused[quota.index])
+        }
+        return TenantsGetUsageResponse(quotas: quotas, storedRows: stored.rowCount)
+    }
+}
+
+extension QuotaLedger {
+    private struct Refusal {
+        let quota: Quota
+        let limit: Int64
+        let used: Int64
+        let wait: Duration
+
+        /// Nil while there is something left above `floor`.
+        init?(_ quota: Quota, _ bucket: TokenBucket, size: Int64, perSecond: Double, floor: Double = 0) {
+            guard let wait = bucket.wait(until: floor, perSecond: perSecond) else { return nil }
+            self.quota = quota
+            self.limit = size
+            self.used = size - Int64(bucket.level)
+            self.wait = wait
+        }
+    }
+
+    /// Project-admins set the quotas; tenants for load tests are made to find out what the server can do.
+    private static func hasRates(_ caller: Caller, _ settings: TenantSettings) -> Bool {
+        !caller.has(.projectAdmin) && !settings.isSynthetic
+    }
+
+    private func refusal(_ caller: Caller, _ account: CallerAccount, isAlwaysAllowed: Bool) -> Refusal? {
+        let rate = limits.mutationsPerSecond(caller)
+        let burst = rate * QuotaLimits.burstSeconds
+        let reserve = isAlwaysAllowed ? -Double(burst) : 0
+        if let refusal = Refusal(
+            .callerMutations, account.mutations, size: burst, perSecond: Double(rate), floor: reserve)
+        {
+            return refusal
+        }
+        let hourly = limits.writtenBytesPerHour(caller)
+        if isAlwaysAllowed { return nil }
+        return Refusal(.callerWrittenBytes, account.bytes, size: hourly, perSecond: Double(hourly) / 3_600)
+    }
+
+    private func size(_ rate: Int64) -> Double { Double(rate * QuotaLimits.burstSeconds) }
+
+    private func account(of caller: Caller, in state: inout State, now: Timestamp) -> CallerAccount {
+        let (rate, hourly) = (limits.mutationsPerSecond(caller), Double(limits.writtenBytesPerHour(caller)))
+        // Credentials are made by project-admins only: so many at once are a mistake, and forgetting is generous.
+        if state.callers.count >= Self.accountsMax { state.callers = [:] }
+        var account =
+            state.callers[caller.id]
+            ?? CallerAccount(
+                mutations: TokenBucket(size: size(rate), now: now), bytes: TokenBucket(size: hourly, now: now))
+        account.mutations.refill(perSecond: Double(rate), size: size(rate), now: now)
+        account.bytes.refill(perSecond: hourly / 3_600, size: hourly, now: now)
+        state.callers[caller.id] = account
+        return account
+    }
+
+    private func tenantAccount(of settings: TenantSettings, in state: inout State, now: Timestamp) -> TenantAccount {
+        let rate = limits.mutationsPerSecond(settings)
+        if state.tenants.count >= Self.accountsMax { state.tenants = [:] }
+        var account =
+            state.tenants[settings.tenantID] ?? TenantAccount(mutations: TokenBucket(size: size(rate), now: now))
+        account.mutations.refill(perSecond: Double(rate), size: size(rate), now: now)
+        state.tenants[settings.tenantID] = account
+        return account
+    }
+}

@@ -1,0 +1,42 @@
+import Base
+import Identity
+import Messages
+import Store
+import Wire
+
+extension Call {
+    /// What is refused before any work is done for a change: QUOTA_EXCEEDED, and for a request with an idempotency key
+    /// INVALID_IDEMPOTENCY_KEY and TOO_MANY_IDEMPOTENCY_KEYS. Other methods pass.
+    mutating func admitChange(_ request: RequestEnvelope, _ endUser: NamedEndUser) throws {
+        guard method.descriptor.mutation else { return }
+        try checkQuotas()
+        guard let key = request.metadata.idempotencyKey else { return }
+        let idempotency = try Idempotency(
+            key: key, caller: caller?.id ?? .empty, tenantID: tenantID, method: method.descriptor.fullName,
+            request: request.payload, endUser: endUser.bytes(settings: settings, caller: caller, project: project),
+            hashKey: project.idempotencyHashKey, limits: limits)
+        guard try project.store.read({ try $0.hasRoom(for: idempotency) }) else {
+            project.idempotencyRefusals.add()
+            throw Failure.tooManyIdempotencyKeys(limits)
+        }
+        self.idempotency = idempotency
+    }
+
+    /// QUOTA_EXCEEDED. Streams ask again before each change.
+    func checkQuotas() throws {
+        guard let caller else { return }
+        try project.store.read { transaction in
+            try project.tenants.quotas.admit(
+                caller, settings: settings, isAboutTenant: method.descriptor.tenant == .request,
+                isAlwaysAllowed: method.descriptor.allowedBeyondQuota, in: transaction)
+        }
+    }
+
+    /// Runs a change and charges its caller for what it wrote, also when it fails behind the commit.
+    func charging<Result: Sendable>(_ body: () async throws -> Result) async throws -> Result {
+        guard method.descriptor.mutation, let caller else { return try await body() }
+        let meter = WriteMeter()
+        defer { project.tenants.quotas.charge(caller, settings: settings, meter) }
+        return try await WriteMeter.$current.withValue(meter) { try await body() }
+    }
+}

@@ -1,0 +1,16 @@
+import Base
+import Identity
+import Messages
+
+/// postern.v1.Project/UpdateApiKey
+enum ProjectUpdateApiKey: SlowMethod {
+    static func handle(_ request: ProjectUpdateApiKeyRequest, _ call: Call) async throws -> ProjectUpdateApiKeyResponse
+    {
+        let mask = try UpdateMask(request.updateMask, allowed: ["display_name", "quotas"])
+        let key = try await call.project.callers.update(
+            id: request.apiKeyID, displayName: mask.contains("display_name") ? request.displayName : nil,
+            quotas: mask.contains("quotas") ? request.quotas ?? CallerQuotas() : nil,
+            validateOnly: request.validateOnly, origin: call.origin)
+        return ProjectUpdateApiKeyResponse(apiKey: key)
+    }
+}

@@ -1,0 +1,192 @@
+public import Base
+internal import CLMDB
+import Messages
+
+/// What the rows of one tenant take in the store.
+///
+/// Bytes are those of keys and stored values, and `rowOverhead` for each row. Pages, free space and the rows by which
+/// the store finds others by time are not counted: the file is up to twice as large.
+public struct TenantUsage: Sendable, Equatable {
+    public var byteCount: Int64
+    public var rowCount: Int64
+
+    /// What LMDB keeps beside a row: its place in the page and its header.
+    public static let rowOverhead = 16
+
+    public init(byteCount: Int64 = 0, rowCount: Int64 = 0) {
+        self.byteCount = byteCount
+        self.rowCount = rowCount
+    }
+
+    mutating func add(_ other: TenantUsage) {
+        byteCount &+= other.byteCount
+        rowCount &+= other.rowCount
+    }
+}
+
+/// What the writes of one transaction add to tenants' rows. The writer's thread only.
+///
+/// The rows of one write mostly belong to one tenant: its sums stand beside the others', so that a put costs a
+/// comparison and two additions.
+struct UsageChanges {
+    /// Of all tenants, since the transaction began: what one request added is the difference.
+    private(set) var addedByteCount: Int64 = 0
+    private var current: [UInt8] = []
+    private var currentUsage = TenantUsage()
+    private var others: [[UInt8]: TenantUsage] = [:]
+
+    mutating func removeAll() {
+        addedByteCount = 0
+        currentUsage = TenantUsage()
+        others.removeAll(keepingCapacity: true)
+    }
+
+    /// A row of `byteCount` bytes was put in place of one of `replaced` bytes, or of none.
+    mutating func put(
+        tenant: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer, byteCount: Int, replacing replaced: Int?
+    ) {
+        select(tenant)
+        if let replaced {
+            add(TenantUsage(byteCount: Int64(byteCount - replaced)))
+        } else {
+            add(TenantUsage(byteCount: Self.byteCount(key, byteCount), rowCount: 1))
+        }
+    }
+
+    /// What a row takes, for `subtract`; the tenant is kept in mind.
+    mutating func use(
+        of tenant: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer, byteCount: Int
+    ) -> TenantUsage {
+        select(tenant)
+        return TenantUsage(byteCount: Self.byteCount(key, byteCount), rowCount: 1)
+    }
+
+    /// The row that `use` was asked for is gone.
+    mutating func subtract(_ usage: TenantUsage) {
+        add(TenantUsage(byteCount: -usage.byteCount, rowCount: -usage.rowCount))
+    }
+
+    /// Every tenant with a change.
+    var all: [(tenant: [UInt8], usage: TenantUsage)] {
+        var sums = others
+        sums[current, default: TenantUsage()].add(currentUsage)
+        return sums.filter { $0.value != TenantUsage() }.map { ($0.key, $0.value) }
+    }
+
+    private mutating func add(_ usage: TenantUsage) {
+        currentUsage.add(usage)
+        addedByteCount &+= usage.byteCount
+    }
+
+    private mutating func select(_ tenant: UnsafeRawBufferPointer) {
+        guard !current.elementsEqual(tenant) else { return }
+        others[current, default: TenantUsage()].add(currentUsage)
+        current = [UInt8](tenant)
+        currentUsage = TenantUsage()
+    }
+
+    private static func byteCount(_ key: UnsafeRawBufferPointer, _ valueByteCount: Int) -> Int64 {
+        Int64(key.count + valueByteCount + TenantUsage.rowOverhead)
+    }
+}
+
+extension RowOwner {
+    /// The id of the tenant that a row belongs to, where it lies; nil when it is nobody's.
+    func tenant(key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        switch self {
+        case .nobody: return nil
+        case .keyPrefix:
+            guard let end = key.firstIndex(of: 0) else { return nil }
+            return UnsafeRawBufferPointer(rebasing: key[..<end])
+        case .field(let number): return ProtobufField.bytes(number, in: payload)
+        }
+    }
+}
+
+/// One field of an encoded record, found without decoding it.
+enum ProtobufField {
+    /// The bytes of field `number`, none where it is not there: proto3 leaves an empty text out. Nil for bytes that are
+    /// no record.
+    static func bytes(_ number: UInt8, in record: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        var rest = record[...]
+        while !rest.isEmpty {
+            guard let tag = varint(&rest) else { return nil }
+            switch tag & 7 {
+            case 0: guard varint(&rest) != nil else { return nil }
+            case 1: rest = rest.dropFirst(8)
+            case 5: rest = rest.dropFirst(4)
+            case 2:
+                guard let count = varint(&rest), count <= UInt64(rest.count) else { return nil }
+                let end = rest.startIndex + Int(count)
+                if tag >> 3 == UInt64(number) { return UnsafeRawBufferPointer(rebasing: rest[..<end]) }
+                rest = rest[end...]
+            default: return nil
+            }
+        }
+        return UnsafeRawBufferPointer(start: nil, count: 0)
+    }
+
+    private static func varint(_ rest: inout Slice<UnsafeRawBufferPointer>) -> UInt64? {
+        var value: UInt64 = 0
+        var shift: UInt64 = 0
+        while shift < 64, let byte = rest.popFirst() {
+            value |= UInt64(byte & 0x7F) << shift
+            if byte < 0x80 { return value }
+            shift += 7
+        }
+        return nil
+    }
+}
+
+// MARK: - The totals
+
+extension ReadTransaction {
+    /// Exact as of this transaction, on every node of a cluster.
+    public func usage(ofTenant tenantID: Text) throws(StoreError) -> TenantUsage {
+        let stored = try get(Schema.tenantUsage, TenantPrefix(tenantID)) ?? StoredTenantUsage()
+        return TenantUsage(byteCount: stored.bytes, rowCount: stored.rows)
+    }
+
+    /// The same, counted row by row: what the totals must be equal to.
+    func countedUsage() throws -> [[UInt8]: TenantUsage] {
+        var changes = UsageChanges()
+        for table in environment.ownedTables {
+            let rows = Table<[UInt8], [UInt8]>(id: table.id, name: "", owner: table.owner)
+            try scan(rows) { key, payload in
+                if let tenant = table.owner.tenant(key: key, payload: payload) {
+                    changes.put(
+                        tenant: tenant, key: key, byteCount: RecordSeal.byteCount + payload.count, replacing: nil)
+                }
+                return true
+            }
+        }
+        return Dictionary(uniqueKeysWithValues: changes.all.map { ($0.tenant, $0.usage) })
+    }
+}
+
+extension WriteTransaction {
+    /// Once per transaction, before its commit: one row for each tenant whose rows changed, in a table that each of
+    /// them has one row of.
+    func writeUsage() throws(StoreError) {
+        for (tenant, change) in batch.usage.all {
+            let tenantID = Text(unchecked: tenant)
+            var usage = try reading.usage(ofTenant: tenantID)
+            usage.add(change)
+            try put(
+                Schema.tenantUsage, TenantPrefix(tenantID),
+                StoredTenantUsage(bytes: usage.byteCount, rows: usage.rowCount))
+        }
+    }
+
+    /// Counts the rows of a store that an older server made; does nothing later.
+    func countUsageOnce() throws {
+        let key = [UInt8]("usage".utf8)
+        guard try !reading.exists(Schema.meta, key) else { return }
+        for (tenant, usage) in try reading.countedUsage() {
+            try put(
+                Schema.tenantUsage, TenantPrefix(Text(unchecked: tenant)),
+                StoredTenantUsage(bytes: usage.byteCount, rows: usage.rowCount))
+        }
+        try put(Schema.meta, key, [])
+    }
+}

@@ -1,0 +1,24 @@
+import Synchronization
+
+/// What the writes of one call added to the store, whoever made them on the call's behalf.
+///
+/// A task-local value: every `Store.write` of the call's task and its children counts here, so that no handler can
+/// forget to. Written by the writer's thread at the commit, before the write is answered.
+public final class WriteMeter: Sendable {
+    @TaskLocal public static var current: WriteMeter?
+
+    private let bytes = Atomic<Int64>(0)
+    private let changes = Atomic<Int64>(0)
+
+    public init() {}
+
+    /// What committed writes added to tenants' rows, less what they removed.
+    public var byteCount: Int64 { bytes.load(ordering: .relaxed) }
+    /// How many writes changed something.
+    public var changeCount: Int64 { changes.load(ordering: .relaxed) }
+
+    func add(byteCount: Int64) {
+        bytes.add(byteCount, ordering: .relaxed)
+        changes.add(1, ordering: .relaxed)
+    }
+}

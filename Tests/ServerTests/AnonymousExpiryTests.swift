@@ -1,0 +1,116 @@
+import Base
+import Identity
+import Messages
+import Service
+import Store
+import TestSupport
+import Testing
+
+/// Anonymous users nobody uses are deleted when their tenant says so: those, and nobody else, and never at once.
+@Suite struct AnonymousExpiryTests {
+    private struct Scene {
+        let server: TestServer
+        let identity: IdentityClient
+        /// The monotonic clock of the sweeps.
+        let start = Instant.now
+        let began: Timestamp
+
+        init(_ server: TestServer, days: Int64 = 30) throws {
+            self.server = server
+            self.identity = try IdentityClient(server)
+            self.began = server.clock.clock.now()
+            try identity.setTenant(["enable_anonymous_user", "anonymous_user_expiry_seconds"]) {
+                $0.enableAnonymousUser = true
+                $0.anonymousUserExpirySeconds = days * 86_400
+            }
+        }
+
+        /// Lets time pass on both clocks and sweeps.
+        func sweep(after duration: Duration) async {
+            server.clock.advance(by: duration)
+            await server.project.sweep(at: start.advanced(by: server.clock.clock.now() - began))
+        }
+
+        func exists(_ uid: Text) -> Bool { failure { _ = try identity.get(uid) }.reason.isEmpty }
+    }
+
+    @Test func `Unused ones go, used ones and those with a way in stay`() async throws {
+        try await withServer { server in
+            let scene = try Scene(server)
+            let unused = try #require(try scene.identity.signUp().user?.uid)
+            let used = try scene.identity.signUp()
+            let upgraded = try scene.identity.signUp()
+            _ = try scene.identity.signUp("ada@example.com", linkingTo: upgraded.tokens?.idToken ?? .empty)
+            let federated = try scene.identity.signUp()
+            _ = try scene.identity.signIn(.google(), linkingTo: federated.tokens?.idToken ?? .empty)
+            let byToken = try #require(try scene.identity.signIn(customTokenFor: "by-token").user?.uid)
+            let anonymousAndByToken = try #require(try scene.identity.signUp().user?.uid)
+            _ = try scene.identity.signIn(customTokenFor: anonymousAndByToken)
+            let made: UsersCreateResponse = try scene.identity.client.call(
+                "postern.v1.Users/Create", UsersCreateRequest(uid: "by-admin"))
+            await scene.sweep(after: .zero)
+            await scene.sweep(after: .days(20))
+            _ = try scene.identity.refresh(used.tokens?.refreshToken ?? .empty)
+            await scene.sweep(after: .days(10))
+            #expect(scene.exists(unused))
+            await scene.sweep(after: .seconds(1))
+            #expect(!scene.exists(unused))
+            let others = [used.user?.uid, upgraded.user?.uid, federated.user?.uid, byToken, anonymousAndByToken]
+            for uid in others { #expect(scene.exists(uid ?? .empty)) }
+            #expect(scene.exists(made.user?.uid ?? .empty))
+            #expect(server.project.anonymousExpiry.expiredCount.value == 1)
+            await scene.sweep(after: .days(31))
+            #expect(!scene.exists(used.user?.uid ?? .empty))
+            for uid in others.dropFirst() { #expect(scene.exists(uid ?? .empty)) }
+            // The list holds nobody who is gone or has a way in.
+            let left = try server.project.store.read { try $0.count(Tables.anonymousUsers) }
+            #expect(left == 0)
+        }
+    }
+
+    @Test func `Without an expiry nobody goes`() async throws {
+        try await withServer { server in
+            let scene = try Scene(server, days: 0)
+            let uid = try #require(try scene.identity.signUp().user?.uid)
+            await scene.sweep(after: .zero)
+            await scene.sweep(after: .days(4_000))
+            #expect(scene.exists(uid))
+        }
+    }
+
+    @Test func `A clock that jumps deletes nobody for an hour, and then so many a sweep`() async throws {
+        try await withServer(configure: { $0.limits.anonymousUsersExpiredPerSweep = 3 }) { server in
+            let scene = try Scene(server)
+            for _ in 0..<8 { _ = try scene.identity.signUp() }
+            await scene.sweep(after: .zero)
+            await scene.sweep(after: .hours(2))
+            func count() throws -> Int { try server.project.store.read { try $0.count(Tables.users) } }
+            // Only the wall clock moves.
+            server.clock.advance(by: .days(400))
+            var monotonic = scene.start.advanced(by: .hours(2))
+            for _ in 0..<59 {
+                await server.project.sweep(at: monotonic)
+                monotonic = monotonic.advanced(by: .minutes(1))
+                server.clock.advance(by: .minutes(1))
+            }
+            #expect(try count() == 8)
+            for expected in [8, 5, 2, 0] {
+                await server.project.sweep(at: monotonic)
+                #expect(try count() == expected)
+                monotonic = monotonic.advanced(by: .minutes(1))
+                server.clock.advance(by: .minutes(1))
+            }
+        }
+    }
+
+    @Test(arguments: [-1, 1, 86_399, 315_360_001, Int64.max, Int64.min])
+    func `An expiry below a day or above ten years is refused`(seconds: Int64) async throws {
+        try await withServer { server in
+            expectRefusal("INVALID_DURATION") {
+                try server.updateTenant("", ["anonymous_user_expiry_seconds"]) {
+                    $0.anonymousUserExpirySeconds = seconds
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+import Base
+import Messages
+import TestSupport
+import Testing
+
+@testable import Store
+
+/// The running totals of what tenants' rows take are what counting the rows gives, whatever was put, replaced, deleted,
+/// thrown or run again.
+@Suite struct TenantUsageTests {
+    private struct Refused: Error {}
+
+    /// A key that says whose it is, one that does not, and rows of nobody.
+    private static let keyed = Table<UserKey, [UInt8]>(id: 30, name: "keyed", owner: .keyPrefix)
+    private static let byField = Table<[UInt8], StoredSession>(id: 31, name: "by_field", owner: .field(1))
+    private static let nobodys = Table<[UInt8], [UInt8]>(id: 32, name: "nobodys")
+    private static let tables = [keyed.declaration, byField.declaration, nobodys.declaration]
+
+    private static func totals(_ store: Store) throws -> [[UInt8]: TenantUsage] {
+        try store.read { transaction in
+            var totals: [[UInt8]: TenantUsage] = [:]
+            try transaction.scan(Schema.tenantUsage) { key, _ in
+                let tenant = [UInt8](key.dropLast())
+                let usage = try transaction.usage(ofTenant: Text(unchecked: tenant))
+                if usage != TenantUsage() { totals[tenant] = usage }
+                return true
+            }
+            return totals
+        }
+    }
+
+    private static func change(
+        _ transaction: borrowing WriteTransaction, _ generator: inout SeededGenerator
+    ) throws {
+        let tenants: [Text] = ["", "acme", "acme2", "b"]
+        let tenant = tenants[generator.below(tenants.count)]
+        let id = UInt64(generator.below(12))
+        switch generator.below(8) {
+        case 0, 1: try transaction.put(keyed, UserKey(tenant: tenant, id: id), generator.bytes(generator.below(300)))
+        case 2: _ = try transaction.put(ifAbsent: keyed, UserKey(tenant: tenant, id: id), generator.bytes(9))
+        case 3: try transaction.delete(keyed, UserKey(tenant: tenant, id: id))
+        case 4:
+            // Whose the row is follows from its key here: a row never changes its owner.
+            let name = Text("device \(String(repeating: "x", count: generator.below(200)))")
+            let session = StoredSession(tenantID: tenants[Int(id) % tenants.count], uid: "u", deviceName: name)
+            try transaction.put(byField, [UInt8(id)], session)
+        case 5: try transaction.delete(byField, [UInt8(id)])
+        case 6: try transaction.put(nobodys, [UInt8(id)], generator.bytes(50))
+        default: try transaction.appendEvent(tenant: tenant, generator.bytes(40))
+        }
+    }
+
+    @Test func `Totals are what counting gives, with refused writes and writes that run again`() throws {
+        let seed = UInt64.random(in: 0...UInt64.max)
+        var generator = SeededGenerator(seed: seed)
+        try withTemporaryStore(tables: Self.tables) { store in
+            for round in 0..<300 {
+                let changes = 1 + generator.below(6)
+                let isRefused = generator.below(4) == 0
+                let body = generator
+                _ = try? store.writeBlocking { transaction in
+                    var generator = body
+                    for _ in 0..<changes { try Self.change(transaction, &generator) }
+                    if isRefused { throw Refused() }
+                }
+                _ = generator.next()
+                let counted = try store.read { try $0.countedUsage() }
+                #expect(try Self.totals(store) == counted, "round \(round), seed \(seed)")
+            }
+        }
+    }
+
+    @Test func `What a store of an older server holds is counted when it is opened`() throws {
+        try withTemporaryDirectory { directory in
+            let first = try openTestStore(at: directory, tables: Self.tables)
+            try first.writeBlocking { try $0.put(Self.keyed, UserKey(tenant: "acme", id: 1), [1, 2, 3]) }
+            let expected = try Self.totals(first)
+            try first.writeBlocking { transaction in
+                try transaction.delete(Schema.tenantUsage, TenantPrefix("acme"))
+                try transaction.delete(Schema.meta, [UInt8]("usage".utf8))
+            }
+            #expect(try Self.totals(first).isEmpty)
+            first.close()
+            let second = try openTestStore(at: directory, tables: Self.tables)
+            defer { second.close() }
+            #expect(try Self.totals(second) == expected)
+            let row = expected[[UInt8]("acme".utf8)]
+            // Key of 13 bytes, seal of 17, 3 of the value, 16 of LMDB's own.
+            #expect(row == TenantUsage(byteCount: 49, rowCount: 1))
+        }
+    }
+
+    @Test func `A call's writes are charged to its meter once, when they are committed`() async throws {
+        try await withTemporaryStore(tables: Self.tables) { store in
+            let meter = WriteMeter()
+            try await WriteMeter.$current.withValue(meter) {
+                try await store.write { try $0.put(Self.keyed, UserKey(tenant: "acme", id: 1), [1, 2, 3]) }
+                #expect(meter.byteCount == 49 && meter.changeCount == 1)
+                _ = try? await store.write { transaction in
+                    try transaction.put(Self.keyed, UserKey(tenant: "acme", id: 2), [1])
+                    throw Refused()
+                }
+                try await store.write { _ in }
+                #expect(meter.byteCount == 49 && meter.changeCount == 1)
+                try await store.write { _ = try $0.delete(Self.keyed, UserKey(tenant: "acme", id: 1)) }
+                #expect(meter.byteCount == 0 && meter.changeCount == 2)
+            }
+            try await store.write { try $0.put(Self.keyed, UserKey(tenant: "acme", id: 3), [1]) }
+            #expect(meter.changeCount == 2)
+        }
+    }
+}
