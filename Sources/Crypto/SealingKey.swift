@@ -13,7 +13,7 @@ public struct SealingKey: Sendable {
     public let id: [UInt8]
     private let key: Secret
 
-    /// What is sealed is small; larger input is refused before any work.
+    /// What is sealed is small; larger input is refused before any work, at sealing as at opening.
     public static let sealedByteCountMax = 1 << 20
 
     private static let version: UInt8 = 1
@@ -31,8 +31,11 @@ public struct SealingKey: Sendable {
     }
 
     /// `context` names the place, the same bytes at opening: tenant ‖ record type ‖ record id.
-    public func seal(_ secret: Secret, context: [UInt8], random: RandomSource) -> [UInt8] {
-        precondition(secret.byteCount <= Self.sealedByteCountMax - Self.overhead, "\(secret.byteCount) bytes to seal")
+    ///
+    /// Throws `outOfRange` above `sealedByteCountMax`. That is the last line of defence: whoever seals something from
+    /// outside has refused what is too long before, with a reason.
+    public func seal(_ secret: Secret, context: [UInt8], random: RandomSource) throws(CryptoError) -> [UInt8] {
+        guard secret.byteCount <= Self.sealedByteCountMax - Self.overhead else { throw .outOfRange }
         var sealed: [UInt8] = [Self.version] + id + random.bytes(Self.nonceByteCount)
         let bodyStart = sealed.count
         sealed.append(contentsOf: repeatElement(0, count: secret.byteCount + Self.tagByteCount))

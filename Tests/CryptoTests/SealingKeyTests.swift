@@ -17,13 +17,19 @@ import Testing
     @Test(arguments: [0, 1, 15, 16, 17, 1_200, SealingKey.sealedByteCountMax - SealingKey.overhead])
     func whatIsSealedOpensAgain(count: Int) throws {
         let secret = Secret([UInt8](repeating: 0x5A, count: count))
-        let sealed = sealing.seal(secret, context: utf8("tenant/key"), random: .system)
+        let sealed = try sealing.seal(secret, context: utf8("tenant/key"), random: .system)
         #expect(sealed.count == count + SealingKey.overhead)
         #expect(try sealing.open(sealed, context: utf8("tenant/key")) == secret)
     }
 
+    @Test(arguments: [1, 1 << 20, 4 << 20])
+    func whatIsTooLongToSealIsAnErrorAndNoTrap(over: Int) {
+        let secret = Secret([UInt8](repeating: 0x5A, count: SealingKey.sealedByteCountMax - SealingKey.overhead + over))
+        #expect(throws: CryptoError.outOfRange) { try sealing.seal(secret, context: [], random: .system) }
+    }
+
     @Test func anEmptyContextIsAContext() throws {
-        let sealed = sealing.seal(Secret("s"), context: [], random: .system)
+        let sealed = try sealing.seal(Secret("s"), context: [], random: .system)
         #expect(try sealing.open(sealed, context: []) == Secret("s"))
         #expect(error(sealed, context: [0]) == .notAuthentic)
     }
@@ -31,12 +37,12 @@ import Testing
     /// Computed with Python's cryptography: AESGCM under 07…07, nonce 00…0b, associated data header ‖ context.
     @Test func theFormatIsFixed() throws {
         let random = RandomSource { buffer in buffer.copyBytes(from: 0..<UInt8(buffer.count)) }
-        let sealed = sealing.seal(Secret("secret"), context: utf8("ctx"), random: random)
+        let sealed = try sealing.seal(Secret("secret"), context: utf8("ctx"), random: random)
         #expect(sealed == hex("0107436191ca0d25da000102030405060708090a0b6be48a02787d0a4dbfe480e0a8e871eb06ff24ea1298"))
     }
 
-    @Test func aChangeAnywhereIsNoticed() {
-        let sealed = sealing.seal(Secret("forty-two"), context: utf8("ctx"), random: .system)
+    @Test func aChangeAnywhereIsNoticed() throws {
+        let sealed = try sealing.seal(Secret("forty-two"), context: utf8("ctx"), random: .system)
         for index in sealed.indices {
             for bit in 0..<8 {
                 var changed = sealed
@@ -52,8 +58,8 @@ import Testing
         }
     }
 
-    @Test func aCutAnywhereIsNoticed() {
-        let sealed = sealing.seal(Secret("forty-two"), context: utf8("ctx"), random: .system)
+    @Test func aCutAnywhereIsNoticed() throws {
+        let sealed = try sealing.seal(Secret("forty-two"), context: utf8("ctx"), random: .system)
         for count in 0..<sealed.count {
             #expect(error(Array(sealed[..<count])) == (count < SealingKey.overhead ? .malformed : .notAuthentic))
         }
@@ -61,8 +67,8 @@ import Testing
         #expect(error(sealed + [UInt8](repeating: 0, count: SealingKey.sealedByteCountMax)) == .malformed)
     }
 
-    @Test func anotherPlaceOrKeyDoesNotOpenIt() {
-        let sealed = sealing.seal(Secret("s"), context: utf8("tenant-a"), random: .system)
+    @Test func anotherPlaceOrKeyDoesNotOpenIt() throws {
+        let sealed = try sealing.seal(Secret("s"), context: utf8("tenant-a"), random: .system)
         #expect(error(sealed, context: utf8("tenant-b")) == .notAuthentic)
         let other = SealingKey(Secret([UInt8](repeating: 8, count: 32)))
         #expect(throws: CryptoError.unknownKey(id: Hex.encode(sealing.id))) {
@@ -70,8 +76,8 @@ import Testing
         }
     }
 
-    @Test func aSecretIsNeverSealedTheSameWayTwice() {
-        let sealed = (0..<2).map { _ in sealing.seal(Secret("s"), context: [], random: .system) }
+    @Test func aSecretIsNeverSealedTheSameWayTwice() throws {
+        let sealed = try (0..<2).map { _ in try sealing.seal(Secret("s"), context: [], random: .system) }
         #expect(sealed[0] != sealed[1])
     }
 

@@ -43,10 +43,14 @@ final class KeyHandle: @unchecked Sendable {
         return .es256
     }
 
-    /// A component as an unsigned big-endian integer without leading zeros.
-    func integer(_ name: String) -> [UInt8] {
+    /// A component as an unsigned big-endian integer without leading zeros. Throws `unsoundKey` when the key has none,
+    /// or a negative one: DER has room for that, and OpenSSL reads it.
+    func integer(_ name: String) throws(CryptoError) -> [UInt8] {
         var number: OpaquePointer?
-        guard EVP_PKEY_get_bn_param(pointer, name, &number) == 1 else { OpenSSL.fail("EVP_PKEY_get_bn_param") }
+        guard EVP_PKEY_get_bn_param(pointer, name, &number) == 1 else {
+            ERR_clear_error()
+            throw .unsoundKey
+        }
         defer { BN_free(number) }
         var bytes = [UInt8](repeating: 0, count: Int(BN_num_bits(number) + 7) / 8)
         BN_bn2bin(number, &bytes)
@@ -54,21 +58,23 @@ final class KeyHandle: @unchecked Sendable {
     }
 
     /// The public part; the key must be of one of the three algorithms.
-    func jwk(_ algorithm: SigningAlgorithm) -> PublicJWK {
-        func coordinate(_ name: String) -> [UInt8] {
-            let digits = integer(name)
+    func jwk(_ algorithm: SigningAlgorithm) throws(CryptoError) -> PublicJWK {
+        func coordinate(_ name: String) throws(CryptoError) -> [UInt8] {
+            let digits = try integer(name)
+            guard digits.count <= 32 else { throw .unsoundKey }
             return [UInt8](repeating: 0, count: 32 - digits.count) + digits
         }
         switch algorithm {
         case .rs256:
-            return .rsa(modulus: integer(OSSL_PKEY_PARAM_RSA_N), exponent: integer(OSSL_PKEY_PARAM_RSA_E))
+            return .rsa(modulus: try integer(OSSL_PKEY_PARAM_RSA_N), exponent: try integer(OSSL_PKEY_PARAM_RSA_E))
         case .es256:
-            return .p256(x: coordinate(OSSL_PKEY_PARAM_EC_PUB_X), y: coordinate(OSSL_PKEY_PARAM_EC_PUB_Y))
+            return .p256(x: try coordinate(OSSL_PKEY_PARAM_EC_PUB_X), y: try coordinate(OSSL_PKEY_PARAM_EC_PUB_Y))
         case .edDSA:
             var x = [UInt8](repeating: 0, count: 32)
             var count = x.count
             guard EVP_PKEY_get_raw_public_key(pointer, &x, &count) == 1, count == 32 else {
-                OpenSSL.fail("EVP_PKEY_get_raw_public_key")
+                ERR_clear_error()
+                throw .unsoundKey
             }
             return .ed25519(x: x)
         }

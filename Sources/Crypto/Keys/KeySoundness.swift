@@ -23,11 +23,11 @@ enum KeySoundness {
         if algorithm == .rs256 {
             guard rsaBitsRange.contains(Int(EVP_PKEY_get_bits(key.pointer))) else { throw .outOfRange }
             // RFC 8017 wants it odd; below 65537 (NIST SP 800-56B) or beyond 32 bits nobody honest has one.
-            let exponent = key.integer(OSSL_PKEY_PARAM_RSA_E)
+            let exponent = try key.integer(OSSL_PKEY_PARAM_RSA_E)
             guard exponent.count <= 4 else { throw .outOfRange }
             let value = exponent.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
             guard value >= 65_537, !value.isMultiple(of: 2) else { throw .outOfRange }
-            let modulus = key.integer(OSSL_PKEY_PARAM_RSA_N)
+            let modulus = try key.integer(OSSL_PKEY_PARAM_RSA_N)
             if hasSmallFactor(modulus: modulus) || isOfROCAGenerator(modulus: modulus) { throw .unsoundKey }
             // OpenSSL 3.0 has no quick check of RSA keys: EVP_PKEY_public_check_quick(3) tests for primes as well.
             if thoroughness == .quick { return }

@@ -34,7 +34,10 @@ public final class SigningKey: Sendable {
             }
         var pointer: OpaquePointer?
         guard isSet, EVP_PKEY_generate(context, &pointer) == 1, let pointer else { OpenSSL.fail("EVP_PKEY_generate") }
-        return SigningKey(sound: KeyHandle(owning: pointer), algorithm)
+        guard let key = try? SigningKey(sound: KeyHandle(owning: pointer), algorithm) else {
+            OpenSSL.fail("d2i_PUBKEY")
+        }
+        return key
     }
 
     /// DER PKCS#8, unencrypted (RFC 5208) and nothing behind it.
@@ -54,16 +57,16 @@ public final class SigningKey: Sendable {
         let key = KeyHandle(owning: pointer)
         let algorithm = try key.algorithm()
         try KeySoundness.check(key, algorithm)
-        self.init(sound: key, algorithm)
+        try self.init(sound: key, algorithm)
         let probe = [UInt8]("postern".utf8)
         let isFitting = signature(over: probe).map { publicKey.verify(signature: $0, over: probe) } ?? false
         ERR_clear_error()
         guard isFitting else { throw .unsoundKey }
     }
 
-    private init(sound key: KeyHandle, _ algorithm: SigningAlgorithm) {
+    private init(sound key: KeyHandle, _ algorithm: SigningAlgorithm) throws(CryptoError) {
         self.key = key
-        self.publicKey = VerificationKey(publicPartOf: key, algorithm)
+        self.publicKey = try VerificationKey(publicPartOf: key, algorithm)
         self.contexts = KeyContextPool(key, .sign)
     }
 

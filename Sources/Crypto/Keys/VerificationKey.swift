@@ -21,7 +21,7 @@ public final class VerificationKey: Sendable {
         let key = try KeyHandle(spki: spki)
         let algorithm = try key.algorithm()
         try KeySoundness.check(key, algorithm, check)
-        self.init(sound: key, algorithm)
+        try self.init(sound: key, algorithm)
     }
 
     /// As `init(spki:)`. RSA numbers must not begin with a zero byte, coordinates have 32 bytes.
@@ -31,15 +31,14 @@ public final class VerificationKey: Sendable {
     }
 
     /// The public part of a key of our own. A copy without the private part: who holds a key set holds no secret.
-    convenience init(publicPartOf key: KeyHandle, _ algorithm: SigningAlgorithm) {
-        guard let publicKey = try? KeyHandle(spki: key.jwk(algorithm).spki) else { OpenSSL.fail("d2i_PUBKEY") }
-        self.init(sound: publicKey, algorithm)
+    convenience init(publicPartOf key: KeyHandle, _ algorithm: SigningAlgorithm) throws(CryptoError) {
+        try self.init(sound: try KeyHandle(spki: try key.jwk(algorithm).spki), algorithm)
     }
 
-    private init(sound key: KeyHandle, _ algorithm: SigningAlgorithm) {
+    private init(sound key: KeyHandle, _ algorithm: SigningAlgorithm) throws(CryptoError) {
         self.key = key
         self.algorithm = algorithm
-        self.jwk = key.jwk(algorithm)
+        self.jwk = try key.jwk(algorithm)
         self.thumbprint = jwk.thumbprint
         self.contexts = KeyContextPool(key, .verify)
         self.signatureByteCount = algorithm == .rs256 ? Int(EVP_PKEY_get_size(key.pointer)) : ECDSASignature.byteCount
