@@ -89,8 +89,8 @@ let package = Package(
         program(
             "posternd",
             [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Transport", "Tokens", "Signing", "Identity",
-                "Service",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Transport", "Outbound", "Tokens", "Signing",
+                "Identity", "Service",
             ]),
         program("postern", ["Base", "JSON", "Messages", "PosternClient"]),
         program(

@@ -1,26 +1,39 @@
 public import Base
 
-/// An absolute `https://` or `http://` URL, as strict as endpoints are: printable ASCII, a host, no user information,
-/// no fragment, at most 2,048 bytes.
+/// An absolute `https://` or `http://` URL: printable ASCII, a host, a port that exists, no user information, at most
+/// 2,048 bytes. The one parser of URLs: what is asked, what is linked to and what is only shown all need a host.
 public struct HTTPURL: Sendable, Hashable {
+    /// What may follow the host.
+    public enum Use: Sendable {
+        /// The server itself asks it: no fragment, which no server ever gets, and no byte on which parsers differ.
+        case endpoint
+        /// A browser opens or shows it: a fragment, and the bytes that browsers take as they are.
+        case link
+    }
+
     public let text: Text
     public let isPlaintext: Bool
+    /// Without port and brackets, as it was written.
+    public let host: Text
 
     public static let byteCountMax = 2_048
 
-    public init?(_ text: Text) {
+    public init?(_ text: Text, for use: Use = .endpoint, byteCountMax: Int = byteCountMax) {
         let bytes = text.bytes
-        guard bytes.count <= Self.byteCountMax, bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
-        // Bytes on which parsers of URLs differ, and a fragment, which no server ever gets.
-        guard !bytes.contains(where: { Self.refused.contains($0) }) else { return nil }
+        guard bytes.count <= byteCountMax, bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
+        let refused = use == .endpoint ? Self.refusedInEndpoints : Self.refusedInLinks
+        guard !bytes.contains(where: { refused.contains($0) }) else { return nil }
         let isPlaintext = bytes.starts(with: "http://".utf8)
         guard isPlaintext || bytes.starts(with: "https://".utf8) else { return nil }
-        let rest = bytes.dropFirst(isPlaintext ? 7 : 8)
-        let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
-        guard Self.isAuthority(authority) else { return nil }
+        let authority = bytes.dropFirst(isPlaintext ? 7 : 8).prefix { !Self.authorityEnds.contains($0) }
+        guard let host = Self.host(of: authority) else { return nil }
         self.text = text
         self.isPlaintext = isPlaintext
+        self.host = Text(unchecked: Array(host))
     }
+
+    /// Whether the host is this machine (RFC 8252 §8.3). The whole host counts: `localhost.example` is another.
+    public var isOfThisMachine: Bool { ["localhost", "127.0.0.1", "::1"].contains(host) }
 
     /// With `name=value` behind what the query has already, both percent-encoded.
     public func with(query name: Text, _ value: Text) -> HTTPURL? {
@@ -29,22 +42,24 @@ public struct HTTPURL: Sendable, Hashable {
         return HTTPURL(Text(unchecked: text.bytes + separator.bytes + pair))
     }
 
-    private static let refused = [UInt8]("\\\"<>^`{|}#".utf8)
+    private static let refusedInEndpoints = [UInt8]("\\\"<>^`{|}#".utf8)
+    private static let refusedInLinks = [UInt8]("\\\"<>".utf8)
+    private static let authorityEnds = [UInt8]("/?#".utf8)
 
-    /// `host`, `host:port`, `[v6]` or `[v6]:port`; libcurl judges the rest.
-    private static func isAuthority(_ authority: ArraySlice<UInt8>) -> Bool {
+    /// Of `host`, `host:port`, `[v6]` or `[v6]:port`; nil when it is none of these.
+    private static func host(of authority: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         var host = authority
         if authority.first == UInt8(ascii: "[") {
-            guard let end = authority.firstIndex(of: UInt8(ascii: "]")) else { return false }
+            guard let end = authority.firstIndex(of: UInt8(ascii: "]")) else { return nil }
             host = authority[(authority.startIndex + 1)..<end]
-            guard !host.isEmpty, host.allSatisfy(isHexOrColonOrDot) else { return false }
-            return isPort(authority[(end + 1)...])
+            guard !host.isEmpty, host.allSatisfy(isHexOrColonOrDot) else { return nil }
+            return isPort(authority[(end + 1)...]) ? host : nil
         }
         if let colon = authority.firstIndex(of: UInt8(ascii: ":")) {
-            guard isPort(authority[colon...]) else { return false }
+            guard isPort(authority[colon...]) else { return nil }
             host = authority[..<colon]
         }
-        return (1...253).contains(host.count) && host.allSatisfy(isHostByte)
+        return (1...253).contains(host.count) && host.allSatisfy(isHostByte) ? host : nil
     }
 
     private static func isPort(_ text: ArraySlice<UInt8>) -> Bool {

@@ -1,6 +1,7 @@
 import Base
 import Glibc
 import JSON
+import Outbound
 
 /// Everything an operator can set, from flags, then environment, then one JSON file, then the defaults.
 ///
@@ -167,6 +168,9 @@ extension Configuration {
         func require(_ condition: Bool, _ message: String) throws {
             if !condition { throw ConfigurationError(description: message) }
         }
+        func isURL(_ text: String) -> Bool {
+            Text(validating: [UInt8](text.utf8)).map { HTTPURL($0, for: .link) != nil } ?? false
+        }
         try require(!dataDirectory.isEmpty, "data_directory: must not be empty")
         try require(
             ["RS256", "ES256", "EdDSA"].contains(signingAlgorithm), "signing_algorithm: must be RS256, ES256 or EdDSA")
@@ -179,11 +183,9 @@ extension Configuration {
             && projectID.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\"") }
         try require(isNamed, "project_id: must be 1 to 128 printable characters")
         try require(
-            effectiveIssuer.hasPrefix("https://") || effectiveIssuer.hasPrefix("http://"),
-            "issuer: must be an http or https URL")
+            isURL(effectiveIssuer), "issuer: must be an http or https URL with a host")
         try require(
-            actionURL.isEmpty || actionURL.hasPrefix("https://") || actionURL.hasPrefix("http://"),
-            "action_url: must be an http or https URL")
+            actionURL.isEmpty || isURL(actionURL), "action_url: must be an http or https URL with a host")
         return self
     }
 

@@ -23,6 +23,19 @@ import Testing
         #expect(HTTPURL(Text(text)) == nil)
     }
 
+    @Test(arguments: ["https://a/#f", "https://a#f", "https://a/{b}|c^d`", "http://[::1]:80/#/a?b"])
+    func aLinkMayHoldWhatABrowserTakes(_ text: String) {
+        #expect(HTTPURL(Text(text), for: .link) != nil)
+        #expect(HTTPURL(Text(text)) == nil)
+    }
+
+    @Test(arguments: [
+        "https://", "https:///x", "https://#f", "https://a:99999", "https://u@a", "https://a\\b#", "https://a/<",
+    ])
+    func aLinkNeedsAHostToo(_ text: String) {
+        #expect(HTTPURL(Text(text), for: .link) == nil)
+    }
+
     @Test func aQueryIsEncodedAndAppended() throws {
         let url = try #require(HTTPURL("https://a/x"))
         let one = try #require(url.with(query: "q", "a b&c=d/é"))
