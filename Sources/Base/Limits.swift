@@ -95,6 +95,12 @@ public struct Limits: Sendable {
     public var providerTokenMax = 16 * 1024
 
     public var continueURLMax = 2_048
+    /// Tags of languages; RFC 5646 §4.4.1 asks for room for 35.
+    public var localeMax = 35
+    /// Subject, text and HTML of one mail together.
+    public var mailBytesMax = 64 * 1024
+    /// A mail server's password; 32 to 256 bytes sign a webhook.
+    public var smtpPasswordMax = 1_024
     public var sendsPerMailboxAndHour = 5
     public var sendsPerAddressAndHour = 30
 

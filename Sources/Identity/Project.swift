@@ -114,7 +114,7 @@ public final class Project: Sendable {
             profile: configuration.passwordProfile)
         self.providers = IdentityProviders(resources: resources, sealing: masterKey.sealing, http: http)
         self.pendingCredentials = PendingCredentials(sealing: masterKey.sealing, random: resources.random)
-        self.emailConfigs = EmailConfigs(resources: resources, sealing: masterKey.sealing)
+        self.emailConfigs = EmailConfigs(resources: resources, sealing: masterKey.sealing, configuration)
         self.oobDelivery = OobDelivery(
             resources: resources, sealing: masterKey.sealing, actionURL: configuration.actionURL,
             configs: emailConfigs)

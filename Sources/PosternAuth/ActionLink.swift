@@ -1,3 +1,5 @@
+import Base
+
 /// A link out of a mail: `…?mode=signIn&oobCode=…&tenantId=…&continueUrl=…`, perhaps inside another link's `link`.
 struct ActionLink {
     let mode: String?

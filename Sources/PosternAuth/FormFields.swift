@@ -1,14 +1,16 @@
 import Base
 
 /// The fields of a link's query or of a posted form (application/x-www-form-urlencoded, WHATWG URL §5.1).
+///
+/// Taken apart and compared as bytes: to a `Character`, "&" with a mark behind it is no "&".
 struct FormFields {
-    private var values: [String: String] = [:]
+    private var values: [Text: Text] = [:]
 
     /// The first well-formed value of each name; what is not well-formed is left out.
     init(_ encoded: Substring) {
-        for pair in encoded.split(separator: "&") {
-            guard let equals = pair.firstIndex(of: "="), let name = Self.decoded(pair[..<equals]),
-                values[name] == nil, let value = Self.decoded(pair[pair.index(after: equals)...])
+        for pair in [UInt8](encoded.utf8).split(separator: UInt8(ascii: "&")) {
+            guard let equals = pair.firstIndex(of: UInt8(ascii: "=")), let name = Self.decoded(pair[..<equals]),
+                values[name] == nil, let value = Self.decoded(pair[(equals + 1)...])
             else { continue }
             values[name] = value
         }
@@ -17,15 +19,18 @@ struct FormFields {
     /// Of what follows `?`; none without it.
     init(ofLink link: String) {
         let query = link.utf8.firstIndex(of: UInt8(ascii: "?")).map { link[link.utf8.index(after: $0)...] } ?? ""
-        self.init(query.prefix { $0 != "#" })
+        self.init(Substring(query.utf8.prefix { $0 != UInt8(ascii: "#") }))
     }
 
-    subscript(name: String) -> String? { values[name] }
+    subscript(name: Text) -> String? { values[name]?.string }
+
+    /// Whether the field is there and has exactly these bytes.
+    func has(_ name: Text, _ value: String) -> Bool { values[name]?.bytes.elementsEqual(value.utf8) == true }
 
     /// Nil when it is malformed or the result is no text.
-    private static func decoded(_ encoded: Substring) -> String? {
+    private static func decoded(_ encoded: ArraySlice<UInt8>) -> Text? {
         var bytes: [UInt8] = []
-        var rest = encoded.utf8[...]
+        var rest = encoded
         while let byte = rest.popFirst() {
             switch byte {
             case UInt8(ascii: "+"): bytes.append(UInt8(ascii: " "))
@@ -37,7 +42,7 @@ struct FormFields {
             default: bytes.append(byte)
             }
         }
-        return Text(validating: bytes)?.string
+        return Text(validating: bytes)
     }
 
     private static func hexValue(_ digit: UInt8) -> UInt8? {

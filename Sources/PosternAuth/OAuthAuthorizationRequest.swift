@@ -37,14 +37,14 @@ public struct OAuthAuthorizationRequest: Sendable {
     public func credential(fromRedirect redirect: String) throws(AuthError) -> AuthCredential {
         let fields =
             redirect.utf8.contains(UInt8(ascii: "?")) ? FormFields(ofLink: redirect) : FormFields(redirect[...])
-        guard !state.isEmpty, fields["state"] == state else {
+        guard !state.isEmpty, fields.has("state", state) else {
             throw AuthError(
                 .invalidCredential, reason: "WRONG_STATE", "The redirect does not answer this request; begin again.")
         }
         if let word = fields["error"] {
             let description = fields["error_description"].map { ": \($0)" } ?? ""
             throw AuthError(
-                word == "access_denied" ? .webContextCancelled : .webSignInUserInteractionFailure,
+                fields.has("error", "access_denied") ? .webContextCancelled : .webSignInUserInteractionFailure,
                 reason: "AUTHORIZATION_REFUSED", "The provider said \(word)\(description)")
         }
         guard let code = fields["code"], !code.isEmpty else {

@@ -18,7 +18,7 @@ extension User {
             return false
         }
         // That others who share the session have new tokens changes nothing for ours; the user comes along with it.
-        guard let account = told.user, account.uid.string == uid else { return true }
+        guard let account = told.user, account.uid.bytes.elementsEqual(uid.utf8) else { return true }
         let (isAlone, idToken) = state.withLock { ($0.answerCount == answerCount, $0.tokens.idToken) }
         if isAlone {
             changed(account, nil)

@@ -50,7 +50,9 @@ extension User {
         let sessionID = try backend.text(id)
         try await inTurn { idToken throws(AuthError) in
             _ = try await revoke(.sessionID(sessionID), idToken)
-            if try IDTokenPayload(idToken).sessionID == id.lowercased() { end(nil) }
+            // Hexadecimal digits, which are written either way.
+            let own = try IDTokenPayload(idToken).sessionID.flatMap { Hex.decode($0.utf8) }
+            if let own, own == Hex.decode(id.utf8) { end(nil) }
         }
     }
 

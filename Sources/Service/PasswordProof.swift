@@ -45,8 +45,12 @@ extension Call {
         ["INVALID_LOGIN_CREDENTIALS", "EMAIL_NOT_FOUND", "INVALID_PASSWORD"]
     }
 
-    private func proof(_ email: Email, _ password: Secret) async throws -> PasswordProof {
+    private func proof(_ email: Email, _ typed: Secret) async throws -> PasswordProof {
         let isPrivate = settings.hasEmailPrivacy
+        // No account has a password of more than `passwordMax` bytes. It is answered as a wrong one and costs as much,
+        // but it is a stand-in that is hashed: work over what was sent would have no bound.
+        let isTooLong = typed.byteCount > limits.passwordMax
+        let password = isTooLong ? Secret(project.resources.random.alphanumeric(32).bytes) : typed
         guard let account = try project.account(email: email, tenantID: tenantID) else {
             try await project.passwords.verifyDecoy(password, email: email, settings: settings, deadline: deadline)
             throw isPrivate ? Failure.invalidLoginCredentials : Failure.emailNotFound
@@ -55,8 +59,9 @@ extension Call {
             try await project.passwords.verifyDecoy(password, email: email, settings: settings, deadline: deadline)
             throw isPrivate ? Failure.invalidLoginCredentials : Failure.invalidPassword
         }
-        let outcome = try await project.passwords.verify(
+        let found = try await project.passwords.verify(
             password, stored: account.passwordHash, settings: settings, deadline: deadline)
+        let outcome = isTooLong ? .wrong : found
         // Only whoever knows the password learns that the account is disabled.
         if outcome != .wrong, account.user.disabled { throw Failure.userDisabled }
         switch outcome {

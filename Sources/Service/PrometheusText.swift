@@ -54,13 +54,7 @@ extension Instance {
         page.passwordHashes(project)
         page.pool("signing", signingPool.counts)
         page.pool("outbound", outboundPool.counts)
-        page.single(
-            "postern_provider_keys_checked_total", "counter", "Keys of identity providers checked for a token.",
-            Double(project.providers.checkedKeys.value))
-        page.single(
-            "postern_provider_key_time_refused_total", "counter",
-            "Key sets and documents not read: their tenant's processor time was spent.",
-            Double(project.providers.refusedKeyTimes.value))
+        page.project(project)
         page.quotas(project)
         if let statistics = try? project.store.statistics() { page.store(statistics) }
         return page.bytes
@@ -124,6 +118,20 @@ private struct PrometheusPage {
             "Connections of the HTTP port closed for a new one.",
             Double(instance.httpMetrics.connectionsDisplaced.value))
         single("postern_caller_streams_open", "gauge", "Streams of all credentials.", Double(use.streamsOpen.value))
+    }
+
+    /// What identity providers and mail templates made the server do, or leave out.
+    mutating func project(_ project: Project) {
+        single(
+            "postern_provider_keys_checked_total", "counter", "Keys of identity providers checked for a token.",
+            Double(project.providers.checkedKeys.value))
+        single(
+            "postern_provider_key_time_refused_total", "counter",
+            "Key sets and documents not read: their tenant's processor time was spent.",
+            Double(project.providers.refusedKeyTimes.value))
+        single(
+            "postern_mail_template_fallbacks_total", "counter", "Mails in our own words: the template's were too long.",
+            Double(project.oobDelivery.templateFallbacks.value))
     }
 
     mutating func pool(_ name: String, _ counts: WorkerPoolCounts) {

@@ -47,7 +47,7 @@ extension TokenSigner {
             return RevokedSigningKey(key: SigningKeyInfo(revoked: stored, use: use), successor: nil)
         }
         let now = clock.now()
-        let spare = try await newKey(SigningAlgorithm(rawValue: stored.algorithm.string) ?? .rs256)
+        let spare = try await newKey(SigningAlgorithm(stored.algorithm) ?? .rs256)
         let (latest, hasSigned) = (latestIssuedAt, newestSignedSequence)
         let hasSuccessor = try await store.write { [self] transaction -> Bool in
             let keys = try transaction.reading.signingKeys(for: use)
@@ -107,7 +107,7 @@ extension TokenSigner {
         let key = try await pool.run(deadline: .now.advanced(by: .seconds(30))) { SigningKey.generate(algorithm) }
         let id = key.publicKey.keyID
         return NewKey(
-            id: id, algorithm: algorithm, sealed: sealing.seal(key.exportDER(), context: id.bytes, random: random))
+            id: id, algorithm: algorithm, sealed: try sealing.seal(key.exportDER(), context: id.bytes, random: random))
     }
 
     /// Adds a key as the newest one, and says when the one before it retires.
@@ -134,7 +134,8 @@ extension TokenSigner {
     private func publishedInfo(of id: Text) throws -> SigningKeyInfo {
         try refresh()
         guard let info = list().first(where: { $0.keyID == id }) else {
-            preconditionFailure("a new signing key was not published")
+            // Somebody else revoked it between the commit and now.
+            throw Failure(.aborted, "SIGNING_KEY_REVOKED", "The key was revoked as soon as it was made.")
         }
         return info
     }

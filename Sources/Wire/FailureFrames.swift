@@ -23,7 +23,7 @@ extension ByteBuffer {
         let start = beginFrame(stream: stream, type: .response)
         appendField(1) { status in
             status.appendVarintField(1, UInt64(code.rawValue))
-            status.appendBytesField(2, message)
+            status.appendBytesField(2, message.shown)
             writeDetails(&status)
         }
         let metadataByteCount = metadata.byteCount
@@ -50,7 +50,7 @@ extension ByteBuffer {
                 for violation in failure.violations {
                     badRequest.appendField(1) { message in
                         message.appendBytesField(1, violation.field)
-                        message.appendBytesField(2, violation.description)
+                        message.appendBytesField(2, violation.description.shown)
                     }
                 }
             }
@@ -99,5 +99,13 @@ extension ByteBuffer {
 
     private mutating func append(contentsOf text: StaticString) {
         append(contentsOf: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+}
+
+extension String {
+    /// As much of the words as an answer holds: a caller's own may be among them, and an answer stays smaller than its
+    /// request.
+    fileprivate var shown: String {
+        utf8.count <= 2_000 ? self : String(decoding: utf8.prefix(2_000), as: UTF8.self)
     }
 }

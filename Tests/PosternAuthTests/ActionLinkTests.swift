@@ -1,3 +1,4 @@
+import Base
 import Testing
 
 @testable import PosternAuth
@@ -26,5 +27,14 @@ import Testing
         #expect(ActionLink.code(in: "a-b_c") == "a-b_c")
         #expect(ActionLink.code(in: "https://a/?oobCode=1") == "1")
         #expect(ActionLink.code(in: "https://a/") == "")
+    }
+
+    @Test func `Names and separators are bytes`() {
+        #expect(ActionLink("https://a/?x=1#\u{301}&oobCode=1").code == nil)
+        #expect(ActionLink("https://a/?x=1&\u{301}oobCode=1").code == nil)
+        #expect(ActionLink("https://a/?oobCode=\u{301}1&y").code == "\u{301}1")
+        // U+212A is canonically equivalent to "K", and so is what it is a part of.
+        let fields = FormFields("state=%E2%84%AA&%E2%84%AA=1"[...])
+        #expect(fields.has("state", "\u{212A}") && !fields.has("state", "K") && fields["K"] == nil)
     }
 }

@@ -62,9 +62,23 @@ import Wire
     }
 
     @Test func `Long texts take longer lengths`() throws {
-        for count in [100, 127, 128, 16_000, 17_000] {
+        for count in [100, 127, 128, 1_999, 2_000] {
             let message = String(repeating: "m", count: count)
             #expect(try status(Failure(.internal, "R", message)).message == Text(message))
         }
+    }
+
+    /// A field's name out of a request may be as long as the request.
+    @Test func `A failure is short, whatever it tells`() throws {
+        for count in [2_001, 1 << 20, 20 << 20] {
+            let words = String(repeating: "m", count: count)
+            let status = try status(Failure.invalid("R", field: "f", words))
+            #expect(status.message == Text("f: " + String(repeating: "m", count: 1_997)))
+            let violations = try detail(status, "BadRequest", as: GoogleBadRequest.self).fieldViolations
+            #expect(violations.map(\.description) == [Text(String(repeating: "m", count: 2_000))])
+        }
+        // Cut inside of a character: still text.
+        let status = try status(Failure(.internal, "R", "m" + String(repeating: "\u{20AC}", count: 1_000)))
+        #expect(status.message.string.hasSuffix("\u{20AC}\u{FFFD}"))
     }
 }

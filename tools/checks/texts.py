@@ -21,7 +21,7 @@ SITES = re.compile("|".join([
     r"\.string\s*[!=]=", r"[!=]=\s*\w[\w.?]*\.string\b", r"\bin \w[\w.]*\.string\s*\{", r"\bswitch \w[\w.?]*\.string\b",
     r"\.string\.(?:count|first|last|contains|split|filter|prefix|drop|firstIndex)\b",
     r"\bSet<String>|\[String:|: Set<Character>", r"split\(separator: \"", r"(?:firstIndex|lastIndex)\(of: \"",
-    r"\$0 [!=]= \"", r"_nfc\b", r"\bregex\b|\bRegex\b",
+    r"\$0 [!=]= \"", r"rawValue: \w[\w.]*\.string\b", r"_nfc\b", r"\bregex\b|\bRegex\b",
 ]))
 
 

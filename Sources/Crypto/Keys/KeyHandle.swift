@@ -43,8 +43,7 @@ final class KeyHandle: @unchecked Sendable {
         return .es256
     }
 
-    /// A component as an unsigned big-endian integer without leading zeros. Throws `unsoundKey` when the key has none,
-    /// or a negative one: DER has room for that, and OpenSSL reads it.
+    /// A component as an unsigned big-endian integer without leading zeros. Throws `unsoundKey` when the key has none.
     func integer(_ name: String) throws(CryptoError) -> [UInt8] {
         var number: OpaquePointer?
         guard EVP_PKEY_get_bn_param(pointer, name, &number) == 1 else {

@@ -1,3 +1,5 @@
+public import Base
+
 /// How a JWT is signed (RFC 7518, RFC 8037), by its `alg`.
 public enum SigningAlgorithm: String, Sendable, CaseIterable {
     /// RSASSA-PKCS1-v1_5 with SHA-256: quick to verify, what existing verifiers expect.
@@ -6,4 +8,11 @@ public enum SigningAlgorithm: String, Sendable, CaseIterable {
     case es256 = "ES256"
     /// Ed25519.
     case edDSA = "EdDSA"
+
+    /// By its name, byte by byte: comparing `String`s normalises them, and takes minutes over a megabyte of marks.
+    public init?(_ name: Text) {
+        let found = Self.allCases.first { $0.rawValue.utf8.elementsEqual(name.bytes) }
+        guard let found else { return nil }
+        self = found
+    }
 }

@@ -54,7 +54,7 @@ extension Project {
                 return AccountEffect(linked, kind: .providerLinked, detail: identity.providerID)
             }
         } catch let failure as Failure where failure.reason == "CREDENTIAL_ALREADY_IN_USE" {
-            throw failure.with("pending_token", pendingToken(for: identity, settings: settings))
+            throw failure.with("pending_token", try pendingToken(for: identity, settings: settings))
         }
     }
 
@@ -87,8 +87,8 @@ extension Project {
         }
     }
 
-    private func pendingToken(for identity: FederatedIdentity, settings: TenantSettings) -> String {
-        pendingCredentials.token(for: identity, tenantID: settings.tenantID, now: clock.now()).string
+    private func pendingToken(for identity: FederatedIdentity, settings: TenantSettings) throws -> String {
+        try pendingCredentials.token(for: identity, tenantID: settings.tenantID, now: clock.now()).string
     }
 
     /// What sends the user to the account it has. The ways into it are named only where a tenant lets anybody ask.
@@ -97,7 +97,7 @@ extension Project {
     ) throws -> Failure {
         var metadata = [
             Failure.Entry("email", identity.email.string),
-            Failure.Entry("pending_token", pendingToken(for: identity, settings: settings)),
+            Failure.Entry("pending_token", try pendingToken(for: identity, settings: settings)),
         ]
         if !settings.hasEmailPrivacy, let user = try store.read({ try $0.user(UserKey(settings.tenantID, uid)) }) {
             let methods = user.providers.map(\.providerID.string).joined(separator: ",")

@@ -91,10 +91,10 @@ public final class PasswordService: Sendable {
     }
 
     /// Seals an import's signer key; returns the id that its hashes name it by.
-    func signerKeyRecord(_ signerKey: Secret) -> (id: Text, record: StoredHashSecret) {
+    func signerKeyRecord(_ signerKey: Secret) throws -> (id: Text, record: StoredHashSecret) {
         let digest = signerKey.withBytes { Digest.sha256($0) }
         let id = Text(unchecked: Base64.url.encode(digest.prefix(16)))
-        return (id, StoredHashSecret(sealed: sealing.seal(signerKey, context: id.bytes, random: random)))
+        return (id, StoredHashSecret(sealed: try sealing.seal(signerKey, context: id.bytes, random: random)))
     }
 
     private func signerKey(_ id: Text, tenantID: Text) throws -> Secret {

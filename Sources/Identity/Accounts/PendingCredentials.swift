@@ -21,7 +21,7 @@ public struct PendingCredentials: Sendable {
         self.random = random
     }
 
-    public func token(for identity: FederatedIdentity, tenantID: Text, now: Timestamp) -> Text {
+    public func token(for identity: FederatedIdentity, tenantID: Text, now: Timestamp) throws -> Text {
         let content = SealedPendingCredential(
             tenantID: tenantID, providerID: identity.providerID, rawID: identity.rawID, email: identity.email,
             emailVerifiedByProvider: identity.isEmailVerifiedByProvider, emailTrusted: identity.isEmailTrusted,
@@ -29,7 +29,7 @@ public struct PendingCredentials: Sendable {
             expiresAtMicros: (identity.provedUntil ?? now + Self.lifetime).microseconds,
             providerUpdatedAtMicros: identity.providerUpdatedAt.microseconds,
             proofID: identity.proofID.isEmpty ? random.bytes(16) : identity.proofID, issuer: identity.issuer)
-        let sealed = sealing.seal(Secret(content.encoded()), context: Self.context(tenantID), random: random)
+        let sealed = try sealing.seal(Secret(content.encoded()), context: Self.context(tenantID), random: random)
         return Text(unchecked: Base64.url.encode(sealed))
     }
 

@@ -10,12 +10,14 @@ public import Store
 public struct RevocationFeed: Sendable {
     /// Nil: all tenants.
     public let tenantID: Text?
-    private let prefix: String
+    private let prefix: Text
+    /// Two numbers and the point between them.
+    private static let placeByteCountMax = 41
     private let retention: Duration
 
     public init(tenantID: Text?, feedID: Text, retention: Duration) {
         self.tenantID = tenantID
-        self.prefix = "\(feedID).\(tenantID.map { "=\($0)" } ?? "*")."
+        self.prefix = Text("\(feedID).\(tenantID.map { "=\($0)" } ?? "*").")
         self.retention = retention
     }
 
@@ -33,8 +35,8 @@ public struct RevocationFeed: Sendable {
 
     public func resume(_ cursor: Text, in transaction: borrowing ReadTransaction) throws -> Resumption {
         if cursor.isEmpty { return .snapshot(.noCursor) }
-        let text = cursor.string
-        guard text.hasPrefix(prefix), let place = RevocationPlace(text.dropFirst(prefix.count)),
+        guard cursor.byteCount <= prefix.byteCount + Self.placeByteCountMax, cursor.bytes.starts(with: prefix.bytes),
+            let place = RevocationPlace(cursor.bytes.dropFirst(prefix.byteCount)),
             place.sequence <= (try transaction.lastRevocationSequence())
         else { return .snapshot(.cursorUnknown) }
         guard place.sequence >= (try transaction.firstRevocationSequence()) - 1,

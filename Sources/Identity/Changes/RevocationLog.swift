@@ -40,8 +40,9 @@ public struct RevocationPlace: Sendable, Equatable {
     }
 
     /// `<sequence>.<time>`.
-    init?(_ text: Substring) {
-        let numbers = text.split(separator: ".", omittingEmptySubsequences: false).map { Int64($0) }
+    init?(_ text: ArraySlice<UInt8>) {
+        let numbers = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+            .map { Int64(String(decoding: $0, as: UTF8.self)) }
         guard numbers.count == 2, let sequence = numbers[0], sequence >= 0, let time = numbers[1] else { return nil }
         self.init(sequence: sequence, timeMicros: time)
     }

@@ -30,7 +30,7 @@ struct ImportedHashes: Sendable {
                     "INVALID_HASH_SPEC", field: "spec.firebase_scrypt",
                     "rounds must be 1 to 8, memory_cost 1 to 14, and signer_key is required")
             }
-            let (id, record) = passwords.signerKeyRecord(parameters.signerKey)
+            let (id, record) = try passwords.signerKeyRecord(parameters.signerKey)
             try await store.write { transaction in
                 let key = TenantHashKey(tenantID, id.bytes)
                 if try !transaction.exists(Tables.hashSecrets, key) {

@@ -7,10 +7,13 @@ import Store
 public struct EmailConfigs: Sendable {
     private let resources: Resources
     private let sealing: SealingKey
+    /// Where links lead to that no tenant has a page of its own for.
+    private let serverActionURL: Text
 
-    init(resources: Resources, sealing: SealingKey) {
+    init(resources: Resources, sealing: SealingKey, _ configuration: Project.Configuration) {
         self.resources = resources
         self.sealing = sealing
+        self.serverActionURL = configuration.actionURL
     }
 
     public static let defaults = EmailConfig(delivery: .outbox)
@@ -23,22 +26,20 @@ public struct EmailConfigs: Sendable {
     public func update(
         _ wanted: EmailConfig, paths: [Text], tenantID: Text, isProjectAdmin: Bool, validateOnly: Bool, origin: Origin
     ) async throws -> EmailConfig {
-        let change = try EmailConfigChange(wanted, paths: paths)
-        let now = resources.clock.now()
         let limits = resources.limits
-        let password = change.newPassword.map { seal($0, "smtp password", tenantID) }
-        let signingSecret = change.newSigningSecret.map { seal($0, "webhook secret", tenantID) }
-        if let secret = change.newSigningSecret, !(32...256).contains(secret.byteCount) {
-            throw Failure.invalid(
-                "INVALID_WEBHOOK", field: "config.webhook.signing_secret", "must have 32 to 256 bytes")
-        }
+        let change = try EmailConfigChange(wanted, paths: paths, limits: limits)
+        try change.checkMailLengths(
+            after: get(tenantID: tenantID), serverActionURL: serverActionURL, limits: limits)
+        let now = resources.clock.now()
+        let password = try change.newPassword.map { try seal($0, "smtp password", tenantID) }
+        let signingSecret = try change.newSigningSecret.map { try seal($0, "webhook secret", tenantID) }
         return try await resources.store.write { transaction in
             _ = try transaction.reading.liveTenant(tenantID)
             return try transaction.once(validateOnly ? .server : origin, now: now) {
                 var stored = try transaction.get(Tables.emailConfigs, TenantPrefix(tenantID)) ?? StoredEmailConfig()
                 let old = stored.config ?? Self.defaults
                 var new = old
-                try change.apply(to: &new, limits: limits)
+                try change.apply(to: &new)
                 if new.reachesElsewhere(than: old), !isProjectAdmin {
                     throw Failure(
                         .permissionDenied, "INSUFFICIENT_PERMISSION",
@@ -75,8 +76,8 @@ public struct EmailConfigs: Sendable {
         open(stored.sealedWebhookSecret, "webhook secret", tenantID)
     }
 
-    private func seal(_ secret: Secret, _ kind: String, _ tenantID: Text) -> [UInt8] {
-        sealing.seal(secret, context: Self.context(kind, tenantID), random: resources.random)
+    private func seal(_ secret: Secret, _ kind: String, _ tenantID: Text) throws -> [UInt8] {
+        try sealing.seal(secret, context: Self.context(kind, tenantID), random: resources.random)
     }
 
     private func open(_ sealed: [UInt8], _ kind: String, _ tenantID: Text) -> Secret {

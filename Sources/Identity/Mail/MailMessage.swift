@@ -3,8 +3,8 @@ import Messages
 
 /// A mail as it goes over the wire: multipart/alternative, both parts base64 (RFC 5322, 2045, 2047). Pure.
 ///
-/// Whatever the words are, no line is longer than 78 characters and no header can be broken out of: everything that is
-/// not plain ASCII without controls is encoded.
+/// No header can be broken out of: everything that is not plain ASCII without controls is encoded. No line has more
+/// than 76 characters (RFC 2045 §6.8, RFC 2047 §2), but for a longer address or message id, which must not be divided.
 struct MailMessage {
     var messageID: Text
     var senderName: Text
@@ -16,11 +16,12 @@ struct MailMessage {
 
     func bytes() -> [UInt8] {
         let boundary = "postern-\(messageID)"
-        let domain = senderAddress.string.split(separator: "@").last.map(String.init) ?? "postern.invalid"
+        let domain = senderAddress.bytes.split(separator: UInt8(ascii: "@")).last.map { Text(unchecked: Array($0)) }
         var head = [
-            "From: \(Self.phrase(senderName)) <\(senderAddress)>", "To: <\(recipient)>",
-            "Subject: \(Self.encoded(contents.subject))", "Date: \(Self.date(createdAt))",
-            "Message-ID: <\(messageID)@\(domain)>", "MIME-Version: 1.0", "Auto-Submitted: auto-generated",
+            "From: \(phrase(senderName, behind: "From: "))<\(senderAddress)>", "To: <\(recipient)>",
+            "Subject: \(unstructured(contents.subject, behind: "Subject: "))", "Date: \(Self.date(createdAt))",
+            "Message-ID: <\(messageID)@\(domain ?? "postern.invalid")>", "MIME-Version: 1.0",
+            "Auto-Submitted: auto-generated",
             "Content-Type: multipart/alternative;\r\n boundary=\"\(boundary)\"",
         ]
         if !replyTo.isEmpty { head.append("Reply-To: <\(replyTo)>") }
@@ -32,28 +33,37 @@ struct MailMessage {
         return [UInt8]((text + "--\(boundary)--\r\n").utf8)
     }
 
-    /// A display name, always quoted by encoding it: then no character of it means anything.
-    private static func phrase(_ name: Text) -> String { name.isEmpty ? "" : encodedWords(name) }
-
-    private static func encoded(_ text: Text) -> String {
-        let isPlain = text.byteCount <= 60 && text.bytes.allSatisfy { (0x20...0x7E).contains($0) }
-        // "=?" would be read as the beginning of an encoded word.
-        return isPlain && !text.contains("=?") ? text.string : encodedWords(text)
+    /// A display name, always encoded: then no character of it means anything. The address begins a line of its own.
+    private func phrase(_ name: Text, behind field: StaticString) -> String {
+        name.isEmpty ? "" : Self.encodedWords(name, behind: field) + "\r\n "
     }
 
-    /// RFC 2047: words of at most 75 characters, each of whole characters, folded one to a line.
-    private static func encodedWords(_ text: Text) -> String {
+    private func unstructured(_ text: Text, behind field: StaticString) -> String {
+        let isPlain = text.byteCount <= 60 && text.bytes.allSatisfy { (0x20...0x7E).contains($0) }
+        // "=?" would be read as the beginning of an encoded word.
+        return isPlain && !text.contains("=?") ? text.string : Self.encodedWords(text, behind: field)
+    }
+
+    /// RFC 2047: words of whole scalars, one to a line, no line of more than 76 characters. The first stands behind the
+    /// field's name, the others behind a blank.
+    static func encodedWords(_ text: Text, behind field: StaticString) -> String {
         var words: [[UInt8]] = [[]]
-        for character in text.string {
-            let bytes = Array(String(character).utf8)
-            for piece in bytes.count > 45 ? character.unicodeScalars.map({ Array(String($0).utf8) }) : [bytes] {
-                if words[words.count - 1].count + piece.count > 45 { words.append([]) }
-                words[words.count - 1] += piece
+        var byteCountMax = wordByteCountMax(behind: field.utf8CodeUnitCount)
+        for scalar in text.string.unicodeScalars {
+            let piece = UTF8.encode(scalar).map(Array.init) ?? []
+            if words[words.count - 1].count + piece.count > byteCountMax {
+                words.append([])
+                byteCountMax = wordByteCountMax(behind: 1)
             }
+            words[words.count - 1] += piece
         }
         return words.map { "=?utf-8?B?\(String(decoding: Base64.standard.encode($0), as: UTF8.self))?=" }
             .joined(separator: "\r\n ")
     }
+
+    /// Bytes before Base64, which makes four characters of three; `=?utf-8?B?` and `?=` are twelve, and a word has 75
+    /// characters at most.
+    private static func wordByteCountMax(behind columnCount: Int) -> Int { (min(75, 76 - columnCount) - 12) / 4 * 3 }
 
     private static func lines(of bytes: [UInt8], max: Int) -> String {
         stride(from: 0, to: bytes.count, by: max)

@@ -1,11 +1,14 @@
 import Base
 import Messages
+import Outbound
 
 /// The words of a mail, in plain text and HTML. Pure.
 struct MailText {
     let subject: Text
     let text: Text
     let html: Text
+    /// There is a template, and it would have made too long a mail.
+    private(set) var isFallback = false
 
     /// What the placeholders of a mail stand for.
     struct Values {
@@ -24,81 +27,124 @@ struct MailText {
         self.html = html
     }
 
-    /// By the tenant's template for this kind and language, else by our own English words.
-    init(_ type: OobRequestType, _ values: Values, templates: [EmailTemplate], locale: Text) {
-        guard let template = Self.template(type, in: templates, locale: locale) else {
+    /// By the tenant's template for this kind and language, else by our own English words. They also stand in for a
+    /// template that would make a mail of more than `byteCountMax` bytes: a mail is never lost to its template.
+    init(_ type: OobRequestType, _ values: Values, templates: [EmailTemplate], locale: Text, byteCountMax: Int) {
+        let template = Self.template(type, in: templates, locale: locale)
+        if let template, let filled = MailText(template, values, byteCountMax: byteCountMax) {
+            self = filled
+        } else {
             self.init(
                 type, appName: values.appName, email: values.email, newEmail: values.newEmail, link: values.link)
-            return
+            isFallback = template != nil
         }
-        self.init(
-            subject: Self.line(Self.filled(template.subject.string, values) { $0 }),
-            text: Text(Self.filled(template.text.string, values) { $0 }),
-            html: Text(Self.filled(template.html.string, values, Self.escaped)))
+    }
+
+    /// Nil above `byteCountMax` for subject, text and HTML together; no more than that is ever in memory.
+    private init?(_ template: EmailTemplate, _ values: Values, byteCountMax: Int) {
+        guard let subject = Self.filled(template.subject, values, byteCountMax: byteCountMax, { $0.bytes }),
+            let text = Self.filled(template.text, values, byteCountMax: byteCountMax - subject.count, { $0.bytes }),
+            let html = Self.filled(
+                template.html, values, byteCountMax: byteCountMax - subject.count - text.count, Self.escaped)
+        else { return nil }
+        self.init(subject: Self.line(subject), text: Text(unchecked: text), html: Text(unchecked: html))
+    }
+
+    /// Whether a mail of this template can never have more than `byteCountMax` bytes, whoever it is for, when links
+    /// begin with `actionURL`.
+    static func fits(_ template: EmailTemplate, actionURL: Text, limits: Limits) -> Bool {
+        // The byte that grows most, in HTML and in a URL.
+        func worst(_ byteCount: Int) -> Text {
+            Text(unchecked: [UInt8](repeating: UInt8(ascii: "\""), count: byteCount))
+        }
+        let link = ActionLink.make(
+            base: actionURL, .verifyAndChangeEmail, code: worst(64), tenantID: worst(64),
+            continueURL: worst(limits.continueURLMax))
+        let values = Values(
+            appName: worst(limits.displayNameMax), email: worst(limits.emailMax), newEmail: worst(limits.emailMax),
+            displayName: worst(limits.displayNameMax), link: link)
+        return MailText(template, values, byteCountMax: limits.mailBytesMax) != nil
     }
 
     /// The language itself, then its primary one ("de" for "de-CH"), then the one for every language.
     private static func template(
         _ type: OobRequestType, in templates: [EmailTemplate], locale: Text
     ) -> EmailTemplate? {
-        let wanted = locale.string.lowercased()
-        let primary = wanted.split(separator: "-").first.map(String.init) ?? ""
-        for candidate in [wanted, primary, ""] {
-            let found = templates.first {
-                $0.requestType == type && $0.locale.string.lowercased() == candidate
-            }
+        let wanted = lowercased(locale.bytes)
+        let primary = Array(wanted.prefix { $0 != UInt8(ascii: "-") })
+        for candidate in [wanted, primary, []] {
+            let found = templates.first { $0.requestType == type && lowercased($0.locale.bytes) == candidate }
             if let found { return found }
         }
         return nil
     }
 
-    private static let placeholders: [(name: String, value: @Sendable (Values) -> Text)] = [
-        ("LINK", { $0.link }), ("EMAIL", { $0.email }), ("NEW_EMAIL", { $0.newEmail }),
-        ("DISPLAY_NAME", { $0.displayName }), ("APP_NAME", { $0.appName }),
+    /// Tags of languages are ASCII (RFC 5646 §2.1).
+    private static func lowercased(_ tag: [UInt8]) -> [UInt8] {
+        tag.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
+    }
+
+    private static let placeholders: [(name: [UInt8], value: @Sendable (Values) -> Text)] = [
+        ([UInt8]("%LINK%".utf8), { $0.link }), ([UInt8]("%EMAIL%".utf8), { $0.email }),
+        ([UInt8]("%NEW_EMAIL%".utf8), { $0.newEmail }), ([UInt8]("%DISPLAY_NAME%".utf8), { $0.displayName }),
+        ([UInt8]("%APP_NAME%".utf8), { $0.appName }),
     ]
 
-    /// One pass from left to right: what a value holds is never taken for a placeholder.
-    private static func filled(_ template: String, _ values: Values, _ encode: (String) -> String) -> String {
-        var filled = ""
-        var rest = template[...]
-        while let start = rest.firstIndex(of: "%") {
-            filled += rest[..<start]
-            rest = rest[start...]
-            let found = placeholders.first { rest.hasPrefix("%\($0.name)%") }
+    /// One pass from left to right: what a value holds is never taken for a placeholder. Nil above `byteCountMax`.
+    private static func filled(
+        _ template: Text, _ values: Values, byteCountMax: Int, _ encode: (Text) -> [UInt8]
+    ) -> [UInt8]? {
+        var filled: [UInt8] = []
+        var rest = template.bytes[...]
+        while let first = rest.first {
+            let found = first == UInt8(ascii: "%") ? placeholders.first { rest.starts(with: $0.name) } : nil
             if let found {
-                filled += encode(found.value(values).string)
-                rest = rest.dropFirst(found.name.count + 2)
+                filled += encode(found.value(values))
+                rest = rest.dropFirst(found.name.count)
             } else {
-                filled.append(rest.removeFirst())
+                filled.append(first)
+                rest = rest.dropFirst()
             }
+            guard filled.count <= byteCountMax else { return nil }
         }
-        return filled + rest
+        return filled
     }
 
     /// Without what ends a line: the names in it may hold U+2028, which is no control character.
-    private static func line(_ text: String) -> Text { Text(text.filter { !$0.isNewline }) }
+    private static func line(_ text: [UInt8]) -> Text {
+        var line = String.UnicodeScalarView()
+        for scalar in String(decoding: text, as: UTF8.self).unicodeScalars {
+            switch scalar.value {
+            case 0x0A...0x0D, 0x85, 0x2028, 0x2029: break
+            default: line.append(scalar)
+            }
+        }
+        return Text(unchecked: [UInt8](String(line).utf8))
+    }
 
     /// The first `%NAME%` of capitals that is none of ours.
-    static func unknownPlaceholder(in template: String) -> String? {
-        let parts = template.split(separator: "%", omittingEmptySubsequences: false)
-        return parts.dropFirst().dropLast().map(String.init).first { part in
-            !part.isEmpty && part.allSatisfy { $0 == "_" || ("A"..."Z").contains($0) }
-                && !placeholders.contains { $0.name == part }
+    static func unknownPlaceholder(in template: Text) -> Text? {
+        let parts = template.bytes.split(separator: UInt8(ascii: "%"), omittingEmptySubsequences: false)
+        let unknown = parts.dropFirst().dropLast().first { part in
+            !part.isEmpty && part.allSatisfy { $0 == UInt8(ascii: "_") || (0x41...0x5A).contains($0) }
+                && !placeholders.contains { $0.name.dropFirst().dropLast().elementsEqual(part) }
         }
+        return unknown.map { Text(unchecked: Array($0)) }
     }
 
     private init(_ type: OobRequestType, appName: Text, email: Text, newEmail: Text, link: Text) {
         let app = appName.isEmpty ? "your account" : appName.string
         let words = Self.words(type, app: app, email: email.string, newEmail: newEmail.string)
-        let href = Self.escaped(link.string)
+        let href = Self.html(link.string)
         self.init(
-            subject: Self.line(words.subject), text: Text("Hello,\n\n\(words.lead)\n\n\(link)\n\n\(words.otherwise)\n"),
+            subject: Self.line([UInt8](words.subject.utf8)),
+            text: Text("Hello,\n\n\(words.lead)\n\n\(link)\n\n\(words.otherwise)\n"),
             html: Text(
                 """
                 <p>Hello,</p>
-                <p>\(Self.escaped(words.lead))</p>
+                <p>\(Self.html(words.lead))</p>
                 <p><a href="\(href)">\(href)</a></p>
-                <p>\(Self.escaped(words.otherwise))</p>
+                <p>\(Self.html(words.otherwise))</p>
 
                 """))
     }
@@ -134,16 +180,23 @@ struct MailText {
         }
     }
 
-    static func escaped(_ text: String) -> String {
-        var escaped = ""
-        for character in text {
-            switch character {
-            case "&": escaped += "&amp;"
-            case "<": escaped += "&lt;"
-            case ">": escaped += "&gt;"
-            case "\"": escaped += "&quot;"
-            case "'": escaped += "&#39;"
-            default: escaped.append(character)
+    private static func html(_ text: String) -> String {
+        String(decoding: escaped(Text(unchecked: [UInt8](text.utf8))), as: UTF8.self)
+    }
+
+    /// Byte by byte: a `Character` may hold more than one scalar, and a "<" that hides in one is still a "<" to a
+    /// browser.
+    static func escaped(_ text: Text) -> [UInt8] {
+        var escaped: [UInt8] = []
+        escaped.reserveCapacity(text.byteCount)
+        for byte in text.bytes {
+            switch byte {
+            case UInt8(ascii: "&"): escaped += "&amp;".utf8
+            case UInt8(ascii: "<"): escaped += "&lt;".utf8
+            case UInt8(ascii: ">"): escaped += "&gt;".utf8
+            case UInt8(ascii: "\""): escaped += "&quot;".utf8
+            case UInt8(ascii: "'"): escaped += "&#39;".utf8
+            default: escaped.append(byte)
             }
         }
         return escaped
@@ -171,19 +224,7 @@ enum ActionLink {
         }
     }
 
-    /// Percent-encoding of everything but RFC 3986's unreserved characters.
     private static func encoded(_ text: Text) -> String {
-        let digits = Array("0123456789ABCDEF")
-        return text.bytes.reduce(into: "") { encoded, byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                encoded.unicodeScalars.append(Unicode.Scalar(byte))
-            default:
-                encoded += "%"
-                encoded.append(digits[Int(byte >> 4)])
-                encoded.append(digits[Int(byte & 15)])
-            }
-        }
+        String(decoding: PercentEncoding.encode(text), as: UTF8.self)
     }
 }

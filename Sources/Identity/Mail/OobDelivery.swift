@@ -40,6 +40,8 @@ public struct OobDelivery: Sendable {
     private let sealing: SealingKey
     private let actionURL: Text
     private let configs: EmailConfigs
+    /// Mails whose template would have made them too long: they went out in our own words.
+    public let templateFallbacks = Counter()
 
     /// How long a message stays in the outbox.
     static let messageKept = Duration.hours(24 * 7)
@@ -95,10 +97,13 @@ public struct OobDelivery: Sendable {
         let values = MailText.Values(
             appName: settings.tenant.displayName, email: order.email, newEmail: order.newEmail,
             displayName: order.displayName, link: link)
-        let words = MailText(order.type, values, templates: config.templates, locale: order.locale)
+        let words = MailText(
+            order.type, values, templates: config.templates, locale: order.locale,
+            byteCountMax: resources.limits.mailBytesMax)
+        if words.isFallback { templateFallbacks.add() }
         let messageID = Text(Self.hex(now.microseconds) + resources.random.alphanumeric(10).string)
         let contents = OutboxContents(subject: words.subject, text: words.text, html: words.html, link: link)
-        let sealed = sealing.seal(
+        let sealed = try sealing.seal(
             Secret(contents.compacted().encoded()), context: Self.context(settings.tenantID, messageID),
             random: resources.random)
         let isDelivered = config.delivery != .outbox

@@ -65,6 +65,12 @@ extension IdentityProviders {
         else {
             throw Failure(.notFound, "PROVIDER_NOT_FOUND", "The tenant has no identity provider of this id.")
         }
+        // A provider that says more is not believed either. This runs on an event loop.
+        guard claimsJSON.count <= resources.limits.providerTokenMax else {
+            throw Failure.invalid(
+                "INVALID_CLAIMS", field: "claims_json",
+                "must have at most \(resources.limits.providerTokenMax) bytes")
+        }
         guard let claims = try? JSONValue(parsing: claimsJSON),
             let (profile, isEmailTrusted) = try? client.explain(claims, configuration)
         else {

@@ -45,7 +45,7 @@ public final class IdentityProviders: Sendable {
         try ProviderRules.check(made, limits: resources.limits)
         try ProviderRules.checkSecret(wanted.clientSecret, of: made)
         try ProviderRules.checkReach(made, isProjectAdmin: isProjectAdmin)
-        let (provider, sealed) = (made, seal(wanted.clientSecret, providerID: made.providerID, tenantID: tenantID))
+        let (provider, sealed) = (made, try seal(wanted.clientSecret, providerID: made.providerID, tenantID: tenantID))
         let providersMax = resources.limits.providersPerTenantMax
         return try await resources.store.write { transaction in
             _ = try transaction.reading.liveTenant(tenantID)
@@ -77,7 +77,8 @@ public final class IdentityProviders: Sendable {
     ) async throws -> Provider {
         let providerID = change.wanted.providerID
         let now = resources.clock.now()
-        let sealed = seal(change.wanted.clientSecret, providerID: providerID, tenantID: tenantID)
+        try ProviderRules.checkSecretLength(change.wanted.clientSecret)
+        let sealed = try seal(change.wanted.clientSecret, providerID: providerID, tenantID: tenantID)
         let limits = resources.limits
         return try await resources.store.write { transaction in
             var stored = try transaction.reading.storedProvider(providerID, tenantID: tenantID)
@@ -150,11 +151,10 @@ public final class IdentityProviders: Sendable {
         }
     }
 
-    private func seal(_ secret: Secret, providerID: Text, tenantID: Text) -> [UInt8] {
-        // Too long a one is refused by the rules, after it was sealed in vain: so it must not be too long to seal.
-        guard !secret.isEmpty, secret.byteCount <= ProviderRules.clientSecretByteCountMax else { return [] }
+    private func seal(_ secret: Secret, providerID: Text, tenantID: Text) throws -> [UInt8] {
+        guard !secret.isEmpty else { return [] }
         let context = Self.context(providerID: providerID, tenantID: tenantID)
-        return sealing.seal(secret, context: context, random: resources.random)
+        return try sealing.seal(secret, context: context, random: resources.random)
     }
 
     /// Sealed for this place only: a secret that is moved to another row does not open there.

@@ -30,7 +30,7 @@ public struct ProviderChange: Sendable {
     var fieldNames: Text { Text(unchecked: Array(paths.map(\.bytes).joined(separator: [UInt8(ascii: ",")]))) }
 
     private func apply(_ path: Text, to provider: inout Provider) throws(Failure) {
-        switch path.string {
+        switch path {
         case "enabled": provider.enabled = wanted.enabled
         case "display_name": provider.displayName = wanted.displayName
         case "client_id": provider.clientID = wanted.clientID

@@ -12,12 +12,30 @@ struct EmailConfigChange {
         "allow_private_addresses",
     ]
 
-    /// INVALID_UPDATE_MASK.
-    init(_ wanted: EmailConfig, paths: [Text]) throws(Failure) {
+    /// INVALID_UPDATE_MASK, and the refusals of `EmailConfigRules` for each masked field by itself: nothing that was
+    /// not checked is sealed, stored or searched for placeholders.
+    init(_ wanted: EmailConfig, paths: [Text], limits: Limits) throws(Failure) {
         self.wanted = wanted
         self.paths = Set(paths)
         guard !paths.isEmpty, self.paths.count == paths.count, self.paths.isSubset(of: Self.known) else {
             throw .invalid("INVALID_UPDATE_MASK", field: "update_mask", "must name fields of EmailConfig, each once")
+        }
+        try EmailConfigRules.check(wanted, paths: self.paths, limits: limits)
+    }
+
+    /// INVALID_TEMPLATE when this change lets a mail be longer than the limit. Looks at all templates, so it runs
+    /// before the transaction; of two changes at once that only together make a mail too long, neither is refused, and
+    /// the mail has our own words.
+    func checkMailLengths(after old: EmailConfig, serverActionURL: Text, limits: Limits) throws(Failure) {
+        // Nothing else makes a mail longer; a template of before this rule must not stop other changes.
+        guard paths.contains("templates") || paths.contains("action_url") else { return }
+        let own = paths.contains("action_url") ? wanted.actionURL : old.actionURL
+        let templates = paths.contains("templates") ? wanted.templates : old.templates
+        let actionURL = own.isEmpty ? serverActionURL : own
+        for template in templates where !MailText.fits(template, actionURL: actionURL, limits: limits) {
+            throw .invalid(
+                "INVALID_TEMPLATE", field: "config.templates",
+                "with the longest names and links a mail would have more than \(limits.mailBytesMax) bytes")
         }
     }
 
@@ -36,7 +54,8 @@ struct EmailConfigChange {
                 || wanted.smtp?.security != old.smtp?.security)
     }
 
-    func apply(to config: inout EmailConfig, limits: Limits) throws(Failure) {
+    /// The refusals of `EmailConfigRules` for fields that do not go together.
+    func apply(to config: inout EmailConfig) throws(Failure) {
         if paths.contains("delivery") { config.delivery = wanted.delivery }
         if paths.contains("smtp") {
             let hadPassword = config.smtp?.hasPassword == true && !movesPassword(from: config)
@@ -56,30 +75,50 @@ struct EmailConfigChange {
         if paths.contains("action_url") { config.actionURL = wanted.actionURL }
         if paths.contains("templates") { config.templates = wanted.templates }
         if paths.contains("allow_private_addresses") { config.allowPrivateAddresses = wanted.allowPrivateAddresses }
-        try EmailConfigRules.check(config, limits: limits)
+        try EmailConfigRules.checkWhole(config, paths: paths)
     }
 }
 
 enum EmailConfigRules {
     static let templatesMax = 50
 
-    static func check(_ config: EmailConfig, limits: Limits) throws(Failure) {
-        try Values.checkDisplayName(config.senderName, field: "config.sender_name", limits: limits)
-        for (field, address) in [("config.sender_address", config.senderAddress), ("config.reply_to", config.replyTo)]
-        where !address.isEmpty { _ = try Values.email(address, field: field, form: .ascii, limits: limits) }
-        if !config.actionURL.isEmpty {
-            do {
-                try Values.checkContinueURL(config.actionURL, limits: limits)
-            } catch {
-                throw .invalid("INVALID_ACTION_URL", field: "config.action_url", "must be an https URL")
+    /// Each masked field by itself.
+    static func check(_ config: EmailConfig, paths: Set<Text>, limits: Limits) throws(Failure) {
+        if paths.contains("sender_name") {
+            try Values.checkDisplayName(config.senderName, field: "config.sender_name", limits: limits)
+        }
+        for (path, address) in [("sender_address", config.senderAddress), ("reply_to", config.replyTo)]
+            as [(Text, Text)]
+        where paths.contains(path) && !address.isEmpty {
+            _ = try Values.email(address, field: "config.\(path)", form: .ascii, limits: limits)
+        }
+        if paths.contains("action_url") { try checkActionURL(config.actionURL, limits: limits) }
+        if paths.contains("smtp"), let smtp = config.smtp { try check(smtp, limits: limits) }
+        if paths.contains("webhook"), let webhook = config.webhook { try check(webhook) }
+        if paths.contains("templates") {
+            guard config.templates.count <= templatesMax else {
+                throw .invalid("INVALID_TEMPLATE", field: "config.templates", "must be at most \(templatesMax)")
             }
+            for template in config.templates { try check(template, limits: limits) }
         }
-        if let smtp = config.smtp { try check(smtp, config) }
-        if let webhook = config.webhook { try check(webhook) }
-        guard config.templates.count <= templatesMax else {
-            throw .invalid("INVALID_TEMPLATE", field: "config.templates", "must be at most \(templatesMax)")
+    }
+
+    /// What one field asks of another, after a change of `paths`. Cheap: it runs in the transaction.
+    static func checkWhole(_ config: EmailConfig, paths: Set<Text>) throws(Failure) {
+        if let smtp = config.smtp, smtp.security == .none, !config.allowPrivateAddresses {
+            throw .invalid(
+                "INVALID_SMTP_SERVER", field: "config.smtp.security",
+                "clear text goes to this machine only, and needs allow_private_addresses")
         }
-        for template in config.templates { try check(template) }
+        // A URL of before this rule must not stop other changes.
+        let touchesWebhook = !paths.isDisjoint(with: ["webhook", "delivery", "allow_private_addresses"])
+        if touchesWebhook, !config.allowPrivateAddresses, let webhook = config.webhook,
+            HTTPURL(webhook.url)?.isPlaintext == true
+        {
+            throw .invalid(
+                "INVALID_WEBHOOK", field: "config.webhook.url",
+                "must be https; http goes to this machine only, and needs allow_private_addresses")
+        }
         switch config.delivery {
         case .unspecified: throw .invalid("INVALID_DELIVERY", field: "config.delivery", "must be set")
         case .outbox: break
@@ -97,34 +136,45 @@ enum EmailConfigRules {
         }
     }
 
-    private static func check(_ smtp: SmtpConfig, _ config: EmailConfig) throws(Failure) {
+    private static func checkActionURL(_ url: Text, limits: Limits) throws(Failure) {
+        do {
+            try Values.checkContinueURL(url, limits: limits)
+        } catch {
+            throw .invalid("INVALID_ACTION_URL", field: "config.action_url", "must be an https URL")
+        }
+    }
+
+    private static func check(_ smtp: SmtpConfig, limits: Limits) throws(Failure) {
         let hostCharacters = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:".utf8)
         guard (1...253).contains(smtp.host.byteCount), smtp.host.bytes.allSatisfy(hostCharacters.contains),
             (1...65_535).contains(smtp.port), smtp.security != .unspecified
         else {
             throw .invalid("INVALID_SMTP_SERVER", field: "config.smtp", "needs a host, a port and a kind of security")
         }
-        guard smtp.security != .none || config.allowPrivateAddresses else {
-            throw .invalid(
-                "INVALID_SMTP_SERVER", field: "config.smtp.security",
-                "clear text goes to this machine only, and needs allow_private_addresses")
-        }
         guard smtp.username.byteCount <= 256, smtp.username.bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
             throw .invalid("INVALID_SMTP_SERVER", field: "config.smtp.username", "must have at most 256 bytes")
+        }
+        guard smtp.password.byteCount <= limits.smtpPasswordMax else {
+            throw .invalid(
+                "INVALID_SMTP_SERVER", field: "config.smtp.password",
+                "must have at most \(limits.smtpPasswordMax) bytes")
         }
     }
 
     private static func check(_ webhook: WebhookConfig) throws(Failure) {
-        guard HTTPURL(webhook.url) != nil else {
-            throw .invalid("INVALID_WEBHOOK", field: "config.webhook.url", "must be an https URL")
+        guard let url = HTTPURL(webhook.url), !url.isPlaintext || url.isOfThisMachine else {
+            throw .invalid("INVALID_WEBHOOK", field: "config.webhook.url", "must be an https URL with a host")
+        }
+        guard webhook.signingSecret.isEmpty || (32...256).contains(webhook.signingSecret.byteCount) else {
+            throw .invalid("INVALID_WEBHOOK", field: "config.webhook.signing_secret", "must have 32 to 256 bytes")
         }
     }
 
-    private static func check(_ template: EmailTemplate) throws(Failure) {
+    private static func check(_ template: EmailTemplate, limits: Limits) throws(Failure) {
         let field = "config.templates"
         guard template.requestType != .unspecified, (1...200).contains(template.subject.byteCount),
             (1...8_192).contains(template.text.byteCount), (1...32_768).contains(template.html.byteCount),
-            template.locale.byteCount <= 35
+            template.locale.byteCount <= limits.localeMax
         else {
             throw .invalid(
                 "INVALID_TEMPLATE", field: field, "needs a kind, subject ≤ 200, text ≤ 8,192, html ≤ 32,768 bytes")
@@ -138,7 +188,7 @@ enum EmailConfigRules {
             }
         }
         for part in [template.subject, template.text, template.html] {
-            if let unknown = MailText.unknownPlaceholder(in: part.string) {
+            if let unknown = MailText.unknownPlaceholder(in: part) {
                 throw .invalid("INVALID_TEMPLATE", field: field, "%\(unknown)% is no placeholder")
             }
         }

@@ -5,10 +5,16 @@ import Crypto
 ///
 /// Our own hashes are made of the NFC form (NIST SP 800-63B §3.1.1.2), because keyboards differ in how they compose an
 /// "é". Other systems hashed what was typed, so their hashes are tried with that first.
+///
+/// Swift's normaliser takes quadratic time over a run of combining marks: 1 MB of them holds a thread for minutes,
+/// 4,096 bytes for 2 ms. So nothing above `byteCountMax` is normalised, whoever asks.
 enum PasswordBytes {
+    /// What a password may have at most, wherever it comes in.
+    static let byteCountMax = Limits().passwordMax
+
     static func canonical(_ password: Secret) -> Secret {
         password.withBytes { bytes in
-            if bytes.allSatisfy({ $0 < 0x80 }) { return password }
+            if bytes.count > byteCountMax || bytes.allSatisfy({ $0 < 0x80 }) { return password }
             return Secret(NFC.composed(String(decoding: bytes, as: UTF8.self)))
         }
     }

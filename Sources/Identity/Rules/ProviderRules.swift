@@ -40,15 +40,20 @@ public enum ProviderRules {
 
     /// A client secret as it comes in; empty = none. INVALID_CLIENT_SECRET.
     public static func checkSecret(_ secret: Secret, of provider: Provider) throws(Failure) {
-        guard secret.byteCount <= clientSecretByteCountMax else {
-            throw .invalid(
-                "INVALID_CLIENT_SECRET", field: "provider.client_secret",
-                "must have at most \(clientSecretByteCountMax) bytes")
-        }
+        try checkSecretLength(secret)
         guard provider.apple == nil || secret.isEmpty || ProviderConfiguration.isPrivateKey(secret) else {
             throw .invalid(
                 "INVALID_CLIENT_SECRET", field: "provider.client_secret",
                 "must be the private key's PEM file, as Apple gives it out, when `apple` is set")
+        }
+    }
+
+    /// INVALID_CLIENT_SECRET; before anything is done with it.
+    public static func checkSecretLength(_ secret: Secret) throws(Failure) {
+        guard secret.byteCount <= clientSecretByteCountMax else {
+            throw .invalid(
+                "INVALID_CLIENT_SECRET", field: "provider.client_secret",
+                "must have at most \(clientSecretByteCountMax) bytes")
         }
     }
 
@@ -90,6 +95,9 @@ public enum ProviderRules {
             return
         }
         // Microsoft's issuer names the user's directory: {tenantid}.
+        guard provider.issuer.byteCount <= HTTPURL.byteCountMax else {
+            throw .invalid("INVALID_ISSUER", field: field, "must have at most \(HTTPURL.byteCountMax) bytes")
+        }
         let isMicrosoft = provider.providerID == "microsoft.com"
         let text = isMicrosoft ? URLTemplate.fill("{tenantid}", in: provider.issuer, with: "x") : provider.issuer
         guard isURL(text, provider), !text.bytes.contains(UInt8(ascii: "?")) else {
@@ -99,6 +107,11 @@ public enum ProviderRules {
 
     private static func checkEndpoints(_ provider: Provider) throws(Failure) {
         let endpoints = endpoints(provider)
+        guard endpoints.tokenCheck.byteCount <= HTTPURL.byteCountMax else {
+            throw .invalid(
+                "INVALID_ENDPOINT", field: "provider.endpoints.token_check",
+                "must have at most \(HTTPURL.byteCountMax) bytes")
+        }
         let all = [
             ("discovery", endpoints.discovery), ("jwks", endpoints.jwks), ("token", endpoints.token),
             ("user_info", endpoints.userInfo),
@@ -133,8 +146,9 @@ public enum ProviderRules {
     }
 
     private static func isDomain(_ domain: Text) -> Bool {
+        guard domain.byteCount <= 253 else { return false }
         let labels = domain.bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        return domain.byteCount <= 253 && labels.count >= 2
+        return labels.count >= 2
             && labels.allSatisfy { label in
                 (1...63).contains(label.count)
                     && label.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x2D }

@@ -1,6 +1,7 @@
 public import Base
 import JSON
 public import Messages
+import Outbound
 import Tokens
 
 /// The checks of a user's and a tenant's plain values, each with its reason. Pure.
@@ -41,39 +42,33 @@ public enum Values {
         }
     }
 
-    /// Empty, or an http or https URL in printable ASCII.
+    /// Empty, or an http or https URL with a host, in printable ASCII.
     public static func checkPhotoURL(_ url: Text, limits: Limits) throws(Failure) {
-        guard !url.isEmpty else { return }
-        let text = url.bytes
-        let hasScheme = text.starts(with: "https://".utf8) || text.starts(with: "http://".utf8)
-        guard hasScheme, text.count <= limits.photoURLMax, text.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+        guard url.isEmpty || HTTPURL(url, for: .link, byteCountMax: limits.photoURLMax) != nil else {
             throw .invalid(
                 "INVALID_PHOTO_URL", field: "photo_url",
-                "must be an http or https URL of at most \(limits.photoURLMax) bytes")
+                "must be an http or https URL with a host, of at most \(limits.photoURLMax) bytes")
         }
     }
 
-    /// Empty, or an https URL in printable ASCII; http only to this machine, for who tries things out.
+    /// Empty, or an https URL with a host, in printable ASCII; http only to this machine, for who tries things out.
     public static func checkContinueURL(
         _ url: Text, field: String = "continue_url", limits: Limits
     ) throws(Failure) {
         guard !url.isEmpty else { return }
-        let text = url.bytes
-        let hasScheme = text.starts(with: "https://".utf8) || isPlaintextToThisMachine(text)
-        guard hasScheme, text.count <= limits.continueURLMax, text.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+        let link = HTTPURL(url, for: .link, byteCountMax: limits.continueURLMax)
+        guard let link, !link.isPlaintext || link.isOfThisMachine else {
             throw .invalid(
                 "INVALID_CONTINUE_URI", field: field,
-                "must be an https URL of at most \(limits.continueURLMax) bytes")
+                "must be an https URL with a host, of at most \(limits.continueURLMax) bytes")
         }
     }
 
-    /// The whole host counts: `localhost.example` is another machine, and so is the one behind an "@".
-    private static func isPlaintextToThisMachine(_ url: [UInt8]) -> Bool {
-        guard url.starts(with: "http://".utf8) else { return false }
-        let authority = url.dropFirst(7).prefix { !"/?#\\".utf8.contains($0) }
-        let host = authority.prefix { $0 != UInt8(ascii: ":") }
-        return ["localhost", "127.0.0.1"].contains { host.elementsEqual($0.utf8) }
-            && authority.dropFirst(host.count + 1).allSatisfy { (0x30...0x39).contains($0) }
+    /// Only matched with templates; any tag that is short enough will do.
+    public static func checkLocale(_ locale: Text, limits: Limits) throws(Failure) {
+        guard locale.byteCount <= limits.localeMax else {
+            throw .invalid("INVALID_LOCALE", field: "locale", "must have at most \(limits.localeMax) bytes")
+        }
     }
 
     /// Empty, or E.164: "+", a digit of 1 to 9, up to 15 digits in all (ITU-T E.164).

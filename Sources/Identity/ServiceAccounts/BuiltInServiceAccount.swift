@@ -46,7 +46,7 @@ final class BuiltInServiceAccount: Sendable {
         if let stored = try resources.store.read({ try $0.liveBuiltInKey(at: now) }) { return try open(stored) }
         let made = try await pool.run(deadline: .now.advanced(by: .seconds(30))) { SigningKey.generate(.es256) }
         var record = StoredServiceAccountKey(made.publicKey, uploaded: false, expiresAt: nil, now: now)
-        record.sealedPrivateKey = sealing.seal(
+        record.sealedPrivateKey = try sealing.seal(
             made.exportDER(), context: Self.context(made.publicKey.keyID), random: resources.random)
         let wanted = record
         let limits = resources.limits

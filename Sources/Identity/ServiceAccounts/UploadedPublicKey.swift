@@ -37,8 +37,8 @@ enum UploadedPublicKey {
         guard let value = try? JSONValue(parsing: text), let members = value.object else { return nil }
         guard !members.contains(where: { privateMembers.contains($0.name) }) else { throw .malformed }
         let key = try VerificationKey(jwk: PublicJWK { value[$0]?.text })
-        if let algorithm = value["alg"], algorithm.string != key.algorithm.rawValue { throw .unsupported }
-        if let use = value["use"], use.string != "sig" { throw .unsupported }
+        if let algorithm = value["alg"], algorithm.text != Text(key.algorithm.rawValue) { throw .unsupported }
+        if let use = value["use"], use.text != "sig" { throw .unsupported }
         if let operations = value["key_ops"], !maySign(operations) { throw .unsupported }
         return key
     }

@@ -1,5 +1,6 @@
 public import Base
 public import Messages
+import Outbound
 
 /// A masked change of a tenant's settings, checked field by field. Pure.
 public struct TenantChange: Sendable {
@@ -36,7 +37,7 @@ public struct TenantChange: Sendable {
     }
 
     private func apply(_ path: Text, to tenant: inout Messages.Tenant, limits: Limits) throws(Failure) {
-        switch path.string {
+        switch path {
         case "display_name":
             try Values.checkDisplayName(wanted.displayName, limits: limits)
             tenant.displayName = wanted.displayName
@@ -124,8 +125,8 @@ public struct TenantChange: Sendable {
         else {
             throw .invalid("INVALID_GUIDANCE", field: "guidance", "message ≤ 512, locale ≤ 35, help_url ≤ 2,048 bytes")
         }
-        guard guidance.helpURL.isEmpty || guidance.helpURL.bytes.starts(with: "https://".utf8) else {
-            throw .invalid("INVALID_GUIDANCE", field: "guidance.help_url", "must be an https URL")
+        guard guidance.helpURL.isEmpty || HTTPURL(guidance.helpURL, for: .link)?.isPlaintext == false else {
+            throw .invalid("INVALID_GUIDANCE", field: "guidance.help_url", "must be an https URL with a host")
         }
         return guidance
     }

@@ -390,10 +390,11 @@ public struct AccountsSendOobCodeRequest: Message {
     public var email: Text = .empty
     public var newEmail: Text = .empty
     public var idToken: Text = .empty
-    /// Where the action page sends the user afterwards; https, at most 2,048 bytes.
+    /// Where the action page sends the user afterwards; an https URL with a host, at most 2,048 bytes.
     public var continueURL: Text = .empty
     public var endUserIP: Text = .empty
-    /// The language of the mail, BCP 47; a template of it or of its primary language is used if the tenant has one.
+    /// The language of the mail, BCP 47, at most 35 bytes; a template of it or of its primary language is used if the
+    /// tenant has one.
     public var locale: Text = .empty
 
     public init() {}

@@ -30,7 +30,7 @@ public struct SmtpConfig: Message {
     public var security: SmtpSecurity = .unspecified
     /// Empty = no authentication.
     public var username: Text = .empty
-    /// Written, never read.
+    /// At most 1,024 bytes. Written, never read.
     public var password: Secret = .empty
     public var hasPassword: Bool = false
 
@@ -83,7 +83,7 @@ extension SmtpConfig: ConvertibleToC {
 }
 
 public struct WebhookConfig: Message {
-    /// https. Each mail is one POST of JSON; docs/operations.md has its form and how to check the signature.
+    /// https; or http to this machine, with allow_private_addresses. Each mail is one POST of JSON; docs/operations.md has its form and how to check the signature.
     public var url: Text = .empty
     /// 32..256 bytes that sign each request. Written, never read.
     public var signingSecret: Secret = .empty
@@ -122,7 +122,8 @@ extension WebhookConfig: ConvertibleToC {
 }
 
 /// The words of one kind of mail in one language. Placeholders: %LINK% (required in text and html), %EMAIL%,
-/// %NEW_EMAIL%, %DISPLAY_NAME%, %APP_NAME%; in html they are escaped.
+/// %NEW_EMAIL%, %DISPLAY_NAME%, %APP_NAME%; in html they are escaped. A template is refused when a mail of it could have
+/// more than 64 KiB with the longest names and links there can be: a link is up to 6 KiB longer than action_url.
 public struct EmailTemplate: Message {
     public var requestType: OobRequestType = .unspecified
     /// BCP 47, for example "de"; "" serves every language that has none of its own.

@@ -322,7 +322,7 @@ public struct Guidance: Message {
     public var locale: Text = .empty
     /// At most 512 bytes.
     public var message: Text = .empty
-    /// Where to read on or whom to ask; https.
+    /// Where to read on or whom to ask; an https URL with a host.
     public var helpURL: Text = .empty
 
     public init() {}

@@ -15,7 +15,7 @@ public struct User: Message {
     public var emailVerified: Bool = false
     /// At most 256 bytes.
     public var displayName: Text = .empty
-    /// At most 2,048 bytes, http or https.
+    /// At most 2,048 bytes, an http or https URL with a host.
     public var photoURL: Text = .empty
     /// E.164. Unique in the tenant.
     public var phoneNumber: Text = .empty

@@ -768,7 +768,8 @@ public struct PasswordHashSpec: Message {
         case argon2id(Argon2idSpec)
         /// Firebase's modified scrypt (github.com/firebase/scrypt).
         case firebaseScrypt(FirebaseScryptSpec)
-        /// Each hash is a modular crypt string `$2a$`, `$2b$` or `$2y$`.
+        /// Each hash is a modular crypt string `$2a$`, `$2b$` or `$2y$`. bcrypt hashes 72 bytes and no more, and systems differ
+        /// in what they do with the rest: a user whose password is longer cannot sign in with it and has to reset it.
         case bcrypt(BcryptSpec)
     }
 
@@ -1392,6 +1393,7 @@ public struct UsersExplainLinkRequest: Message {
     /// A configured provider.
     public var providerID: Text = .empty
     /// What the provider would say: a JSON object with `sub`, and `email`, `email_verified`, `tid`, … where it tells them.
+    /// At most 16 KiB, as a provider's token.
     public var claimsJSON: [UInt8] = []
     /// Links to this user instead of signing in.
     public var uid: Text = .empty

@@ -572,7 +572,7 @@ public struct AccountsClient: Sendable {
     /// email-enumeration protection is on.
     ///
     /// VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL need id_token, the latter a recent login and new_email; PASSWORD_RESET and
-    /// EMAIL_SIGNIN need email. Refusals: MISSING_REQ_TYPE, INVALID_CONTINUE_URI, OPERATION_NOT_ALLOWED,
+    /// EMAIL_SIGNIN need email. Refusals: MISSING_REQ_TYPE, INVALID_CONTINUE_URI, INVALID_LOCALE, OPERATION_NOT_ALLOWED,
     /// PASSWORD_LOGIN_DISABLED, MISSING_EMAIL, MISSING_NEW_EMAIL, INVALID_EMAIL, EMAIL_NOT_FOUND, EMAIL_EXISTS,
     /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, TOO_MANY_ATTEMPTS_TRY_LATER. EMAIL_SIGNIN to an unknown address that may not come in
     /// (the sign-up toggle, an international one where they are not allowed) is answered alike and sends nothing.

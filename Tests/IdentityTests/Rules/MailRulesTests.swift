@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test func htmlIsEscapedAndLinksAreEncoded() {
-        #expect(MailText.escaped("<a href='x'>&\"") == "&lt;a href=&#39;x&#39;&gt;&amp;&quot;")
+        #expect(Text(unchecked: MailText.escaped("<a href='x'>&\"")) == "&lt;a href=&#39;x&#39;&gt;&amp;&quot;")
         let link = ActionLink.make(
             base: "https://x.example/a?b=c", .passwordReset, code: "C", tenantID: "acme",
             continueURL: "https://y.example/?q=ü&z")

@@ -142,7 +142,7 @@ import Testing
             IdentityTests.reason { _ = try apply(["guidance"]) { $0.guidance = guidance } }
         }
         func text(_ count: Int) -> Text { Text(String(repeating: "x", count: count)) }
-        let link = Text("https://" + String(repeating: "x", count: 2_040))
+        let link = Text("https://x/" + String(repeating: "x", count: 2_038))
         #expect(reason(Guidance(locale: text(35), message: text(512), helpURL: link)) == nil)
         #expect(reason(Guidance(locale: text(36), message: "", helpURL: "")) == "INVALID_GUIDANCE")
         #expect(reason(Guidance(locale: "", message: text(513), helpURL: "")) == "INVALID_GUIDANCE")

@@ -7,6 +7,7 @@ enum AccountsSendOobCode: SlowMethod {
     static func handle(_ request: AccountsSendOobCodeRequest, _ call: Call) async throws -> AccountsSendOobCodeResponse
     {
         try Values.checkContinueURL(request.continueURL, limits: call.limits)
+        try Values.checkLocale(request.locale, limits: call.limits)
         var order: OobOrder
         switch request.requestType {
         case .emailSignin: order = try emailSignIn(request, call)

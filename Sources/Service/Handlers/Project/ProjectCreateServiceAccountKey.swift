@@ -9,7 +9,7 @@ enum ProjectCreateServiceAccountKey: SlowMethod {
         _ request: ProjectCreateServiceAccountKeyRequest, _ call: Call
     ) async throws -> ProjectCreateServiceAccountKeyResponse {
         let name = request.algorithm.isEmpty ? "RS256" : request.algorithm
-        guard let algorithm = SigningAlgorithm(rawValue: name.string) else {
+        guard let algorithm = SigningAlgorithm(name) else {
             throw Failure.invalid("INVALID_ALGORITHM", field: "algorithm", "must be RS256 or ES256")
         }
         let made = try await call.project.serviceAccounts.createKey(

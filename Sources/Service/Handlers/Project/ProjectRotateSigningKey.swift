@@ -10,7 +10,7 @@ enum ProjectRotateSigningKey: SlowMethod {
     ) async throws -> ProjectRotateSigningKeyResponse {
         var algorithm: SigningAlgorithm?
         if !request.algorithm.isEmpty {
-            algorithm = SigningAlgorithm(rawValue: request.algorithm.string)
+            algorithm = SigningAlgorithm(request.algorithm)
             guard algorithm != nil else {
                 throw Failure.invalid("INVALID_ALGORITHM", field: "algorithm", "must be RS256, ES256 or EdDSA")
             }

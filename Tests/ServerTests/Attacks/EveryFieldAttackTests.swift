@@ -1,0 +1,106 @@
+import Base
+import TestSupport
+import Testing
+
+/// Every field of every method with what nobody should send, in a request that is right otherwise: with and without the
+/// update mask that names it, with and without validate_only. A refusal is fine. A server that is gone, does not answer
+/// or answers INTERNAL is not, and neither is one that others do not reach.
+@Suite struct EveryFieldAttackTests {
+    /// Methods that take from under themselves what their next request needs, when they succeed.
+    private static let destructive: Set<String> = [
+        "postern.v1.Accounts/Delete", "postern.v1.Accounts/Unlink", "postern.v1.Accounts/ResetPassword",
+        "postern.v1.Accounts/ApplyOobCode", "postern.v1.Accounts/SignInWithCustomToken",
+        "postern.v1.Accounts/SignInWithEmailLink", "postern.v1.Users/Delete", "postern.v1.Users/RevokeSession",
+        "postern.v1.Users/Unlink", "postern.v1.Sessions/SignOut", "postern.v1.Sessions/Revoke",
+        "postern.v1.Tenants/Delete", "postern.v1.Tokens/Refresh", "postern.v1.Providers/Delete",
+        "postern.v1.Outbox/Delete", "postern.v1.Project/DeleteServiceAccount",
+    ]
+
+    @Test func noFieldTakesTheServerDown() throws {
+        try withTemporaryDirectory { directory in
+            let port = try freePort()
+            let server = try CrashTests.start(directory, port)
+            defer { server.kill() }
+            let caller = try HostileCaller(port: port, adminKey: try CrashTests.adminKey(directory))
+            var count = 0
+            var fieldCount = 0
+            for method in caller.schema.methods {
+                try caller.prepare()
+                for (index, path) in caller.schema.paths(of: method.input).enumerated() {
+                    fieldCount += 1
+                    let contexts = try Self.contexts(caller, method, path)
+                    let values =
+                        HostileValues.of(path[path.count - 1])
+                        + [HostileValues.huge(path[path.count - 1], index)].compactMap { $0 }
+                    for (number, value) in values.enumerated() {
+                        let context = contexts[(number + index) % contexts.count]
+                        try Self.attempt(caller, method, path, value, context)
+                        count += 1
+                    }
+                }
+            }
+            print("\(count) requests, \(fieldCount) fields of \(caller.schema.methods.count) methods")
+            #expect(caller.schema.methods.count >= 75 && fieldCount > 400 && count > 10_000)
+        }
+    }
+
+    private struct Context {
+        let mask: String?
+        let validateOnly: Bool
+    }
+
+    /// The ways to send a field: by the mask that the method takes for it, or without one; for good, or to see.
+    private static func contexts(
+        _ caller: HostileCaller, _ method: ProtobufSchema.Method, _ path: [ProtobufSchema.Field]
+    ) throws -> [Context] {
+        let fields = caller.schema.messages[method.input] ?? []
+        var masks: [String?] = [nil]
+        if fields.contains(where: { $0.name == "update_mask" }) {
+            let names = path.map(\.name)
+            let candidates =
+                (path.count == 1 ? [names] : [])
+                + (1..<max(1, names.count)).map { Array(names[1...$0]) }
+            for candidate in candidates.reversed() {
+                let mask = candidate.joined(separator: ".")
+                let probe = caller.request(method, path, [], mask: mask, validateOnly: true)
+                let answer = try caller.call(method, probe)
+                guard answer.reason != "INVALID_UPDATE_MASK" else { continue }
+                masks.append(mask)
+                break
+            }
+        }
+        let canValidate = fields.contains { $0.name == "validate_only" }
+        return masks.reversed().flatMap { mask in
+            (canValidate ? [false, true] : [false]).map { Context(mask: mask, validateOnly: $0) }
+        }
+    }
+
+    private static func attempt(
+        _ caller: HostileCaller, _ method: ProtobufSchema.Method, _ path: [ProtobufSchema.Field],
+        _ value: [WireValue], _ context: Context
+    ) throws {
+        let payload = caller.request(
+            method, path, value, mask: context.mask, validateOnly: context.validateOnly)
+        func what() -> String {
+            let name = path.map(\.name).joined(separator: ".")
+            return "\(method.fullName) \(name), mask \(context.mask ?? "none"), validate_only \(context.validateOnly), "
+                + "\(payload.count) bytes: \(Text(unchecked: Array(payload.prefix(200))))"
+        }
+        do {
+            let answer = try caller.call(method, payload)
+            if [.internal, .unknown, .dataLoss].contains(answer.code) {
+                Issue.record("\(answer.code) \(answer.reason): \(what())")
+            }
+            let endsSessions =
+                method.fullName == "postern.v1.Accounts/Update"
+                && ["password", "email"].contains(path.first?.name)
+            if answer.code == .ok, !context.validateOnly, endsSessions || destructive.contains(method.fullName) {
+                try caller.prepare()
+            }
+            try caller.expectAlive()
+        } catch {
+            Issue.record("\(error): \(what())")
+            throw error
+        }
+    }
+}
