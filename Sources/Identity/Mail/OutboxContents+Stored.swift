@@ -12,7 +12,7 @@ extension OutboxContents {
 
     func compacted() -> OutboxContents {
         guard !link.isEmpty else { return self }
-        let escaped = [UInt8](MailText.escaped(link.string).utf8)
+        let escaped = MailText.escaped(link)
         var stored = self
         stored.text = Self.compacted(text, link.bytes, Self.plainMark)
         stored.html = Self.compacted(html, escaped, Self.escapedMark)
@@ -21,7 +21,7 @@ extension OutboxContents {
 
     func expanded() -> OutboxContents {
         guard !link.isEmpty else { return self }
-        let escaped = [UInt8](MailText.escaped(link.string).utf8)
+        let escaped = MailText.escaped(link)
         var whole = self
         whole.text = Self.expanded(text, plain: link.bytes, escaped: escaped)
         whole.html = Self.expanded(html, plain: link.bytes, escaped: escaped)
