@@ -104,6 +104,24 @@ public struct Limits: Sendable {
     public var sendsPerMailboxAndHour = 5
     public var sendsPerAddressAndHour = 30
 
+    // Guesses of passwords, and questions that tell who has an account
+    /// Of an end user's address (IPv6: the first 64 bits), within a tenant and over all of them, before more are
+    /// refused; and how many of them are forgotten in an hour.
+    public var guessesPerAddress = 30
+    public var guessesPerAddressAndHour = 360
+    /// Of a tenant and of a credential, before unknown devices and addresses have to wait.
+    public var guessesPerTenantAndHour = 3_600
+    public var guessesPerCallerAndHour = 3_600
+    /// How long they wait at most, and how many do at a time: in all, and of one tenant.
+    public var strangerWaitMax = Duration.seconds(5)
+    public var strangersWaitingMax = 256
+    public var strangersWaitingPerTenantMax = 64
+    /// Accounts, devices and addresses whose guesses are remembered, of each kind; beyond it the quietest are
+    /// forgotten.
+    public var throttleEntriesMax = 200_000
+    /// Different guesses of one second that are kept over a restart.
+    public var guessesKeptPerSecond = 256
+
     // Service accounts
     /// Keys of one account that count: a token that names none is tried with each.
     public var serviceAccountKeysMax = 10

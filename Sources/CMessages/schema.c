@@ -1497,9 +1497,10 @@ static const PosternField postern__store__v1__stored_user__fields[] = {
     [3] = {"password_updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2},
     [4] = {"email_link_sign_in", 0, 0x0, 0x0, 4, 0, 0, 3},
     [10] = {"tokens_revoked_for", 0, 0x1f, 0x0, 5, 0, 0, 4},
+    [20] = {"known_addresses", 0, 0x0, 0x0, 8, 2, 0, 5},
 };
 const PosternSchema postern__store__v1__stored_user__table = {
-    &postern__store__v1__stored_user__descriptor, postern__store__v1__stored_user__fields, 11, 0,
+    &postern__store__v1__stored_user__descriptor, postern__store__v1__stored_user__fields, 21, 0,
 };
 
 static const PosternField postern__store__v1__stored_session__fields[] = {
@@ -1602,6 +1603,28 @@ const PosternSchema postern__store__v1__stored_tenant_usage__table = {
     &postern__store__v1__stored_tenant_usage__descriptor, postern__store__v1__stored_tenant_usage__fields, 3, 0,
 };
 
+static const PosternField postern__store__v1__stored_guess__fields[] = {
+    [1] = {"outcome", 0, 0xf, 0x0, 5, 0, 0, 0},
+    [2] = {"is_probe", 0, 0x0, 0x0, 4, 0, 0, 1},
+    [3] = {"account", 0, 0x0, 0x0, 1, 0, 0, 2},
+    [4] = {"source", 0, 0x0, 0x0, 1, 0, 0, 3},
+    [5] = {"is_known", 0, 0x0, 0x0, 4, 0, 0, 4},
+    [6] = {"address", 0, 0x0, 0x0, 1, 0, 0, 5},
+    [7] = {"tenant", 0, 0x0, 0x0, 1, 0, 0, 6},
+    [8] = {"caller", 0, 0x0, 0x0, 1, 0, 0, 7},
+    [9] = {"count", 0, 0x0, 0x0, 1, 0, 0, 8},
+};
+const PosternSchema postern__store__v1__stored_guess__table = {
+    &postern__store__v1__stored_guess__descriptor, postern__store__v1__stored_guess__fields, 10, 0,
+};
+
+static const PosternField postern__store__v1__stored_guesses__fields[] = {
+    [1] = {"guesses", &postern__store__v1__stored_guess__table, 0x0, 0x0, 10, 2, 1, 0},
+};
+const PosternSchema postern__store__v1__stored_guesses__table = {
+    &postern__store__v1__stored_guesses__descriptor, postern__store__v1__stored_guesses__fields, 2, 0,
+};
+
 static const PosternField postern__store__v1__event_record__fields[] = {
     [1] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
     [2] = {"kind", 0, 0x1fffffffff, 0x31c, 5, 0, 0, 1},
@@ -1661,9 +1684,10 @@ const PosternSchema postern__v1__accounts_sign_up_request__table = {
 static const PosternField postern__v1__accounts_sign_up_response__fields[] = {
     [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
     [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 2},
 };
 const PosternSchema postern__v1__accounts_sign_up_response__table = {
-    &postern__v1__accounts_sign_up_response__descriptor, postern__v1__accounts_sign_up_response__fields, 3, 0,
+    &postern__v1__accounts_sign_up_response__descriptor, postern__v1__accounts_sign_up_response__fields, 4, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_password_request__fields[] = {
@@ -1672,17 +1696,19 @@ static const PosternField postern__v1__accounts_sign_in_with_password_request__f
     [3] = {"password", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 5},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_password_request__table = {
-    &postern__v1__accounts_sign_in_with_password_request__descriptor, postern__v1__accounts_sign_in_with_password_request__fields, 6, 1,
+    &postern__v1__accounts_sign_in_with_password_request__descriptor, postern__v1__accounts_sign_in_with_password_request__fields, 7, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_password_response__fields[] = {
     [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
     [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 2},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_password_response__table = {
-    &postern__v1__accounts_sign_in_with_password_response__descriptor, postern__v1__accounts_sign_in_with_password_response__fields, 3, 0,
+    &postern__v1__accounts_sign_in_with_password_response__descriptor, postern__v1__accounts_sign_in_with_password_response__fields, 4, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_idp_request__fields[] = {
@@ -1701,9 +1727,10 @@ static const PosternField postern__v1__accounts_sign_in_with_idp_response__field
     [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
     [3] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 2},
     [4] = {"provider", &postern__v1__provider_info__table, 0x0, 0x0, 10, 2, 0, 3},
+    [5] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 4},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_idp_response__table = {
-    &postern__v1__accounts_sign_in_with_idp_response__descriptor, postern__v1__accounts_sign_in_with_idp_response__fields, 5, 0,
+    &postern__v1__accounts_sign_in_with_idp_response__descriptor, postern__v1__accounts_sign_in_with_idp_response__fields, 6, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_email_link_request__fields[] = {
@@ -1722,9 +1749,10 @@ static const PosternField postern__v1__accounts_sign_in_with_email_link_response
     [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
     [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
     [3] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 2},
+    [4] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 3},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_email_link_response__table = {
-    &postern__v1__accounts_sign_in_with_email_link_response__descriptor, postern__v1__accounts_sign_in_with_email_link_response__fields, 4, 0,
+    &postern__v1__accounts_sign_in_with_email_link_response__descriptor, postern__v1__accounts_sign_in_with_email_link_response__fields, 5, 0,
 };
 
 static const PosternField postern__v1__accounts_send_oob_code_request__fields[] = {
@@ -1792,9 +1820,10 @@ const PosternSchema postern__v1__accounts_reset_password_request__table = {
 
 static const PosternField postern__v1__accounts_reset_password_response__fields[] = {
     [1] = {"email", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__accounts_reset_password_response__table = {
-    &postern__v1__accounts_reset_password_response__descriptor, postern__v1__accounts_reset_password_response__fields, 2, 0,
+    &postern__v1__accounts_reset_password_response__descriptor, postern__v1__accounts_reset_password_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__auth_uri_parameter__fields[] = {
@@ -1812,9 +1841,10 @@ static const PosternField postern__v1__accounts_create_auth_uri_request__fields[
     [4] = {"continue_uri", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"scopes", 0, 0x0, 0x0, 9, 2, 1, 0},
     [6] = {"custom_parameters", &postern__v1__auth_uri_parameter__table, 0x0, 0x0, 10, 2, 1, 0},
+    [7] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 4},
 };
 const PosternSchema postern__v1__accounts_create_auth_uri_request__table = {
-    &postern__v1__accounts_create_auth_uri_request__descriptor, postern__v1__accounts_create_auth_uri_request__fields, 7, 0,
+    &postern__v1__accounts_create_auth_uri_request__descriptor, postern__v1__accounts_create_auth_uri_request__fields, 8, 0,
 };
 
 static const PosternField postern__v1__accounts_create_auth_uri_response__fields[] = {
@@ -1855,17 +1885,19 @@ static const PosternField postern__v1__accounts_reauthenticate_request__fields[]
     [5] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 3},
     [6] = {"email_link", &postern__v1__email_link_credential__table, 0x0, 0x0, 10, 2, 0, 2},
     [7] = {"custom_token", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [8] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 4},
 };
 const PosternSchema postern__v1__accounts_reauthenticate_request__table = {
-    &postern__v1__accounts_reauthenticate_request__descriptor, postern__v1__accounts_reauthenticate_request__fields, 8, 1,
+    &postern__v1__accounts_reauthenticate_request__descriptor, postern__v1__accounts_reauthenticate_request__fields, 9, 1,
 };
 
 static const PosternField postern__v1__accounts_reauthenticate_response__fields[] = {
     [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
     [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 2},
 };
 const PosternSchema postern__v1__accounts_reauthenticate_response__table = {
-    &postern__v1__accounts_reauthenticate_response__descriptor, postern__v1__accounts_reauthenticate_response__fields, 3, 0,
+    &postern__v1__accounts_reauthenticate_response__descriptor, postern__v1__accounts_reauthenticate_response__fields, 4, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_custom_token_request__fields[] = {
@@ -1882,9 +1914,10 @@ static const PosternField postern__v1__accounts_sign_in_with_custom_token_respon
     [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
     [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
     [3] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 2},
+    [4] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 3},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_custom_token_response__table = {
-    &postern__v1__accounts_sign_in_with_custom_token_response__descriptor, postern__v1__accounts_sign_in_with_custom_token_response__fields, 4, 0,
+    &postern__v1__accounts_sign_in_with_custom_token_response__descriptor, postern__v1__accounts_sign_in_with_custom_token_response__fields, 5, 0,
 };
 
 static const PosternField postern__v1__accounts_lookup_request__fields[] = {
@@ -1911,17 +1944,19 @@ static const PosternField postern__v1__accounts_update_request__fields[] = {
     [6] = {"password", 0, 0x0, 0x0, 9, 2, 0, 5},
     [7] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 6},
     [8] = {"email", 0, 0x0, 0x0, 9, 2, 0, 7},
+    [9] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 8},
 };
 const PosternSchema postern__v1__accounts_update_request__table = {
-    &postern__v1__accounts_update_request__descriptor, postern__v1__accounts_update_request__fields, 9, 1,
+    &postern__v1__accounts_update_request__descriptor, postern__v1__accounts_update_request__fields, 10, 1,
 };
 
 static const PosternField postern__v1__accounts_update_response__fields[] = {
     [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
     [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 2},
 };
 const PosternSchema postern__v1__accounts_update_response__table = {
-    &postern__v1__accounts_update_response__descriptor, postern__v1__accounts_update_response__fields, 3, 0,
+    &postern__v1__accounts_update_response__descriptor, postern__v1__accounts_update_response__fields, 4, 0,
 };
 
 static const PosternField postern__v1__accounts_delete_request__fields[] = {

@@ -16,19 +16,23 @@ public struct Origin: Sendable {
     public struct Device: Sendable {
         public var name = Text.empty
         /// Only from callers that are believed.
-        public var endUserIP = Text.empty
+        public var address: EndUserAddress?
+        /// The address as `KnownAddresses` has it.
+        var addressHash: UInt64?
 
-        public init(name: Text = .empty, endUserIP: Text = .empty) {
+        public init(name: Text = .empty, address: EndUserAddress? = nil, keys: GuessKeys) {
             self.name = name
-            self.endUserIP = endUserIP
+            self.address = address
+            self.addressHash = address.map { keys.address($0) }
         }
+
+        fileprivate init() {}
     }
 
     public init(
-        actor: Text, requestID: Text, peerAddress: Text, idempotency: Idempotency? = nil, device: Device = Device()
+        actor: Text, requestID: Text, peerAddress: Text, idempotency: Idempotency? = nil
     ) {
         self.idempotency = idempotency
-        self.device = device
         self.actor = actor
         self.requestID = requestID
         self.peerAddress = peerAddress

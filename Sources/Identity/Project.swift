@@ -51,6 +51,7 @@ public final class Project: Sendable {
     public let emailConfigs: EmailConfigs
     public let oobDelivery: OobDelivery
     public let mailer: Mailer
+    public let guesses: GuessThrottle
     public let startedAt: Timestamp
     /// Keys the hashes of requests that carry an idempotency key.
     public let idempotencyHashKey: HMACKey
@@ -89,8 +90,7 @@ public final class Project: Sendable {
         let cookieVerifier = IssuedTokenVerifier(
             keys: cookieSigner.published, issuer: configuration.cookieIssuer, audience: configuration.projectID,
             limits: resources.limits, random: resources.random)
-        self.cookieCheck = TokenCheck(
-            verifier: cookieVerifier, clock: resources.clock, invalid: .invalidSessionCookie)
+        self.cookieCheck = TokenCheck(verifier: cookieVerifier, clock: resources.clock, invalid: .invalidSessionCookie)
         self.cookieIssuer = TokenIssuer(
             signer: cookieSigner, refreshTokens: refreshTokens, issuer: configuration.cookieIssuer,
             audience: configuration.projectID)
@@ -123,6 +123,7 @@ public final class Project: Sendable {
             loop: loops.loops[0])
         (self.idempotencyHashKey, self.pageTokenKey) = (masterKey.hmac("idempotency"), masterKey.hmac("page token"))
         self.anonymousExpiry = AnonymousExpiry(resources: resources)
+        self.guesses = GuessThrottle(masterKey: masterKey, resources: resources, loop: loops.loops[0])
         self.startedAt = resources.clock.now()
     }
 
@@ -130,6 +131,7 @@ public final class Project: Sendable {
     /// it cannot be read again.
     public func start() async throws -> Secret? {
         try await tenants.start()
+        try guesses.start()
         for signer in [signer, cookieSigner] {
             // Whoever changes the keys, also on another node: they are known here before the change is acknowledged.
             changes.react(to: .signingKeys) { [weak signer, log = resources.log] in
@@ -172,6 +174,7 @@ public final class Project: Sendable {
                 try await signer.retireExpired(record: keyEvent(origin: .server))
             }
             while try await store.write({ [now = clock.now()] in try $0.forgetRevocations(now: now, limit: 500) }) {}
+            while try await store.write({ [now = clock.now()] in try $0.forgetGuesses(now: now, limit: 500) }) {}
             try await anonymousExpiry.sweep(now: clock.now(), at: instant)
             _ = try store.checkReaders()
         } catch {

@@ -29,7 +29,7 @@ public struct NetworkPolicy: Sendable, Hashable {
 }
 
 /// An IPv4 (4 bytes) or IPv6 (16 bytes) address in network order.
-public struct IPAddress: Sendable, Hashable {
+public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     /// Whom an address reaches (IANA's special-purpose address registries).
     public enum Reach: Sendable {
         case global
@@ -57,6 +57,23 @@ public struct IPAddress: Sendable, Hashable {
         } else {
             return nil
         }
+    }
+
+    /// As RFC 5952 writes it: lower case, the longest run of zeros left out.
+    public var description: String {
+        let family = bytes.count == 4 ? AF_INET : AF_INET6
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { text in
+            // Never fails: "dst" has room for the longest address (inet_ntop(3)).
+            guard inet_ntop(family, bytes, text.baseAddress, socklen_t(text.count)) != nil else { return "" }
+            return String(cString: text.baseAddress!)
+        }
+    }
+
+    /// The IPv4 address that an IPv6 one stands for (::ffff:192.0.2.1, RFC 4291 §2.5.5.2), or else this one.
+    public var withoutMapping: IPAddress {
+        let isMapped =
+            bytes.count == 16 && bytes[..<10].allSatisfy { $0 == 0 } && bytes[10] == 0xFF && bytes[11] == 0xFF
+        return isMapped ? IPAddress(bytes: Array(bytes[12...])) ?? self : self
     }
 
     public var reach: Reach { bytes.count == 4 ? Self.reach(ofIPv4: bytes[...]) : reachOfIPv6 }

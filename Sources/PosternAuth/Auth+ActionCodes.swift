@@ -17,7 +17,8 @@ extension Auth {
         let request = AccountsResetPasswordRequest(
             tenantID: backend.tenantID, oobCode: try actionCode(code),
             newPassword: try backend.secret(newPassword, .weakPassword))
-        _ = try await backend.call { try await backend.accounts.resetPassword(request) }
+        let response = try await backend.call { try await backend.accounts.resetPassword(request) }
+        backend.device.remember(response.deviceToken)
     }
 
     /// The email whose password the code sets; the code stays good. Throws invalidActionCode for a code of another use.

@@ -50,11 +50,12 @@ public final class Auth: Sendable {
             accounts: AccountsClient(channel: channel), tokens: TokensClient(channel: channel),
             sessions: SessionsClient(channel: channel), tenantID: tenantID, clock: configuration.clock,
             random: configuration.random, deviceName: deviceName, endUserIP: endUserIP,
-            languageCode: languageCode)
+            languageCode: languageCode, device: KnownDevice())
         self.tenantID = tenantID.stringOrNil
         self.backend = backend
         self.writer = StorageWriter(configuration.storage, report: configuration.storageErrorHandler)
         let saved = writer.load { record throws(AuthStorageError) in try SavedState(record, tenantID: tenantID) }
+        if let saved { backend.device.remember(saved.deviceToken) }
         let user = saved.map { User($0, backend: backend) }
         self.state = Mutex(State(currentUser: user))
         user?.kept(by: self)

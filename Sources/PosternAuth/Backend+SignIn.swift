@@ -16,7 +16,7 @@ extension Backend {
 
     private func signUp(_ request: AccountsSignUpRequest) async throws(AuthError) -> Answer {
         let response = try await callOnce { try await accounts.signUp(request, options: $0) }
-        return try Answer(response.user, response.tokens, isNewUser: true)
+        return try answer(response.user, response.tokens, deviceToken: response.deviceToken, isNewUser: true)
     }
 
     /// Signs in. A custom token may be good for one use: then its answer must not be lost.
@@ -26,7 +26,8 @@ extension Backend {
             tenantID: tenantID, token: try secret(token, .invalidCustomToken), endUserIP: endUserIP,
             deviceName: deviceName)
         let response = try await callOnce { try await accounts.signInWithCustomToken(request, options: $0) }
-        return try Answer(response.user, response.tokens, isNewUser: response.isNewUser)
+        return try answer(
+            response.user, response.tokens, deviceToken: response.deviceToken, isNewUser: response.isNewUser)
     }
 
     /// Links the credential to the ID token's user.
@@ -39,7 +40,7 @@ extension Backend {
                 tenantID: tenantID, email: try text(email, .invalidEmail),
                 password: try secret(password, .weakPassword), endUserIP: endUserIP, idToken: idToken)
             let response = try await call { try await accounts.signUp(request, options: options) }
-            return try Answer(response.user, response.tokens)
+            return try answer(response.user, response.tokens, deviceToken: response.deviceToken)
         case .customToken:
             throw AuthError(
                 .invalidCredential, reason: "INVALID_CREDENTIAL_OR_PROVIDER_ID",
@@ -57,16 +58,18 @@ extension Backend {
         case .password(let email, let password):
             let request = AccountsSignInWithPasswordRequest(
                 tenantID: tenantID, email: try text(email, .invalidEmail),
-                password: try secret(password, .wrongPassword), endUserIP: endUserIP, deviceName: deviceName)
+                password: try secret(password, .wrongPassword), endUserIP: endUserIP, deviceName: deviceName,
+                deviceToken: device.token)
             let response = try await call { try await accounts.signInWithPassword(request, options: options) }
-            return try Answer(response.user, response.tokens)
+            return try answer(response.user, response.tokens, deviceToken: response.deviceToken)
         case .emailLink(let email, let code):
             let proof = try emailLink(email, code)
             let request = AccountsSignInWithEmailLinkRequest(
                 tenantID: tenantID, email: proof.email, oobCode: proof.oobCode, idToken: idToken,
                 endUserIP: endUserIP, deviceName: deviceName)
             let response = try await call { try await accounts.signInWithEmailLink(request, options: options) }
-            return try Answer(response.user, response.tokens, isNewUser: response.isNewUser)
+            return try answer(
+                response.user, response.tokens, deviceToken: response.deviceToken, isNewUser: response.isNewUser)
         case .idToken, .accessToken, .authorizationCode, .pending, .customToken:
             let request = AccountsSignInWithIdpRequest(
                 tenantID: tenantID, credential: try identity(credential), idToken: idToken, endUserIP: endUserIP,
@@ -74,8 +77,9 @@ extension Backend {
             let response = try await call(attempting: credential) {
                 try await accounts.signInWithIdp(request, options: options)
             }
-            return try Answer(
-                response.user, response.tokens, isNewUser: response.isNewUser, provider: response.provider)
+            return try answer(
+                response.user, response.tokens, deviceToken: response.deviceToken, isNewUser: response.isNewUser,
+                provider: response.provider)
         }
     }
 
@@ -93,11 +97,12 @@ extension Backend {
         case .idToken, .accessToken, .authorizationCode, .pending: proof = .idp(try identity(credential))
         }
         let request = AccountsReauthenticateRequest(
-            tenantID: tenantID, idToken: idToken, credential: proof, endUserIP: endUserIP)
+            tenantID: tenantID, idToken: idToken, credential: proof, endUserIP: endUserIP,
+            deviceToken: device.token)
         let response = try await call(attempting: credential) {
             try await accounts.reauthenticate(request, options: options)
         }
-        return try Answer(response.user, response.tokens)
+        return try answer(response.user, response.tokens, deviceToken: response.deviceToken)
     }
 
     private func emailLink(_ email: String, _ code: Secret) throws(AuthError) -> EmailLinkCredential {

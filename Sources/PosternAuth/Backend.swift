@@ -1,6 +1,7 @@
 import Base
 import Messages
 import PosternClient
+import Synchronization
 
 /// One tenant of one server, as `Auth` and its users call it: the stubs, the times, and what every request says.
 struct Backend: Sendable {
@@ -13,6 +14,7 @@ struct Backend: Sendable {
     let deviceName: Text
     let endUserIP: Text
     let languageCode: Text
+    let device: KnownDevice
 
     /// Runs calls; every failure comes out as an AuthError. `attempted` is the credential they prove.
     func call<Result>(
@@ -26,6 +28,15 @@ struct Backend: Sendable {
             // Closures without a signature throw `any Error`; those that are given here throw what the stubs do.
             preconditionFailure("a call failed with \(error)")
         }
+    }
+
+    /// What an answer says, after its device token was taken in.
+    func answer(
+        _ account: Messages.User?, _ tokens: TokenPair?, deviceToken: Text, isNewUser: Bool = false,
+        provider: ProviderInfo? = nil
+    ) throws(AuthError) -> Answer {
+        device.remember(deviceToken)
+        return try Answer(account, tokens, isNewUser: isNewUser, provider: provider)
     }
 
     /// Runs a call that must be done once, however often its answer is lost: the server knows it by a key.
@@ -75,6 +86,21 @@ extension RandomSource {
     static let operatingSystem = RandomSource { buffer in
         var generator = SystemRandomNumberGenerator()
         for index in buffer.indices { buffer[index] = generator.next() }
+    }
+}
+
+/// The newest token by which the server knows this device at the next sign-in, so that nobody who guesses at the
+/// account makes its user wait. No credential.
+final class KnownDevice: Sendable {
+    private let newest: Mutex<Text>
+
+    init(token: Text = .empty) { self.newest = Mutex(token) }
+
+    var token: Text { newest.withLock { $0 } }
+
+    /// Answers without a token change nothing.
+    func remember(_ token: Text) {
+        if !token.isEmpty { newest.withLock { $0 = token } }
     }
 }
 

@@ -17,6 +17,8 @@ struct SavedState: Sendable, Equatable {
     /// By the wall clock.
     var askedAt: Timestamp
     var attempt: RefreshAttempt?
+    /// Shows the server at the next sign-in that the user signed in on this device before.
+    var deviceToken: Text
 
     func encoded() -> [UInt8] {
         var json = JSONWriter()
@@ -27,6 +29,7 @@ struct SavedState: Sendable, Equatable {
         json.member("refresh_token", text: refreshToken)
         json.member("id_token_lifetime_micros", integer: lifetime.microseconds)
         json.member("asked_at_micros", integer: askedAt.microseconds)
+        if !deviceToken.isEmpty { json.member("device_token", text: deviceToken) }
         if let attempt {
             json.name("refresh_attempt")
             json.beginObject()
@@ -70,9 +73,14 @@ struct SavedState: Sendable, Equatable {
         self.refreshToken = refreshToken
         self.lifetime = .microseconds(lifetime)
         self.askedAt = Timestamp(microseconds: askedAt)
+        // Records of before have none.
+        self.deviceToken = json["device_token"]?.text ?? .empty
     }
 
-    init(account: Messages.User, tokens: TokenSet, attempt: RefreshAttempt?, tenantID: Text) {
+    init(
+        account: Messages.User, tokens: TokenSet, attempt: RefreshAttempt?, tenantID: Text, deviceToken: Text = .empty
+    ) {
+        self.deviceToken = deviceToken
         self.tenantID = tenantID
         self.account = account
         self.idToken = tokens.idToken

@@ -103,7 +103,7 @@ extension User {
             var request = request
             request.idToken = idToken
             let response = try await backend.call { try await backend.accounts.update(request, options: options) }
-            return try Answer(response.user, response.tokens)
+            return try backend.answer(response.user, response.tokens, deviceToken: response.deviceToken)
         }
     }
 }

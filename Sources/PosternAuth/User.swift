@@ -78,8 +78,11 @@ public final class User: Sendable, Identifiable {
 
     /// What an `Auth` keeps of this user.
     var saved: SavedState {
-        state.withLock {
-            SavedState(account: $0.account, tokens: $0.tokens, attempt: $0.attempt, tenantID: backend.tenantID)
+        let deviceToken = backend.device.token
+        return state.withLock {
+            SavedState(
+                account: $0.account, tokens: $0.tokens, attempt: $0.attempt, tenantID: backend.tenantID,
+                deviceToken: deviceToken)
         }
     }
 }

@@ -33,15 +33,12 @@ struct Call: Sendable {
     }
 
     /// The same for a sign-in, whose session is told apart by the device. INVALID_DISPLAY_NAME.
-    func origin(deviceName: Text, endUserIP: Text) throws -> Origin {
+    func origin(deviceName: Text, address: EndUserAddress?) throws -> Origin {
         try Values.checkDisplayName(deviceName, field: "device_name", limits: limits)
         var origin = origin
-        origin.device = Origin.Device(name: deviceName, endUserIP: endUserAddress(endUserIP))
+        origin.device = Origin.Device(name: deviceName, address: address, keys: project.guesses.keys)
         return origin
     }
-
-    /// The end user's address, believed only from credentials that are marked for it.
-    func endUserAddress(_ claimed: Text) -> Text { caller?.trustsEndUserIP == true ? claimed : .empty }
 }
 
 extension Call {

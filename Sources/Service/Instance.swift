@@ -128,6 +128,7 @@ public final class Instance: Sendable {
         credentialWatch.stop()
         await project.mailer.stop()
         await server.drain()
+        await project.guesses.stop()
     }
 
     /// Ends the threads and closes the store; after `drain`, or at once.

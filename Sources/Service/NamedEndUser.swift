@@ -22,7 +22,7 @@ struct NamedEndUser: Sendable {
         if let email = Email(email, form: .toFind, limits: project.limits) {
             return [UInt8(ascii: "e")] + email.canonical.bytes
         }
-        guard caller?.trustsEndUserIP == true, !endUserIP.isEmpty else { return [] }
-        return [UInt8(ascii: "a")] + endUserIP.bytes
+        guard caller?.trustsEndUserIP == true, let address = EndUserAddress(endUserIP) else { return [] }
+        return [UInt8(ascii: "a")] + address.network
     }
 }

@@ -11,32 +11,36 @@ struct PasswordProof: Sendable {
 extension Call {
     /// Proves an email and a password, then runs `body`; all of it counts as one attempt of the throttle, which is
     /// charged before the password is looked at and given back unless the password was wrong. Both are done again when
-    /// `body` throws `AccountMoved`.
+    /// `body` throws `AccountMoved`. A guess from nowhere known may have to wait its turn.
     ///
     /// Refusals: MISSING_EMAIL, INVALID_EMAIL, MISSING_PASSWORD, TOO_MANY_ATTEMPTS_TRY_LATER, INVALID_LOGIN_CREDENTIALS
     /// (or, without email-enumeration protection, EMAIL_NOT_FOUND and INVALID_PASSWORD), USER_DISABLED (only after the
     /// right password), and what `body` throws.
     func withPasswordProof(
-        email address: Text, password: Secret, endUserIP: Text,
+        email text: Text, password: Secret, address: EndUserAddress?, deviceToken: Text,
         _ body: (PasswordProof) async throws -> SignedIn
     ) async throws -> SignedIn {
-        if address.isEmpty { throw Failure.missingEmail }
-        let email = try Values.email(address, form: .toFind, limits: limits)
+        if text.isEmpty { throw Failure.missingEmail }
+        let email = try Values.email(text, form: .toFind, limits: limits)
         if password.isEmpty { throw Failure.missingPassword }
         func signIn() async throws -> SignedIn {
             try await startingOverWhenAccountMoved { try await body(try await proof(email, password)) }
         }
         if settings.isSynthetic { return try await signIn() }
-        let tenant = project.tenants.tenant(settings)
-        let subject = try await tenant.admitPasswordAttempt(email: email, address: endUserAddress(endUserIP))
+        // The account of now tells which devices and addresses are known; whose password is proved is looked up later.
+        let account = try project.accountReadAlike(email: email, tenantID: tenantID)
+        let guesses = project.guesses
+        let charge = try await guesses.admit(
+            passwordGuess(email: email, account: account, address: address, deviceToken: deviceToken))
         do {
             let signedIn = try await signIn()
-            await tenant.passwordSucceeded(subject)
+            guesses.succeeded(charge)
             return signedIn
         } catch let failure as Failure where Self.wrongPasswordReasons.contains(failure.reason) {
+            guesses.failed(charge)
             throw failure
         } catch {
-            await tenant.passwordNotTried(subject)
+            guesses.notTried(charge)
             throw error
         }
     }

@@ -9,24 +9,7 @@ extension Instance {
     /// Everything there is to count, in Prometheus' text format 0.0.4; the RPC names are OpenTelemetry's.
     func prometheusText() -> [UInt8] {
         var page = PrometheusPage()
-        let methods = router.registry.all
-        page.family("rpc_server_call_duration_seconds", "histogram", "How long calls took.")
-        for method in methods {
-            let snapshot = method.metrics.duration.snapshot
-            guard snapshot.cumulativeCounts.last ?? 0 > 0 else { continue }
-            page.histogram(
-                "rpc_server_call_duration_seconds",
-                #"rpc_system_name="postern",rpc_method="\#(method.descriptor.fullName)""#, snapshot)
-        }
-        page.family("rpc_server_calls_total", "counter", "Calls by status.")
-        for method in methods {
-            for code in StatusCode.allCases where method.metrics.count(code) > 0 {
-                page.value(
-                    "rpc_server_calls_total",
-                    #"rpc_method="\#(method.descriptor.fullName)",rpc_status_code="\#(code.name)""#,
-                    Double(method.metrics.count(code)))
-            }
-        }
+        page.calls(of: router.registry.all)
         let metrics = server.metrics
         page.single("postern_connections_open", "gauge", "Connections now.", Double(metrics.connectionsOpen.value))
         page.single(
@@ -52,6 +35,7 @@ extension Instance {
             "postern_import_costly_hashes_refused_total", "counter", "Rows of imports whose hash costs too much.",
             Double(project.passwords.refusedImports.value))
         page.passwordHashes(project)
+        page.guesses(project.guesses.counters)
         page.pool("signing", signingPool.counts)
         page.pool("outbound", outboundPool.counts)
         page.project(project)
@@ -161,6 +145,46 @@ private struct PrometheusPage {
         single(
             "postern_anonymous_users_expired_total", "counter", "Unused anonymous users that were deleted.",
             Double(project.anonymousExpiry.expiredCount.value))
+    }
+
+    mutating func calls(of methods: some Sequence<RegisteredMethod>) {
+        family("rpc_server_call_duration_seconds", "histogram", "How long calls took.")
+        for method in methods {
+            let snapshot = method.metrics.duration.snapshot
+            guard snapshot.cumulativeCounts.last ?? 0 > 0 else { continue }
+            histogram(
+                "rpc_server_call_duration_seconds",
+                #"rpc_system_name="postern",rpc_method="\#(method.descriptor.fullName)""#, snapshot)
+        }
+        family("rpc_server_calls_total", "counter", "Calls by status.")
+        for method in methods {
+            for code in StatusCode.allCases where method.metrics.count(code) > 0 {
+                value(
+                    "rpc_server_calls_total",
+                    #"rpc_method="\#(method.descriptor.fullName)",rpc_status_code="\#(code.name)""#,
+                    Double(method.metrics.count(code)))
+            }
+        }
+    }
+
+    mutating func guesses(_ counters: GuessCounters) {
+        single(
+            "postern_guesses_refused_by_account_total", "counter", "Attempts refused for those before on the account.",
+            Double(counters.refusedByAccount.value))
+        single(
+            "postern_guesses_refused_by_address_total", "counter",
+            "Attempts refused for those before from the address.",
+            Double(counters.refusedByAddress.value))
+        single(
+            "postern_guesses_delayed_total", "counter", "Attempts from nowhere known that had to wait.",
+            Double(counters.delayed.value))
+        single("postern_guesses_waiting", "gauge", "Attempts that wait now.", Double(counters.waiting.value))
+        single(
+            "postern_guesses_turned_away_total", "counter", "Attempts refused because too many were waiting.",
+            Double(counters.waitingRefused.value))
+        single(
+            "postern_guesses_not_kept_total", "counter", "Counts that a restart would forget.",
+            Double(counters.forgotten.value))
     }
 
     mutating func store(_ statistics: StoreStatistics) {

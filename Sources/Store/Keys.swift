@@ -149,6 +149,35 @@ public struct RevocationKey: StoreKey, Sendable {
     public func write(into key: inout KeyWriter) { key.append(bigEndian: UInt64(bitPattern: sequence)) }
 }
 
+/// `time (µs) ‖ server id ‖ row`: what each server counted, in the order of time.
+public struct GuessRowKey: StoreKey, Sendable, Equatable {
+    public var time: Timestamp
+    public var serverID: UInt64
+    public var row: UInt64
+
+    public init(time: Timestamp, serverID: UInt64, row: UInt64) {
+        self.time = time
+        self.serverID = serverID
+        self.row = row
+    }
+
+    /// A key as it lies in the store; of one that is too short the missing parts are 0.
+    public init(stored key: UnsafeRawBufferPointer) {
+        func part(_ index: Int) -> UInt64 {
+            key.count < (index + 1) * 8
+                ? 0 : UInt64(bigEndian: key.loadUnaligned(fromByteOffset: index * 8, as: UInt64.self))
+        }
+        self.init(time: Timestamp(microseconds: Int64(clamping: part(0))), serverID: part(1), row: part(2))
+    }
+
+    public func write(into key: inout KeyWriter) {
+        // Times before 1970 would sort last.
+        key.append(bigEndian: UInt64(max(0, time.microseconds)))
+        key.append(bigEndian: serverID)
+        key.append(bigEndian: row)
+    }
+}
+
 /// `tenant ‖ 0x00 ‖ hour (µs) ‖ toggle ‖ operation`
 public struct DenialCountKey: StoreKey, Sendable {
     public var tenant: Text

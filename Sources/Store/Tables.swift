@@ -96,6 +96,9 @@ public enum Tables {
     public static let identityIssuers = Table<TenantTextKey, StoredIdentityIssuers>(
         id: 51, name: "identity_issuers", owner: .keyPrefix)
 
+    /// (time, server, row) → the guesses that a server counted in a second. Worth something for an hour.
+    public static let guesses = Table<GuessRowKey, StoredGuesses>(id: 48, name: "guesses")
+
     /// What opening the store takes.
     public static let all: [TableDeclaration] = [
         users.declaration, userByEmail.declaration, userByPhone.declaration, userByProvider.declaration,
@@ -106,7 +109,6 @@ public enum Tables {
         serviceAccountKeys.declaration, usedTokenIDs.declaration, oobCodes.declaration, oobCodeBySubject.declaration,
         outbox.declaration, outboxDue.declaration, emailConfigs.declaration,
         revocations.declaration, revocationTenants.declaration, idempotencyCountsBySubject.declaration,
-        anonymousUsers.declaration,
-        usedProofs.declaration, identityIssuers.declaration,
+        anonymousUsers.declaration, usedProofs.declaration, identityIssuers.declaration, guesses.declaration,
     ]
 }

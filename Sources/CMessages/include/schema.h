@@ -377,6 +377,10 @@ extern const PosternSchema postern__store__v1__stored_idempotency__table;
 static inline const PosternSchema *postern__store__v1__stored_idempotency__schema(void) { return &postern__store__v1__stored_idempotency__table; }
 extern const PosternSchema postern__store__v1__stored_tenant_usage__table;
 static inline const PosternSchema *postern__store__v1__stored_tenant_usage__schema(void) { return &postern__store__v1__stored_tenant_usage__table; }
+extern const PosternSchema postern__store__v1__stored_guess__table;
+static inline const PosternSchema *postern__store__v1__stored_guess__schema(void) { return &postern__store__v1__stored_guess__table; }
+extern const PosternSchema postern__store__v1__stored_guesses__table;
+static inline const PosternSchema *postern__store__v1__stored_guesses__schema(void) { return &postern__store__v1__stored_guesses__table; }
 extern const PosternSchema postern__store__v1__event_record__table;
 static inline const PosternSchema *postern__store__v1__event_record__schema(void) { return &postern__store__v1__event_record__table; }
 extern const PosternSchema postern__v1__email_password_credential__table;

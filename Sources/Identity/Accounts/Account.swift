@@ -11,6 +11,8 @@ public struct Account: Sendable, Equatable {
     public var signsInByEmailLink = false
     /// Why `user.tokensValidAfterMicros` was moved last; unspecified while it says when the account was made.
     public private(set) var tokensRevokedFor = SessionEnd.unspecified
+    /// Somebody who guesses elsewhere does not make the user wait at these.
+    public var knownAddresses = KnownAddresses()
 
     public init(user: User, passwordHash: Text = .empty, passwordUpdatedAt: Timestamp = .zero) {
         self.user = user
@@ -24,12 +26,14 @@ public struct Account: Sendable, Equatable {
         self.passwordUpdatedAt = Timestamp(microseconds: record.passwordUpdatedAtMicros)
         self.signsInByEmailLink = record.emailLinkSignIn
         self.tokensRevokedFor = record.tokensRevokedFor
+        self.knownAddresses = KnownAddresses(stored: record.knownAddresses)
     }
 
     public var record: StoredUser {
         StoredUser(
             user: user.encoded(), passwordHash: passwordHash, passwordUpdatedAtMicros: passwordUpdatedAt.microseconds,
-            emailLinkSignIn: signsInByEmailLink, tokensRevokedFor: tokensRevokedFor)
+            emailLinkSignIn: signsInByEmailLink, tokensRevokedFor: tokensRevokedFor,
+            knownAddresses: knownAddresses.bytes)
     }
 
     /// The public user inside a stored record's bytes.

@@ -193,9 +193,11 @@ extension WriteTransaction {
             // Whoever came by a custom token has a way to come again.
             if current.hasNoWayIn { try delete(Tables.anonymousUsers, key) }
             effect.account.user.lastSignInAtMicros = now.microseconds
+            if let address = origin.device.addressHash { effect.account.knownAddresses.remember(address) }
             return (try apply(effect, to: current, keeping: nil, origin: origin, now: now), false)
         }
-        let effect = try decide(self, nil)
+        var effect = try decide(self, nil)
+        if let address = origin.device.addressHash { effect.account.knownAddresses.remember(address) }
         if let toggle = SelfService.refusalOfSignUp(settings) { throw SelfServiceRefusal(toggle: toggle) }
         try insert(effect.account, origin: origin, now: now)
         return (effect.account, true)

@@ -46,12 +46,14 @@ public actor UserSession {
         let now = resources.clock.now()
         let sessionID = SessionID.make(at: now, random: resources.random)
         let session = newSession(SessionStart(signInProvider), origin, now: now)
+        var account = account
+        if let address = origin.device.addressHash { account.knownAddresses.remember(address) }
         let tokens = try await issuer.tokens(
             for: account.user, session: session, sessionID: sessionID, settings: settings, now: now, deadline: deadline)
         let limits = resources.limits
         let key = key
         do {
-            try await resources.store.write { transaction in
+            try await resources.store.write { [account] transaction in
                 try transaction.onceIssuing(session: sessionID, origin, now: now) {
                     try transaction.insert(account, origin: origin, now: now)
                     // The list by which unused ones are found; a custom token's user is none of them.
@@ -87,7 +89,7 @@ public actor UserSession {
         StoredSession(
             tenantID: tenantID, uid: uid, createdAtMicros: now.microseconds, authTimeMicros: now.microseconds,
             signInProvider: start.provider, counter: 1, lastUsedAtMicros: now.microseconds, claimsJSON: start.claims,
-            deviceName: origin.device.name, endUserIP: origin.device.endUserIP)
+            deviceName: origin.device.name, endUserIP: origin.device.address?.text ?? .empty)
     }
 
     // MARK: Refreshing

@@ -60,6 +60,7 @@ extension Account {
         user.phoneNumber = .empty
         passwordHash = .empty
         signsInByEmailLink = false
+        knownAddresses = KnownAddresses()
         user.emailVerified = true
         if let identity {
             user.displayName = identity.displayName

@@ -2,11 +2,11 @@ public import Base
 
 /// Slows password guessing down without ever locking an account. Pure: time comes in, no clock, no lock.
 ///
-/// - Per (account, address): the first five wrong passwords are free, then each costs a wait that doubles from one
-///   second to fifteen minutes. An address the user signed in from before has a bucket of its own, so somebody who
-///   guesses from elsewhere cannot make the owner wait.
-/// - Per account, over all addresses it never signed in from: 100 wrong passwords an hour, which a botnet of fresh
-///   addresses cannot get around.
+/// - Per (account, source): the first five wrong passwords are free, then each costs a wait that doubles from one
+///   second to fifteen minutes. A source is a device or an address. One that signed in to the account before is known,
+///   and has this bucket alone, so somebody who guesses from elsewhere cannot make the owner wait.
+/// - Per account, over all sources that are not known: 100 wrong passwords an hour, which a botnet of fresh addresses
+///   cannot get around.
 /// - Buckets are keyed by a hash of the email whether or not an account has it, so waiting tells nothing.
 ///
 /// An attempt is charged when it is admitted and refunded when it succeeds or never ran, so a hundred guesses sent at
@@ -16,12 +16,16 @@ public struct PasswordThrottle: Sendable {
     /// Who is trying: hashes, so that no address or email is kept.
     public struct Subject: Hashable, Sendable {
         public let account: UInt64
-        /// 0 when the end user's address is not known.
-        public let address: UInt64
+        /// 0 when neither the device nor the address is known.
+        public let source: UInt64
+        /// The source signed in to the account before.
+        public let isKnown: Bool
 
-        public init(account: UInt64, address: UInt64) {
+        public init(account: UInt64, source: UInt64, isKnown: Bool = false) {
             self.account = account
-            self.address = address
+            self.source = source
+            // "Nothing is known of it" is shared by everybody of whom nothing is known.
+            self.isKnown = isKnown && source != 0
         }
     }
 
@@ -30,28 +34,39 @@ public struct PasswordThrottle: Sendable {
         case refused(retryAfter: Duration)
     }
 
+    private struct BucketKey: Hashable {
+        let account: UInt64
+        let source: UInt64
+
+        init(_ subject: Subject) {
+            self.account = subject.account
+            self.source = subject.source
+        }
+    }
+
     private struct Bucket {
         var failures = 0
         var lastAt: Timestamp
         /// What `lastAt` was before the newest attempt, should that turn out never to have run.
         var previousAt: Timestamp
+        /// The account's, when the bucket began: another one means that the account was forgiven meanwhile.
+        var forgivenCount: UInt32
     }
 
     private struct Account {
-        /// Addresses that signed in before, the latest last.
-        var knownAddresses: [UInt64] = []
         var strangerFailures = 0
         var hourStartedAt: Timestamp
         var lastAt: Timestamp
+        var forgivenCount: UInt32 = 0
     }
 
     static let freeFailures = 5
     static let longestWait = Duration.seconds(15 * 60)
     static let strangerFailuresPerHour = 100
+    /// What is older than this counts for nothing.
     static let forgottenAfter = Duration.seconds(3_600)
-    static let knownAddressesMax = 16
 
-    private var buckets: [Subject: Bucket] = [:]
+    private var buckets: [BucketKey: Bucket] = [:]
     private var accounts: [UInt64: Account] = [:]
     private let bucketsMax: Int
 
@@ -59,57 +74,85 @@ public struct PasswordThrottle: Sendable {
 
     /// Charges an attempt, or says how long to wait.
     public mutating func admit(_ subject: Subject, now: Timestamp) -> Verdict {
-        makeRoom(now: now)
-        var bucket = buckets[subject] ?? Bucket(lastAt: now, previousAt: now)
-        // A clock that went back must not make anybody wait until it is where it was.
-        if now < bucket.lastAt || now - bucket.lastAt > Self.forgottenAfter {
-            bucket = Bucket(lastAt: now, previousAt: now)
-        }
+        makeRoom()
+        let (bucket, account) = state(of: subject, now: now)
         let readyAt = bucket.lastAt + Self.wait(afterFailures: bucket.failures)
         if readyAt > now { return .refused(retryAfter: readyAt - now) }
+        if !subject.isKnown, account.strangerFailures >= Self.strangerFailuresPerHour {
+            return .refused(retryAfter: account.hourStartedAt + .seconds(3_600) - now)
+        }
+        charge(subject, 1, bucket, account, now: now)
+        return .admitted
+    }
+
+    /// Charges wrong passwords that were counted elsewhere: before a restart, or by another server.
+    public mutating func add(_ failures: Int, by subject: Subject, at time: Timestamp) {
+        makeRoom()
+        let (bucket, account) = state(of: subject, now: time)
+        charge(subject, failures, bucket, account, now: time)
+    }
+
+    /// The password was right: the bucket is forgotten. Whether it held wrong passwords beside this attempt.
+    @discardableResult
+    public mutating func succeeded(_ subject: Subject) -> Bool {
+        let bucket = buckets.removeValue(forKey: BucketKey(subject))
+        refundStranger(subject)
+        return (bucket?.failures ?? 0) > 1
+    }
+
+    /// Forgets the wrong passwords of a source that was right elsewhere: before a restart, or at another server.
+    public mutating func forget(_ subject: Subject) { buckets[BucketKey(subject)] = nil }
+
+    /// The password was never checked (a full queue, a deadline): gives the charge back, and the wait that was over.
+    public mutating func notTried(_ subject: Subject) {
+        if var bucket = buckets[BucketKey(subject)] {
+            bucket.failures -= 1
+            bucket.lastAt = bucket.previousAt
+            buckets[BucketKey(subject)] = bucket.failures > 0 ? bucket : nil
+        }
+        refundStranger(subject)
+    }
+
+    /// Forgets what was counted of an account: its owner proved who they are by other means than the password.
+    public mutating func forgive(account: UInt64) {
+        guard var state = accounts[account] else { return }
+        state.strangerFailures = 0
+        state.forgivenCount &+= 1
+        accounts[account] = state
+    }
+
+    private func state(of subject: Subject, now: Timestamp) -> (Bucket, Account) {
         var account = accounts[subject.account] ?? Account(hourStartedAt: now, lastAt: now)
+        // A clock that went back must not make anybody wait until it is where it was.
         if now < account.hourStartedAt || now - account.hourStartedAt >= .seconds(3_600) {
             account.hourStartedAt = now
             account.strangerFailures = 0
         }
-        if !account.knownAddresses.contains(subject.address) {
-            if account.strangerFailures >= Self.strangerFailuresPerHour {
-                return .refused(retryAfter: account.hourStartedAt + .seconds(3_600) - now)
-            }
-            account.strangerFailures += 1
+        let fresh = Bucket(lastAt: now, previousAt: now, forgivenCount: account.forgivenCount)
+        guard let bucket = buckets[BucketKey(subject)], bucket.forgivenCount == account.forgivenCount,
+            now >= bucket.lastAt, now - bucket.lastAt <= Self.forgottenAfter
+        else { return (fresh, account) }
+        return (bucket, account)
+    }
+
+    private mutating func charge(
+        _ subject: Subject, _ failures: Int, _ bucket: Bucket, _ account: Account, now: Timestamp
+    ) {
+        var bucket = bucket
+        var account = account
+        if !subject.isKnown {
+            account.strangerFailures = min(account.strangerFailures + failures, Self.strangerFailuresPerHour)
         }
-        bucket.failures += 1
+        bucket.failures += failures
         bucket.previousAt = bucket.lastAt
         bucket.lastAt = now
         account.lastAt = now
-        buckets[subject] = bucket
+        buckets[BucketKey(subject)] = bucket
         accounts[subject.account] = account
-        return .admitted
-    }
-
-    /// The password was right: the bucket is forgotten and the address is known from now on.
-    public mutating func succeeded(_ subject: Subject, now: Timestamp) {
-        buckets[subject] = nil
-        refundStranger(subject)
-        guard subject.address != 0, var account = accounts[subject.account] else { return }
-        account.knownAddresses.removeAll { $0 == subject.address }
-        account.knownAddresses.append(subject.address)
-        if account.knownAddresses.count > Self.knownAddressesMax { account.knownAddresses.removeFirst() }
-        accounts[subject.account] = account
-    }
-
-    /// The password was never checked (a full queue, a deadline): gives the charge back, and the wait that was over.
-    public mutating func notTried(_ subject: Subject) {
-        if var bucket = buckets[subject] {
-            bucket.failures -= 1
-            bucket.lastAt = bucket.previousAt
-            buckets[subject] = bucket.failures > 0 ? bucket : nil
-        }
-        refundStranger(subject)
     }
 
     private mutating func refundStranger(_ subject: Subject) {
-        guard var account = accounts[subject.account], !account.knownAddresses.contains(subject.address) else { return }
+        guard !subject.isKnown, var account = accounts[subject.account] else { return }
         account.strangerFailures = max(0, account.strangerFailures - 1)
         accounts[subject.account] = account
     }
@@ -120,19 +163,20 @@ public struct PasswordThrottle: Sendable {
         return min(.seconds(1 << doublings), longestWait)
     }
 
-    private mutating func makeRoom(now: Timestamp) {
+    private mutating func makeRoom() {
         if buckets.count >= bucketsMax {
-            let cut = quietest(of: buckets.values.map(\.lastAt))
+            let cut = Quietest.cut(buckets.values.map(\.lastAt))
             buckets = buckets.filter { $0.value.lastAt > cut }
         }
         if accounts.count >= bucketsMax {
-            let cut = quietest(of: accounts.values.map(\.lastAt))
+            let cut = Quietest.cut(accounts.values.map(\.lastAt))
             accounts = accounts.filter { $0.value.lastAt > cut }
         }
     }
+}
 
+/// How a table that is full makes room.
+enum Quietest {
     /// The time below which the quietest quarter lies.
-    private func quietest(of times: [Timestamp]) -> Timestamp {
-        times.sorted()[times.count / 4]
-    }
+    static func cut(_ times: [Timestamp]) -> Timestamp { times.sorted()[times.count / 4] }
 }

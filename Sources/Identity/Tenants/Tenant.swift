@@ -4,7 +4,7 @@ public import Messages
 import Reactor
 import Store
 
-/// The owner of one tenant: its settings, its throttles and its refusals.
+/// The owner of one tenant: its settings, its quotas of mail and its refusals.
 ///
 /// Runs on the event loop its id hashes to. Requests do not wait for it: they read the `TenantSettings` it publishes
 /// in the `TenantDirectory`, always before the change is acknowledged.
@@ -16,8 +16,6 @@ public actor Tenant {
     private let resources: Resources
     // Unowned: the directory makes its tenants and lives as long as the process serves.
     private unowned let directory: TenantDirectory
-    private var throttle = PasswordThrottle()
-    private var signUpThrottle = PasswordThrottle()
     private var sends = HourlyQuota()
     private var anonymousSignUps = HourlyQuota()
     /// The key under which the tenant's sum is kept; an address hashes to it once in 2^64.
@@ -68,43 +66,19 @@ public actor Tenant {
         return validateOnly ? TenantSettings(record) : directory.publish(TenantSettings(record))
     }
 
-    // MARK: Throttles
-
-    /// Charges a password attempt, or throws TOO_MANY_ATTEMPTS_TRY_LATER.
-    public func admitPasswordAttempt(email: Email, address: Text) throws -> PasswordThrottle.Subject {
-        let subject = subject(email: email, address: address)
-        if case .refused(let wait) = throttle.admit(subject, now: resources.clock.now()) {
-            throw Failure.tooManyAttempts(retryAfter: wait)
-        }
-        return subject
-    }
-
-    public func passwordSucceeded(_ subject: PasswordThrottle.Subject) {
-        throttle.succeeded(subject, now: resources.clock.now())
-    }
-
-    public func passwordNotTried(_ subject: PasswordThrottle.Subject) { throttle.notTried(subject) }
-
-    /// Charges an answer that tells whether an email has an account, so that a list cannot be tried out.
-    public func chargeSignUpProbe(email: Email, address: Text) throws {
-        let subject = subject(email: email, address: address)
-        if case .refused(let wait) = signUpThrottle.admit(subject, now: resources.clock.now()) {
-            throw Failure.tooManyAttempts(retryAfter: wait)
-        }
-    }
+    // MARK: Quotas of mail
 
     /// Charges a mail: 5 an hour to a mailbox, 30 an hour on behalf of an end user's address.
-    public func admitSend(email: Email, address: Text) throws {
+    public func admitSend(email: Email, address: EndUserAddress?) throws {
         let now = resources.clock.now()
-        let subject = subject(email: email, address: address)
+        let mailbox = hash(email.canonical.bytes)
+        let network = address.map { hash([0] + $0.network) }
         let limits = resources.limits
-        var wait = sends.wait(subject.account, max: limits.sendsPerMailboxAndHour, now: now)
-        if subject.address != 0 {
-            wait = max(wait, sends.wait(subject.address, max: limits.sendsPerAddressAndHour, now: now))
-        }
+        var wait = sends.wait(mailbox, max: limits.sendsPerMailboxAndHour, now: now)
+        if let network { wait = max(wait, sends.wait(network, max: limits.sendsPerAddressAndHour, now: now)) }
         guard wait == .zero else { throw Failure.tooManyAttempts(retryAfter: wait) }
-        sends.charge(subject.account, now: now)
-        if subject.address != 0 { sends.charge(subject.address, now: now) }
+        sends.charge(mailbox, now: now)
+        if let network { sends.charge(network, now: now) }
     }
 
     /// Charges a mail that tells a mailbox of a change: 5 an hour, apart from those anybody may ask for, who could
@@ -119,11 +93,11 @@ public actor Tenant {
 
     /// Charges an anonymous sign-up: it proves nothing, so that one end user could make any number of accounts.
     /// QUOTA_EXCEEDED.
-    public func admitAnonymousSignUp(address: Text, settings: TenantSettings) throws {
+    public func admitAnonymousSignUp(address: EndUserAddress?, settings: TenantSettings) throws {
         let now = resources.clock.now()
         let perTenant = Int(clamping: directory.quotas.limits.anonymousSignUpsPerHour(settings))
         let perAddress = resources.limits.anonymousSignUpsPerAddressAndHour
-        let key = address.isEmpty ? nil : hash([0] + address.bytes)
+        let key = address.map { hash([0] + $0.network) }
         let wait = anonymousSignUps.wait(Self.wholeTenant, max: perTenant, now: now)
         let addressWait = key.map { anonymousSignUps.wait($0, max: perAddress, now: now) } ?? .zero
         if wait > .zero || addressWait > .zero {
@@ -139,11 +113,6 @@ public actor Tenant {
     /// Anonymous sign-ups of this hour.
     public func anonymousSignUpCount() -> Int64 {
         Int64(anonymousSignUps.count(Self.wholeTenant, now: resources.clock.now()))
-    }
-
-    private func subject(email: Email, address: Text) -> PasswordThrottle.Subject {
-        PasswordThrottle.Subject(
-            account: hash(email.canonical.bytes), address: address.isEmpty ? 0 : hash([0] + address.bytes))
     }
 
     private func hash(_ bytes: [UInt8]) -> UInt64 {

@@ -13,6 +13,15 @@ public enum SessionEnd: Int32, Sendable, CaseIterable {
     case admin = 4
 }
 
+public enum GuessOutcome: Int32, Sendable, CaseIterable {
+    case unspecified = 0
+    case wrong = 1
+    /// What was counted of the account and source before is forgotten.
+    case right = 2
+    /// The owner came in by other means: what was counted of the account is forgotten.
+    case forgiven = 3
+}
+
 public enum EventKind: Int32, Sendable, CaseIterable {
     case unspecified = 0
     case userCreated = 1
@@ -71,6 +80,8 @@ public struct StoredUser: Message {
     public var emailLinkSignIn: Bool = false
     /// Why `tokens_valid_after_micros` was moved to where it is: what an older ID token is told.
     public var tokensRevokedFor: SessionEnd = .unspecified
+    /// Hashes of the addresses the user signed in from, 8 bytes each, the latest last; at most 16.
+    public var knownAddresses: [UInt8] = []
 
     public init() {}
 
@@ -79,13 +90,15 @@ public struct StoredUser: Message {
         passwordHash: Text = .empty,
         passwordUpdatedAtMicros: Int64 = 0,
         emailLinkSignIn: Bool = false,
-        tokensRevokedFor: SessionEnd = .unspecified
+        tokensRevokedFor: SessionEnd = .unspecified,
+        knownAddresses: [UInt8] = []
     ) {
         self.user = user
         self.passwordHash = passwordHash
         self.passwordUpdatedAtMicros = passwordUpdatedAtMicros
         self.emailLinkSignIn = emailLinkSignIn
         self.tokensRevokedFor = tokensRevokedFor
+        self.knownAddresses = knownAddresses
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -105,6 +118,7 @@ extension StoredUser: ConvertibleToC {
         self.passwordUpdatedAtMicros = source.pointee.password_updated_at_micros
         self.emailLinkSignIn = source.pointee.email_link_sign_in != 0
         self.tokensRevokedFor = enumeration(source.pointee.tokens_revoked_for.rawValue)
+        self.knownAddresses = [UInt8](copying: source.pointee.known_addresses)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredUser>, arena: Arena) {
@@ -113,6 +127,7 @@ extension StoredUser: ConvertibleToC {
         target.pointee.password_updated_at_micros = self.passwordUpdatedAtMicros
         target.pointee.email_link_sign_in = self.emailLinkSignIn ? 1 : 0
         target.pointee.tokens_revoked_for = Postern__Store__V1__SessionEnd(rawValue: UInt32(self.tokensRevokedFor.rawValue))
+        target.pointee.known_addresses = arena.copy(self.knownAddresses)
     }
 }
 
@@ -588,6 +603,110 @@ extension StoredTenantUsage: ConvertibleToC {
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredTenantUsage>, arena: Arena) {
         target.pointee.bytes = self.bytes
         target.pointee.rows = self.rows
+    }
+}
+
+/// One kind of guess within a second, and how often. Everything is a hash under a key of the project.
+public struct StoredGuess: Message {
+    public var outcome: GuessOutcome = .unspecified
+    /// Not a password, but a question whose answer tells whether an email has an account.
+    public var isProbe: Bool = false
+    public var account: UInt64 = 0
+    public var source: UInt64 = 0
+    public var isKnown: Bool = false
+    public var address: UInt64 = 0
+    public var tenant: UInt64 = 0
+    public var caller: UInt64 = 0
+    public var count: Int64 = 0
+
+    public init() {}
+
+    public init(
+        outcome: GuessOutcome = .unspecified,
+        isProbe: Bool = false,
+        account: UInt64 = 0,
+        source: UInt64 = 0,
+        isKnown: Bool = false,
+        address: UInt64 = 0,
+        tenant: UInt64 = 0,
+        caller: UInt64 = 0,
+        count: Int64 = 0
+    ) {
+        self.outcome = outcome
+        self.isProbe = isProbe
+        self.account = account
+        self.source = source
+        self.isKnown = isKnown
+        self.address = address
+        self.tenant = tenant
+        self.caller = caller
+        self.count = count
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension StoredGuess: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__store__v1__stored_guess__schema() }
+
+    init(copying source: UnsafePointer<Postern__Store__V1__StoredGuess>) {
+        self.outcome = enumeration(source.pointee.outcome.rawValue)
+        self.isProbe = source.pointee.is_probe != 0
+        self.account = source.pointee.account
+        self.source = source.pointee.source
+        self.isKnown = source.pointee.is_known != 0
+        self.address = source.pointee.address
+        self.tenant = source.pointee.tenant
+        self.caller = source.pointee.caller
+        self.count = source.pointee.count
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredGuess>, arena: Arena) {
+        target.pointee.outcome = Postern__Store__V1__GuessOutcome(rawValue: UInt32(self.outcome.rawValue))
+        target.pointee.is_probe = self.isProbe ? 1 : 0
+        target.pointee.account = self.account
+        target.pointee.source = self.source
+        target.pointee.is_known = self.isKnown ? 1 : 0
+        target.pointee.address = self.address
+        target.pointee.tenant = self.tenant
+        target.pointee.caller = self.caller
+        target.pointee.count = self.count
+    }
+}
+
+/// What one server counted in a second.
+public struct StoredGuesses: Message {
+    public var guesses: [StoredGuess] = []
+
+    public init() {}
+
+    public init(guesses: [StoredGuess] = []) {
+        self.guesses = guesses
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension StoredGuesses: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__store__v1__stored_guesses__schema() }
+
+    init(copying source: UnsafePointer<Postern__Store__V1__StoredGuesses>) {
+        self.guesses = copiedMessages(source.pointee.n_guesses, source.pointee.guesses)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredGuesses>, arena: Arena) {
+        target.pointee.n_guesses = self.guesses.count
+        target.pointee.guesses = arena.copyEach(self.guesses) { arena.make($0) }
     }
 }
 

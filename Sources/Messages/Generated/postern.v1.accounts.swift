@@ -11,7 +11,8 @@ public struct AccountsSignUpRequest: Message {
     /// 6..4,096 bytes.
     public var password: Secret = .empty
     public var displayName: Text = .empty
-    /// The end user's address, for throttling; believed only from credentials marked trusted_end_user_ip.
+    /// The end user's address, for throttling, as "192.0.2.1" or "2001:db8::1"; believed only from credentials marked
+    /// trusted_end_user_ip. At most 45 bytes.
     public var endUserIP: Text = .empty
     /// Links the email and password to this user instead of making a new one; an anonymous user keeps its uid.
     public var idToken: Text = .empty
@@ -74,12 +75,15 @@ extension AccountsSignUpRequest: ConvertibleToC {
 public struct AccountsSignUpResponse: Message {
     public var user: User?
     public var tokens: TokenPair?
+    /// Keep it, and send it with the next SignInWithPassword or Reauthenticate: docs/protocol.md, "Devices".
+    public var deviceToken: Text = .empty
 
     public init() {}
 
-    public init(user: User? = nil, tokens: TokenPair? = nil) {
+    public init(user: User? = nil, tokens: TokenPair? = nil, deviceToken: Text = .empty) {
         self.user = user
         self.tokens = tokens
+        self.deviceToken = deviceToken
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -96,11 +100,13 @@ extension AccountsSignUpResponse: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__V1__AccountsSignUpResponse>) {
         self.user = source.pointee.user.map { User(copying: $0) }
         self.tokens = source.pointee.tokens.map { TokenPair(copying: $0) }
+        self.deviceToken = Text(copying: source.pointee.device_token)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignUpResponse>, arena: Arena) {
         if let value = self.user { target.pointee.user = arena.make(value) }
         if let value = self.tokens { target.pointee.tokens = arena.make(value) }
+        target.pointee.device_token = arena.copy(self.deviceToken)
     }
 }
 
@@ -111,6 +117,8 @@ public struct AccountsSignInWithPasswordRequest: Message {
     public var endUserIP: Text = .empty
     /// What the session list calls the device that signs in, for example "Ada's laptop"; at most 256 bytes.
     public var deviceName: Text = .empty
+    /// The newest device_token that was answered to this device, if any. One that counts for nothing is ignored.
+    public var deviceToken: Text = .empty
 
     public init() {}
 
@@ -119,13 +127,15 @@ public struct AccountsSignInWithPasswordRequest: Message {
         email: Text = .empty,
         password: Secret = .empty,
         endUserIP: Text = .empty,
-        deviceName: Text = .empty
+        deviceName: Text = .empty,
+        deviceToken: Text = .empty
     ) {
         self.tenantID = tenantID
         self.email = email
         self.password = password
         self.endUserIP = endUserIP
         self.deviceName = deviceName
+        self.deviceToken = deviceToken
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -146,6 +156,7 @@ extension AccountsSignInWithPasswordRequest: ConvertibleToC {
         self.password = Secret(copying: source.pointee.password)
         self.endUserIP = Text(copying: source.pointee.end_user_ip)
         self.deviceName = Text(copying: source.pointee.device_name)
+        self.deviceToken = Text(copying: source.pointee.device_token)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithPasswordRequest>, arena: Arena) {
@@ -154,18 +165,22 @@ extension AccountsSignInWithPasswordRequest: ConvertibleToC {
         target.pointee.password = arena.copy(self.password)
         target.pointee.end_user_ip = arena.copy(self.endUserIP)
         target.pointee.device_name = arena.copy(self.deviceName)
+        target.pointee.device_token = arena.copy(self.deviceToken)
     }
 }
 
 public struct AccountsSignInWithPasswordResponse: Message {
     public var user: User?
     public var tokens: TokenPair?
+    /// Keep it, and send it with the next SignInWithPassword or Reauthenticate: docs/protocol.md, "Devices".
+    public var deviceToken: Text = .empty
 
     public init() {}
 
-    public init(user: User? = nil, tokens: TokenPair? = nil) {
+    public init(user: User? = nil, tokens: TokenPair? = nil, deviceToken: Text = .empty) {
         self.user = user
         self.tokens = tokens
+        self.deviceToken = deviceToken
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -182,11 +197,13 @@ extension AccountsSignInWithPasswordResponse: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__V1__AccountsSignInWithPasswordResponse>) {
         self.user = source.pointee.user.map { User(copying: $0) }
         self.tokens = source.pointee.tokens.map { TokenPair(copying: $0) }
+        self.deviceToken = Text(copying: source.pointee.device_token)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithPasswordResponse>, arena: Arena) {
         if let value = self.user { target.pointee.user = arena.make(value) }
         if let value = self.tokens { target.pointee.tokens = arena.make(value) }
+        target.pointee.device_token = arena.copy(self.deviceToken)
     }
 }
 
@@ -251,14 +268,23 @@ public struct AccountsSignInWithIdpResponse: Message {
     /// What the provider told this time; the user's own profile may say otherwise. The repeat of a link leaves it out: the
     /// provider is not asked again.
     public var provider: ProviderInfo?
+    /// Keep it, and send it with the next SignInWithPassword or Reauthenticate: docs/protocol.md, "Devices".
+    public var deviceToken: Text = .empty
 
     public init() {}
 
-    public init(user: User? = nil, tokens: TokenPair? = nil, isNewUser: Bool = false, provider: ProviderInfo? = nil) {
+    public init(
+        user: User? = nil,
+        tokens: TokenPair? = nil,
+        isNewUser: Bool = false,
+        provider: ProviderInfo? = nil,
+        deviceToken: Text = .empty
+    ) {
         self.user = user
         self.tokens = tokens
         self.isNewUser = isNewUser
         self.provider = provider
+        self.deviceToken = deviceToken
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -277,6 +303,7 @@ extension AccountsSignInWithIdpResponse: ConvertibleToC {
         self.tokens = source.pointee.tokens.map { TokenPair(copying: $0) }
         self.isNewUser = source.pointee.is_new_user != 0
         self.provider = source.pointee.provider.map { ProviderInfo(copying: $0) }
+        self.deviceToken = Text(copying: source.pointee.device_token)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithIdpResponse>, arena: Arena) {
@@ -284,6 +311,7 @@ extension AccountsSignInWithIdpResponse: ConvertibleToC {
         if let value = self.tokens { target.pointee.tokens = arena.make(value) }
         target.pointee.is_new_user = self.isNewUser ? 1 : 0
         if let value = self.provider { target.pointee.provider = arena.make(value) }
+        target.pointee.device_token = arena.copy(self.deviceToken)
     }
 }
 
@@ -351,13 +379,16 @@ public struct AccountsSignInWithEmailLinkResponse: Message {
     public var user: User?
     public var tokens: TokenPair?
     public var isNewUser: Bool = false
+    /// Keep it, and send it with the next SignInWithPassword or Reauthenticate: docs/protocol.md, "Devices".
+    public var deviceToken: Text = .empty
 
     public init() {}
 
-    public init(user: User? = nil, tokens: TokenPair? = nil, isNewUser: Bool = false) {
+    public init(user: User? = nil, tokens: TokenPair? = nil, isNewUser: Bool = false, deviceToken: Text = .empty) {
         self.user = user
         self.tokens = tokens
         self.isNewUser = isNewUser
+        self.deviceToken = deviceToken
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -375,12 +406,14 @@ extension AccountsSignInWithEmailLinkResponse: ConvertibleToC {
         self.user = source.pointee.user.map { User(copying: $0) }
         self.tokens = source.pointee.tokens.map { TokenPair(copying: $0) }
         self.isNewUser = source.pointee.is_new_user != 0
+        self.deviceToken = Text(copying: source.pointee.device_token)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithEmailLinkResponse>, arena: Arena) {
         if let value = self.user { target.pointee.user = arena.make(value) }
         if let value = self.tokens { target.pointee.tokens = arena.make(value) }
         target.pointee.is_new_user = self.isNewUser ? 1 : 0
+        target.pointee.device_token = arena.copy(self.deviceToken)
     }
 }
 
@@ -663,11 +696,14 @@ extension AccountsResetPasswordRequest: ConvertibleToC {
 
 public struct AccountsResetPasswordResponse: Message {
     public var email: Text = .empty
+    /// Keep it, and send it with the next SignInWithPassword or Reauthenticate: docs/protocol.md, "Devices".
+    public var deviceToken: Text = .empty
 
     public init() {}
 
-    public init(email: Text = .empty) {
+    public init(email: Text = .empty, deviceToken: Text = .empty) {
         self.email = email
+        self.deviceToken = deviceToken
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -683,10 +719,12 @@ extension AccountsResetPasswordResponse: ConvertibleToC {
 
     init(copying source: UnsafePointer<Postern__V1__AccountsResetPasswordResponse>) {
         self.email = Text(copying: source.pointee.email)
+        self.deviceToken = Text(copying: source.pointee.device_token)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsResetPasswordResponse>, arena: Arena) {
         target.pointee.email = arena.copy(self.email)
+        target.pointee.device_token = arena.copy(self.deviceToken)
     }
 }
 
@@ -703,6 +741,7 @@ public struct AccountsCreateAuthUriRequest: Message {
     public var scopes: [Text] = []
     /// Further parameters of the authorization request: `prompt`, `login_hint`, `hd`, … At most 20.
     public var customParameters: [AuthUriParameter] = []
+    public var endUserIP: Text = .empty
 
     public init() {}
 
@@ -712,7 +751,8 @@ public struct AccountsCreateAuthUriRequest: Message {
         providerID: Text = .empty,
         continueURI: Text = .empty,
         scopes: [Text] = [],
-        customParameters: [AuthUriParameter] = []
+        customParameters: [AuthUriParameter] = [],
+        endUserIP: Text = .empty
     ) {
         self.tenantID = tenantID
         self.identifier = identifier
@@ -720,6 +760,7 @@ public struct AccountsCreateAuthUriRequest: Message {
         self.continueURI = continueURI
         self.scopes = scopes
         self.customParameters = customParameters
+        self.endUserIP = endUserIP
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -741,6 +782,7 @@ extension AccountsCreateAuthUriRequest: ConvertibleToC {
         self.continueURI = Text(copying: source.pointee.continue_uri)
         self.scopes = elements(source.pointee.n_scopes, source.pointee.scopes) { Text(copying: $0) }
         self.customParameters = copiedMessages(source.pointee.n_custom_parameters, source.pointee.custom_parameters)
+        self.endUserIP = Text(copying: source.pointee.end_user_ip)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsCreateAuthUriRequest>, arena: Arena) {
@@ -752,6 +794,7 @@ extension AccountsCreateAuthUriRequest: ConvertibleToC {
         target.pointee.scopes = arena.copyEach(self.scopes) { arena.copy($0) }
         target.pointee.n_custom_parameters = self.customParameters.count
         target.pointee.custom_parameters = arena.copyEach(self.customParameters) { arena.make($0) }
+        target.pointee.end_user_ip = arena.copy(self.endUserIP)
     }
 }
 
@@ -941,6 +984,8 @@ public struct AccountsReauthenticateRequest: Message {
     public var idToken: Text = .empty
     public var credential: Credential?
     public var endUserIP: Text = .empty
+    /// The newest device_token that was answered to this device, if any. One that counts for nothing is ignored.
+    public var deviceToken: Text = .empty
 
     public init() {}
 
@@ -948,12 +993,14 @@ public struct AccountsReauthenticateRequest: Message {
         tenantID: Text = .empty,
         idToken: Text = .empty,
         credential: Credential? = nil,
-        endUserIP: Text = .empty
+        endUserIP: Text = .empty,
+        deviceToken: Text = .empty
     ) {
         self.tenantID = tenantID
         self.idToken = idToken
         self.credential = credential
         self.endUserIP = endUserIP
+        self.deviceToken = deviceToken
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -972,6 +1019,7 @@ extension AccountsReauthenticateRequest: ConvertibleToC {
         self.tenantID = Text(copying: source.pointee.tenant_id)
         self.idToken = Text(copying: source.pointee.id_token)
         self.endUserIP = Text(copying: source.pointee.end_user_ip)
+        self.deviceToken = Text(copying: source.pointee.device_token)
         switch source.pointee.credential_case.rawValue {
         case 3: self.credential = .password(EmailPasswordCredential(copying: source.pointee.password))
         case 4: self.credential = .idp(IdpCredential(copying: source.pointee.idp))
@@ -985,6 +1033,7 @@ extension AccountsReauthenticateRequest: ConvertibleToC {
         target.pointee.tenant_id = arena.copy(self.tenantID)
         target.pointee.id_token = arena.copy(self.idToken)
         target.pointee.end_user_ip = arena.copy(self.endUserIP)
+        target.pointee.device_token = arena.copy(self.deviceToken)
         switch self.credential {
         case nil: break
         case .password(let value):
@@ -1006,12 +1055,15 @@ extension AccountsReauthenticateRequest: ConvertibleToC {
 public struct AccountsReauthenticateResponse: Message {
     public var user: User?
     public var tokens: TokenPair?
+    /// Keep it, and send it with the next SignInWithPassword or Reauthenticate: docs/protocol.md, "Devices".
+    public var deviceToken: Text = .empty
 
     public init() {}
 
-    public init(user: User? = nil, tokens: TokenPair? = nil) {
+    public init(user: User? = nil, tokens: TokenPair? = nil, deviceToken: Text = .empty) {
         self.user = user
         self.tokens = tokens
+        self.deviceToken = deviceToken
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1028,11 +1080,13 @@ extension AccountsReauthenticateResponse: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__V1__AccountsReauthenticateResponse>) {
         self.user = source.pointee.user.map { User(copying: $0) }
         self.tokens = source.pointee.tokens.map { TokenPair(copying: $0) }
+        self.deviceToken = Text(copying: source.pointee.device_token)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsReauthenticateResponse>, arena: Arena) {
         if let value = self.user { target.pointee.user = arena.make(value) }
         if let value = self.tokens { target.pointee.tokens = arena.make(value) }
+        target.pointee.device_token = arena.copy(self.deviceToken)
     }
 }
 
@@ -1085,13 +1139,16 @@ public struct AccountsSignInWithCustomTokenResponse: Message {
     public var tokens: TokenPair?
     /// This sign-in created the account.
     public var isNewUser: Bool = false
+    /// Keep it, and send it with the next SignInWithPassword or Reauthenticate: docs/protocol.md, "Devices".
+    public var deviceToken: Text = .empty
 
     public init() {}
 
-    public init(user: User? = nil, tokens: TokenPair? = nil, isNewUser: Bool = false) {
+    public init(user: User? = nil, tokens: TokenPair? = nil, isNewUser: Bool = false, deviceToken: Text = .empty) {
         self.user = user
         self.tokens = tokens
         self.isNewUser = isNewUser
+        self.deviceToken = deviceToken
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1109,12 +1166,14 @@ extension AccountsSignInWithCustomTokenResponse: ConvertibleToC {
         self.user = source.pointee.user.map { User(copying: $0) }
         self.tokens = source.pointee.tokens.map { TokenPair(copying: $0) }
         self.isNewUser = source.pointee.is_new_user != 0
+        self.deviceToken = Text(copying: source.pointee.device_token)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithCustomTokenResponse>, arena: Arena) {
         if let value = self.user { target.pointee.user = arena.make(value) }
         if let value = self.tokens { target.pointee.tokens = arena.make(value) }
         target.pointee.is_new_user = self.isNewUser ? 1 : 0
+        target.pointee.device_token = arena.copy(self.deviceToken)
     }
 }
 
@@ -1192,6 +1251,7 @@ public struct AccountsUpdateRequest: Message {
     public var validateOnly: Bool = false
     /// Not verified then. OPERATION_NOT_ALLOWED where email-enumeration protection is on: send VERIFY_AND_CHANGE_EMAIL.
     public var email: Text = .empty
+    public var endUserIP: Text = .empty
 
     public init() {}
 
@@ -1203,7 +1263,8 @@ public struct AccountsUpdateRequest: Message {
         photoURL: Text = .empty,
         password: Secret = .empty,
         validateOnly: Bool = false,
-        email: Text = .empty
+        email: Text = .empty,
+        endUserIP: Text = .empty
     ) {
         self.tenantID = tenantID
         self.idToken = idToken
@@ -1213,6 +1274,7 @@ public struct AccountsUpdateRequest: Message {
         self.password = password
         self.validateOnly = validateOnly
         self.email = email
+        self.endUserIP = endUserIP
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1236,6 +1298,7 @@ extension AccountsUpdateRequest: ConvertibleToC {
         self.password = Secret(copying: source.pointee.password)
         self.validateOnly = source.pointee.validate_only != 0
         self.email = Text(copying: source.pointee.email)
+        self.endUserIP = Text(copying: source.pointee.end_user_ip)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsUpdateRequest>, arena: Arena) {
@@ -1247,6 +1310,7 @@ extension AccountsUpdateRequest: ConvertibleToC {
         target.pointee.password = arena.copy(self.password)
         target.pointee.validate_only = self.validateOnly ? 1 : 0
         target.pointee.email = arena.copy(self.email)
+        target.pointee.end_user_ip = arena.copy(self.endUserIP)
     }
 }
 
@@ -1254,12 +1318,15 @@ public struct AccountsUpdateResponse: Message {
     public var user: User?
     /// Only after a change of password or email.
     public var tokens: TokenPair?
+    /// Keep it, and send it with the next SignInWithPassword or Reauthenticate: docs/protocol.md, "Devices".
+    public var deviceToken: Text = .empty
 
     public init() {}
 
-    public init(user: User? = nil, tokens: TokenPair? = nil) {
+    public init(user: User? = nil, tokens: TokenPair? = nil, deviceToken: Text = .empty) {
         self.user = user
         self.tokens = tokens
+        self.deviceToken = deviceToken
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1276,11 +1343,13 @@ extension AccountsUpdateResponse: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__V1__AccountsUpdateResponse>) {
         self.user = source.pointee.user.map { User(copying: $0) }
         self.tokens = source.pointee.tokens.map { TokenPair(copying: $0) }
+        self.deviceToken = Text(copying: source.pointee.device_token)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsUpdateResponse>, arena: Arena) {
         if let value = self.user { target.pointee.user = arena.make(value) }
         if let value = self.tokens { target.pointee.tokens = arena.make(value) }
+        target.pointee.device_token = arena.copy(self.deviceToken)
     }
 }
 

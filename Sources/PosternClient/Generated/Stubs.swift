@@ -495,6 +495,9 @@ public struct TenantsClient: Sendable {
 ///
 /// A repeated request (metadata idempotency-key) of a signed-in user is recognised before id_token is checked, because the
 /// change may have ended that token: IDEMPOTENCY_KEY_REUSED and ALREADY_DONE come before the refusals listed here.
+///
+/// INVALID_END_USER_IP comes before all others: end_user_ip is longer than an address can be, or, from a credential whose
+/// word is believed, no address.
 public struct AccountsClient: Sendable {
     let channel: Channel
 

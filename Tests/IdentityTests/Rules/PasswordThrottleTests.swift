@@ -8,7 +8,7 @@ import Testing
     private typealias Subject = PasswordThrottle.Subject
 
     private let start = Timestamp(seconds: 1_800_000_000)
-    private let owner = Subject(account: 1, address: 10)
+    private let owner = Subject(account: 1, source: 10, isKnown: true)
 
     /// Makes attempts that all fail, each as soon as it may; how long each had to wait.
     private func fail(
@@ -26,17 +26,11 @@ import Testing
         return waits
     }
 
-    private func makeKnown(_ throttle: inout PasswordThrottle, _ subject: Subject, now: Timestamp) {
-        #expect(throttle.admit(subject, now: now) == .admitted)
-        throttle.succeeded(subject, now: now)
-    }
-
     // MARK: One account and address
 
     @Test func fiveWrongPasswordsAreFreeThenTheWaitDoublesUpToAQuarterOfAnHour() {
         var throttle = PasswordThrottle()
         var now = start
-        makeKnown(&throttle, owner, now: now)
         let waits = fail(&throttle, owner, times: 20, at: &now)
         #expect(waits.prefix(6).allSatisfy { $0 == .zero })
         #expect(waits[6...].prefix(10).map(\.components.seconds) == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
@@ -68,7 +62,7 @@ import Testing
         _ = fail(&throttle, owner, times: 9, at: &now)
         now = now + .seconds(60)
         #expect(throttle.admit(owner, now: now) == .admitted)
-        throttle.succeeded(owner, now: now)
+        throttle.succeeded(owner)
         #expect(fail(&throttle, owner, times: 6, at: &now) == [Duration](repeating: .zero, count: 6))
     }
 
@@ -116,12 +110,12 @@ import Testing
     @Test func strangersAreRefundedToo() {
         var throttle = PasswordThrottle()
         for index in 0..<1_000 {
-            let stranger = Subject(account: 1, address: 1_000 + UInt64(index))
+            let stranger = Subject(account: 1, source: 1_000 + UInt64(index))
             #expect(throttle.admit(stranger, now: start) == .admitted)
             if index.isMultiple(of: 2) {
                 throttle.notTried(stranger)
             } else {
-                throttle.succeeded(stranger, now: start)
+                throttle.succeeded(stranger)
             }
         }
     }
@@ -131,14 +125,14 @@ import Testing
     @Test func aHundredStrangersAnHourAndNoMore() {
         var throttle = PasswordThrottle()
         for index in 0..<100 {
-            #expect(throttle.admit(Subject(account: 1, address: 1_000 + UInt64(index)), now: start) == .admitted)
+            #expect(throttle.admit(Subject(account: 1, source: 1_000 + UInt64(index)), now: start) == .admitted)
         }
-        let next = Subject(account: 1, address: 5_000)
+        let next = Subject(account: 1, source: 5_000)
         #expect(throttle.admit(next, now: start + .minutes(20)) == .refused(retryAfter: .minutes(40)))
         #expect(throttle.admit(next, now: start + .hours(1) - .microseconds(1)) != .admitted)
         #expect(throttle.admit(next, now: start + .hours(1)) == .admitted)
         // Another account is not meant.
-        #expect(throttle.admit(Subject(account: 2, address: 5_000), now: start + .minutes(20)) == .admitted)
+        #expect(throttle.admit(Subject(account: 2, source: 5_000), now: start + .minutes(20)) == .admitted)
     }
 
     @Test func anAttackFromElsewhereNeverMakesAKnownAddressWait() {
@@ -146,7 +140,6 @@ import Testing
         for _ in 0..<30 {
             var throttle = PasswordThrottle()
             var now = start
-            makeKnown(&throttle, owner, now: now)
             for _ in 0..<400 {
                 now = now + [.zero, .milliseconds(10), .seconds(30), .hours(1)][random.below(4)]
                 switch random.below(20) {
@@ -154,14 +147,14 @@ import Testing
                     // The owner mistypes now and then, and gets it right in the end.
                     for _ in 0..<random.below(5) { #expect(throttle.admit(owner, now: now) == .admitted) }
                     #expect(throttle.admit(owner, now: now) == .admitted)
-                    throttle.succeeded(owner, now: now)
+                    throttle.succeeded(owner)
                 case 1:
                     #expect(throttle.admit(owner, now: now) == .admitted)
                     throttle.notTried(owner)
                 default:
                     // The attacker has every address but the owner's, and none that can be named, too.
                     let address = random.below(10) == 0 ? 0 : 100 + UInt64(random.below(5_000))
-                    let attacker = Subject(account: 1, address: address)
+                    let attacker = Subject(account: 1, source: address)
                     if throttle.admit(attacker, now: now) == .admitted, random.below(9) == 0 {
                         throttle.notTried(attacker)
                     }
@@ -170,26 +163,108 @@ import Testing
         }
     }
 
-    @Test func noAddressIsNeverAKnownOne() {
+    @Test func nothingKnownIsNeverAKnownSource() {
         var throttle = PasswordThrottle()
-        let nameless = Subject(account: 1, address: 0)
-        makeKnown(&throttle, nameless, now: start)
+        let nameless = Subject(account: 1, source: 0, isKnown: true)
+        #expect(!nameless.isKnown)
         for index in 0..<100 {
-            #expect(throttle.admit(Subject(account: 1, address: 1_000 + UInt64(index)), now: start) == .admitted)
+            #expect(throttle.admit(Subject(account: 1, source: 1_000 + UInt64(index)), now: start) == .admitted)
         }
         #expect(throttle.admit(nameless, now: start) != .admitted)
     }
 
-    @Test func sixteenAddressesAreRememberedTheLatestLast() {
+    // MARK: Forgiven
+
+    @Test func theOwnerWhoProvedByOtherMeansIsForgivenAtOnce() {
         var throttle = PasswordThrottle()
-        for address in 1...17 { makeKnown(&throttle, Subject(account: 1, address: UInt64(address)), now: start) }
-        makeKnown(&throttle, Subject(account: 1, address: 3), now: start)
-        for index in 0..<100 {
-            #expect(throttle.admit(Subject(account: 1, address: 1_000 + UInt64(index)), now: start) == .admitted)
+        var now = start
+        let nameless = Subject(account: 1, source: 0)
+        _ = fail(&throttle, nameless, times: 16, at: &now)
+        for index in 0..<200 { _ = throttle.admit(Subject(account: 1, source: 1_000 + UInt64(index)), now: now) }
+        _ = fail(&throttle, Subject(account: 2, source: 0), times: 16, at: &now)
+        #expect(throttle.admit(nameless, now: now) != .admitted)
+        throttle.forgive(account: 1)
+        #expect(fail(&throttle, nameless, times: 6, at: &now) == [Duration](repeating: .zero, count: 6))
+        // What comes after counts again, though not a moment has passed, and another account is not meant.
+        #expect(throttle.admit(nameless, now: now) != .admitted)
+        #expect(throttle.admit(Subject(account: 2, source: 0), now: now) != .admitted)
+        throttle.forgive(account: 3)
+    }
+
+    // MARK: Counted elsewhere
+
+    /// What another server or an earlier run counted is as good as what was counted here.
+    @Test func whatIsAddedCountsAsIfItHadBeenTriedHere() {
+        var random = SeededRandom.printed()
+        for _ in 0..<50 {
+            var here = PasswordThrottle()
+            var there = PasswordThrottle()
+            var now = start
+            for _ in 0..<60 {
+                now = now + [.zero, .seconds(1), .minutes(20), .hours(1)][random.below(4)]
+                let source = UInt64(random.below(3))
+                let subject = Subject(account: UInt64(random.below(2)), source: source, isKnown: source == 2)
+                let verdict = here.admit(subject, now: now)
+                var copy = there
+                #expect(copy.admit(subject, now: now) == verdict)
+                if verdict == .admitted { there.add(1, by: subject, at: now) }
+            }
         }
-        #expect(throttle.admit(Subject(account: 1, address: 1), now: start) != .admitted)
-        for address in 2...17 {
-            #expect(throttle.admit(Subject(account: 1, address: UInt64(address)), now: start) == .admitted)
+    }
+
+    // MARK: Against the list of all attempts
+
+    private struct Attempt {
+        let time: Timestamp
+        let subject: Subject
+        var wasRight = false
+    }
+
+    /// What the rules say of one more attempt, from nothing but the attempts before it.
+    private func expected(_ subject: Subject, _ attempts: [Attempt], now: Timestamp) -> PasswordThrottle.Verdict {
+        var failures: [Timestamp] = []
+        var hourStartedAt: Timestamp?
+        var strangers = 0
+        for attempt in attempts where attempt.subject.account == subject.account {
+            if hourStartedAt.map({ attempt.time - $0 >= .hours(1) }) ?? true {
+                hourStartedAt = attempt.time
+                strangers = 0
+            }
+            if !attempt.subject.isKnown && !attempt.wasRight { strangers += 1 }
+            guard attempt.subject.source == subject.source else { continue }
+            if let last = failures.last, attempt.time - last > .hours(1) { failures = [] }
+            if attempt.wasRight { failures = [] } else { failures.append(attempt.time) }
+        }
+        if let last = failures.last, now - last <= .hours(1), failures.count > 5 {
+            let seconds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900][min(failures.count - 6, 10)]
+            let wait = last + .seconds(seconds) - now
+            if wait > .zero { return .refused(retryAfter: wait) }
+        }
+        if !subject.isKnown, strangers >= 100, let hourStartedAt, now - hourStartedAt < .hours(1) {
+            return .refused(retryAfter: hourStartedAt + .hours(1) - now)
+        }
+        return .admitted
+    }
+
+    @Test func everyVerdictFollowsFromTheAttemptsBefore() {
+        var random = SeededRandom.printed()
+        for round in 0..<40 {
+            var throttle = PasswordThrottle()
+            var attempts: [Attempt] = []
+            var now = start
+            for _ in 0..<300 {
+                now =
+                    now
+                    + [.zero, .milliseconds(100), .seconds(2), .minutes(3), .minutes(70)][random.below(round % 5 + 1)]
+                let source = UInt64(random.below(40))
+                let subject = Subject(account: UInt64(random.below(2)), source: source, isKnown: source > 36)
+                let verdict = throttle.admit(subject, now: now)
+                #expect(verdict == expected(subject, attempts, now: now))
+                guard verdict == .admitted else { continue }
+                let isRight = random.below(12) == 0
+                if isRight { throttle.succeeded(subject) }
+                attempts.append(Attempt(time: now, subject: subject, wasRight: isRight))
+            }
         }
     }
 
@@ -202,11 +277,11 @@ import Testing
             var throttle = PasswordThrottle()
             var now = start
             for _ in 0..<300 {
-                let subject = Subject(account: UInt64(random.below(2)), address: UInt64(random.below(40)))
+                let subject = Subject(account: UInt64(random.below(2)), source: UInt64(random.below(40)))
                 let steps: [Duration] = [.zero, .zero, .seconds(1), .minutes(15), .hours(2), .days(-3)]
                 now = now + steps[random.below(steps.count)]
                 guard case .refused(let wait) = throttle.admit(subject, now: now) else {
-                    if random.below(10) == 0 { throttle.succeeded(subject, now: now) }
+                    if random.below(10) == 0 { throttle.succeeded(subject) }
                     continue
                 }
                 #expect(wait > .zero && wait <= .hours(1))
@@ -224,8 +299,8 @@ import Testing
         _ = fail(&throttle, owner, times: 12, at: &now)
         #expect(throttle.admit(owner, now: now) != .admitted)
         #expect(throttle.admit(owner, now: now - .days(1)) == .admitted)
-        for index in 0..<100 { _ = throttle.admit(Subject(account: 2, address: 1_000 + UInt64(index)), now: now) }
-        let stranger = Subject(account: 2, address: 9)
+        for index in 0..<100 { _ = throttle.admit(Subject(account: 2, source: 1_000 + UInt64(index)), now: now) }
+        let stranger = Subject(account: 2, source: 9)
         #expect(throttle.admit(stranger, now: now) != .admitted)
         #expect(throttle.admit(stranger, now: now - .days(1)) == .admitted)
     }
@@ -237,7 +312,7 @@ import Testing
                 for time in [first, second, first] {
                     for _ in 0..<7 { _ = throttle.admit(owner, now: Timestamp(microseconds: time)) }
                     throttle.notTried(owner)
-                    throttle.succeeded(owner, now: Timestamp(microseconds: time))
+                    throttle.succeeded(owner)
                 }
             }
         }
@@ -256,7 +331,7 @@ import Testing
             var throttle = PasswordThrottle(bucketsMax: 64)
             for index in 0..<2_000 {
                 let now = isSameMoment ? start : start + .microseconds(index)
-                _ = throttle.admit(Subject(account: UInt64(index), address: UInt64(index)), now: now)
+                _ = throttle.admit(Subject(account: UInt64(index), source: UInt64(index)), now: now)
                 let counts = counts(throttle)
                 if counts.count != 2 || counts.contains(where: { $0 > 64 }) {
                     Issue.record("\(counts) entries")
@@ -272,7 +347,7 @@ import Testing
         _ = fail(&throttle, owner, times: 6, at: &now)
         for index in 0..<1_000 {
             now = now + .microseconds(1)
-            _ = throttle.admit(Subject(account: 100 + UInt64(index), address: 1), now: now)
+            _ = throttle.admit(Subject(account: 100 + UInt64(index), source: 1), now: now)
             // The owner's bucket is younger than the others for as long as it is in use.
             if case .admitted = throttle.admit(owner, now: now) { Issue.record("the bucket was forgotten") }
             guard index.isMultiple(of: 20) else { continue }

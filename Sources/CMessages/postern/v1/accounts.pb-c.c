@@ -309,7 +309,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_up_request__descript
   (ProtobufCMessageInit) postern__v1__accounts_sign_up_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_sign_up_response__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_up_response__field_descriptors[3] =
 {
   {
     "user",
@@ -335,15 +335,28 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_sign_up_response__fi
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_token",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignUpResponse, device_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_sign_up_response__field_indices_by_name[] = {
+  2,   /* field[2] = device_token */
   1,   /* field[1] = tokens */
   0,   /* field[0] = user */
 };
 static const ProtobufCIntRange postern__v1__accounts_sign_up_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_sign_up_response__descriptor =
 {
@@ -353,14 +366,14 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_up_response__descrip
   "Postern__V1__AccountsSignUpResponse",
   "postern.v1",
   sizeof(Postern__V1__AccountsSignUpResponse),
-  2,
+  3,
   postern__v1__accounts_sign_up_response__field_descriptors,
   postern__v1__accounts_sign_up_response__field_indices_by_name,
   1,  postern__v1__accounts_sign_up_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__accounts_sign_up_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_password_request__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_password_request__field_descriptors[6] =
 {
   {
     "tenant_id",
@@ -422,9 +435,22 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_passwor
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_token",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPasswordRequest, device_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_sign_in_with_password_request__field_indices_by_name[] = {
   4,   /* field[4] = device_name */
+  5,   /* field[5] = device_token */
   1,   /* field[1] = email */
   3,   /* field[3] = end_user_ip */
   2,   /* field[2] = password */
@@ -433,7 +459,7 @@ static const unsigned postern__v1__accounts_sign_in_with_password_request__field
 static const ProtobufCIntRange postern__v1__accounts_sign_in_with_password_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_password_request__descriptor =
 {
@@ -443,14 +469,14 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_password_req
   "Postern__V1__AccountsSignInWithPasswordRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsSignInWithPasswordRequest),
-  5,
+  6,
   postern__v1__accounts_sign_in_with_password_request__field_descriptors,
   postern__v1__accounts_sign_in_with_password_request__field_indices_by_name,
   1,  postern__v1__accounts_sign_in_with_password_request__number_ranges,
   (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_password_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_password_response__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_password_response__field_descriptors[3] =
 {
   {
     "user",
@@ -476,15 +502,28 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_passwor
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_token",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPasswordResponse, device_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_sign_in_with_password_response__field_indices_by_name[] = {
+  2,   /* field[2] = device_token */
   1,   /* field[1] = tokens */
   0,   /* field[0] = user */
 };
 static const ProtobufCIntRange postern__v1__accounts_sign_in_with_password_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_password_response__descriptor =
 {
@@ -494,7 +533,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_password_res
   "Postern__V1__AccountsSignInWithPasswordResponse",
   "postern.v1",
   sizeof(Postern__V1__AccountsSignInWithPasswordResponse),
-  2,
+  3,
   postern__v1__accounts_sign_in_with_password_response__field_descriptors,
   postern__v1__accounts_sign_in_with_password_response__field_indices_by_name,
   1,  postern__v1__accounts_sign_in_with_password_response__number_ranges,
@@ -591,7 +630,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_request_
   (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_idp_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_idp_response__field_descriptors[4] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_idp_response__field_descriptors[5] =
 {
   {
     "user",
@@ -641,8 +680,21 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_idp_res
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_token",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithIdpResponse, device_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_sign_in_with_idp_response__field_indices_by_name[] = {
+  4,   /* field[4] = device_token */
   2,   /* field[2] = is_new_user */
   3,   /* field[3] = provider */
   1,   /* field[1] = tokens */
@@ -651,7 +703,7 @@ static const unsigned postern__v1__accounts_sign_in_with_idp_response__field_ind
 static const ProtobufCIntRange postern__v1__accounts_sign_in_with_idp_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_response__descriptor =
 {
@@ -661,7 +713,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_response
   "Postern__V1__AccountsSignInWithIdpResponse",
   "postern.v1",
   sizeof(Postern__V1__AccountsSignInWithIdpResponse),
-  4,
+  5,
   postern__v1__accounts_sign_in_with_idp_response__field_descriptors,
   postern__v1__accounts_sign_in_with_idp_response__field_indices_by_name,
   1,  postern__v1__accounts_sign_in_with_idp_response__number_ranges,
@@ -771,7 +823,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_email_link_r
   (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_email_link_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_email_link_response__field_descriptors[3] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_email_link_response__field_descriptors[4] =
 {
   {
     "user",
@@ -809,8 +861,21 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_email_l
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_token",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithEmailLinkResponse, device_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_sign_in_with_email_link_response__field_indices_by_name[] = {
+  3,   /* field[3] = device_token */
   2,   /* field[2] = is_new_user */
   1,   /* field[1] = tokens */
   0,   /* field[0] = user */
@@ -818,7 +883,7 @@ static const unsigned postern__v1__accounts_sign_in_with_email_link_response__fi
 static const ProtobufCIntRange postern__v1__accounts_sign_in_with_email_link_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_email_link_response__descriptor =
 {
@@ -828,7 +893,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_email_link_r
   "Postern__V1__AccountsSignInWithEmailLinkResponse",
   "postern.v1",
   sizeof(Postern__V1__AccountsSignInWithEmailLinkResponse),
-  3,
+  4,
   postern__v1__accounts_sign_in_with_email_link_response__field_descriptors,
   postern__v1__accounts_sign_in_with_email_link_response__field_indices_by_name,
   1,  postern__v1__accounts_sign_in_with_email_link_response__number_ranges,
@@ -1283,7 +1348,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_reset_password_request__d
   (ProtobufCMessageInit) postern__v1__accounts_reset_password_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_reset_password_response__field_descriptors[1] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_reset_password_response__field_descriptors[2] =
 {
   {
     "email",
@@ -1297,14 +1362,27 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_reset_password_respo
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_token",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsResetPasswordResponse, device_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_reset_password_response__field_indices_by_name[] = {
+  1,   /* field[1] = device_token */
   0,   /* field[0] = email */
 };
 static const ProtobufCIntRange postern__v1__accounts_reset_password_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 1 }
+  { 0, 2 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_reset_password_response__descriptor =
 {
@@ -1314,14 +1392,14 @@ const ProtobufCMessageDescriptor postern__v1__accounts_reset_password_response__
   "Postern__V1__AccountsResetPasswordResponse",
   "postern.v1",
   sizeof(Postern__V1__AccountsResetPasswordResponse),
-  1,
+  2,
   postern__v1__accounts_reset_password_response__field_descriptors,
   postern__v1__accounts_reset_password_response__field_indices_by_name,
   1,  postern__v1__accounts_reset_password_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__accounts_reset_password_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_create_auth_uri_request__field_descriptors[6] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_create_auth_uri_request__field_descriptors[7] =
 {
   {
     "tenant_id",
@@ -1395,10 +1473,23 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_create_auth_uri_requ
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "end_user_ip",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCreateAuthUriRequest, end_user_ip),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_create_auth_uri_request__field_indices_by_name[] = {
   3,   /* field[3] = continue_uri */
   5,   /* field[5] = custom_parameters */
+  6,   /* field[6] = end_user_ip */
   1,   /* field[1] = identifier */
   2,   /* field[2] = provider_id */
   4,   /* field[4] = scopes */
@@ -1407,7 +1498,7 @@ static const unsigned postern__v1__accounts_create_auth_uri_request__field_indic
 static const ProtobufCIntRange postern__v1__accounts_create_auth_uri_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_create_auth_uri_request__descriptor =
 {
@@ -1417,7 +1508,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_create_auth_uri_request__
   "Postern__V1__AccountsCreateAuthUriRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsCreateAuthUriRequest),
-  6,
+  7,
   postern__v1__accounts_create_auth_uri_request__field_descriptors,
   postern__v1__accounts_create_auth_uri_request__field_indices_by_name,
   1,  postern__v1__accounts_create_auth_uri_request__number_ranges,
@@ -1706,7 +1797,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_unlink_response__descript
   (ProtobufCMessageInit) postern__v1__accounts_unlink_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_request__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_request__field_descriptors[8] =
 {
   {
     "tenant_id",
@@ -1792,9 +1883,22 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_reque
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_token",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsReauthenticateRequest, device_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_reauthenticate_request__field_indices_by_name[] = {
   6,   /* field[6] = custom_token */
+  7,   /* field[7] = device_token */
   5,   /* field[5] = email_link */
   4,   /* field[4] = end_user_ip */
   1,   /* field[1] = id_token */
@@ -1805,7 +1909,7 @@ static const unsigned postern__v1__accounts_reauthenticate_request__field_indice
 static const ProtobufCIntRange postern__v1__accounts_reauthenticate_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_request__descriptor =
 {
@@ -1815,14 +1919,14 @@ const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_request__d
   "Postern__V1__AccountsReauthenticateRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsReauthenticateRequest),
-  7,
+  8,
   postern__v1__accounts_reauthenticate_request__field_descriptors,
   postern__v1__accounts_reauthenticate_request__field_indices_by_name,
   1,  postern__v1__accounts_reauthenticate_request__number_ranges,
   (ProtobufCMessageInit) postern__v1__accounts_reauthenticate_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_response__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_response__field_descriptors[3] =
 {
   {
     "user",
@@ -1848,15 +1952,28 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_respo
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_token",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsReauthenticateResponse, device_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_reauthenticate_response__field_indices_by_name[] = {
+  2,   /* field[2] = device_token */
   1,   /* field[1] = tokens */
   0,   /* field[0] = user */
 };
 static const ProtobufCIntRange postern__v1__accounts_reauthenticate_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_response__descriptor =
 {
@@ -1866,7 +1983,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_response__
   "Postern__V1__AccountsReauthenticateResponse",
   "postern.v1",
   sizeof(Postern__V1__AccountsReauthenticateResponse),
-  2,
+  3,
   postern__v1__accounts_reauthenticate_response__field_descriptors,
   postern__v1__accounts_reauthenticate_response__field_indices_by_name,
   1,  postern__v1__accounts_reauthenticate_response__number_ranges,
@@ -1950,7 +2067,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_custom_token
   (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_custom_token_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_custom_token_response__field_descriptors[3] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_custom_token_response__field_descriptors[4] =
 {
   {
     "user",
@@ -1988,8 +2105,21 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_custom_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_token",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithCustomTokenResponse, device_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_sign_in_with_custom_token_response__field_indices_by_name[] = {
+  3,   /* field[3] = device_token */
   2,   /* field[2] = is_new_user */
   1,   /* field[1] = tokens */
   0,   /* field[0] = user */
@@ -1997,7 +2127,7 @@ static const unsigned postern__v1__accounts_sign_in_with_custom_token_response__
 static const ProtobufCIntRange postern__v1__accounts_sign_in_with_custom_token_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_custom_token_response__descriptor =
 {
@@ -2007,7 +2137,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_custom_token
   "Postern__V1__AccountsSignInWithCustomTokenResponse",
   "postern.v1",
   sizeof(Postern__V1__AccountsSignInWithCustomTokenResponse),
-  3,
+  4,
   postern__v1__accounts_sign_in_with_custom_token_response__field_descriptors,
   postern__v1__accounts_sign_in_with_custom_token_response__field_indices_by_name,
   1,  postern__v1__accounts_sign_in_with_custom_token_response__number_ranges,
@@ -2103,7 +2233,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_lookup_response__descript
   (ProtobufCMessageInit) postern__v1__accounts_lookup_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_update_request__field_descriptors[8] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_update_request__field_descriptors[9] =
 {
   {
     "tenant_id",
@@ -2201,10 +2331,23 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_update_request__fiel
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "end_user_ip",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsUpdateRequest, end_user_ip),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_update_request__field_indices_by_name[] = {
   3,   /* field[3] = display_name */
   7,   /* field[7] = email */
+  8,   /* field[8] = end_user_ip */
   1,   /* field[1] = id_token */
   5,   /* field[5] = password */
   4,   /* field[4] = photo_url */
@@ -2215,7 +2358,7 @@ static const unsigned postern__v1__accounts_update_request__field_indices_by_nam
 static const ProtobufCIntRange postern__v1__accounts_update_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_update_request__descriptor =
 {
@@ -2225,14 +2368,14 @@ const ProtobufCMessageDescriptor postern__v1__accounts_update_request__descripto
   "Postern__V1__AccountsUpdateRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsUpdateRequest),
-  8,
+  9,
   postern__v1__accounts_update_request__field_descriptors,
   postern__v1__accounts_update_request__field_indices_by_name,
   1,  postern__v1__accounts_update_request__number_ranges,
   (ProtobufCMessageInit) postern__v1__accounts_update_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_update_response__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_update_response__field_descriptors[3] =
 {
   {
     "user",
@@ -2258,15 +2401,28 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_update_response__fie
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "device_token",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsUpdateResponse, device_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_update_response__field_indices_by_name[] = {
+  2,   /* field[2] = device_token */
   1,   /* field[1] = tokens */
   0,   /* field[0] = user */
 };
 static const ProtobufCIntRange postern__v1__accounts_update_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_update_response__descriptor =
 {
@@ -2276,7 +2432,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_update_response__descript
   "Postern__V1__AccountsUpdateResponse",
   "postern.v1",
   sizeof(Postern__V1__AccountsUpdateResponse),
-  2,
+  3,
   postern__v1__accounts_update_response__field_descriptors,
   postern__v1__accounts_update_response__field_indices_by_name,
   1,  postern__v1__accounts_update_response__number_ranges,

@@ -7,8 +7,9 @@ enum AccountsCreateAuthUri: SlowMethod {
     static func handle(
         _ request: AccountsCreateAuthUriRequest, _ call: Call
     ) async throws -> AccountsCreateAuthUriResponse {
+        let address = try call.endUserAddress(request.endUserIP)
         let isAboutEmail = !request.identifier.isEmpty || request.providerID.isEmpty
-        let methods = isAboutEmail ? try signInMethods(of: request.identifier, call) : nil
+        let methods = isAboutEmail ? try await signInMethods(of: request.identifier, address, call) : nil
         var response = AccountsCreateAuthUriResponse()
         if !request.providerID.isEmpty {
             response = try await call.project.providers.authUri(request, tenantID: call.tenantID, now: call.now)
@@ -19,7 +20,9 @@ enum AccountsCreateAuthUri: SlowMethod {
     }
 
     /// Nil for an email without an account, and where nobody may ask.
-    private static func signInMethods(of identifier: Text, _ call: Call) throws -> [Text]? {
+    private static func signInMethods(
+        of identifier: Text, _ address: EndUserAddress?, _ call: Call
+    ) async throws -> [Text]? {
         guard !identifier.isEmpty else {
             throw Failure.invalid("MISSING_IDENTIFIER", field: "identifier", "is required, or provider_id")
         }
@@ -27,6 +30,7 @@ enum AccountsCreateAuthUri: SlowMethod {
             throw Failure.invalid("INVALID_IDENTIFIER", field: "identifier", "is no email address")
         }
         guard !call.settings.hasEmailPrivacy else { return nil }
+        try await call.chargeProbe(address: address)
         return try call.project.account(email: email, tenantID: call.tenantID)?.signInMethodsByEmail
     }
 }

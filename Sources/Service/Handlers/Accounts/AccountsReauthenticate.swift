@@ -7,14 +7,14 @@ enum AccountsReauthenticate: SlowMethod {
     static func handle(
         _ request: AccountsReauthenticateRequest, _ call: Call
     ) async throws -> AccountsReauthenticateResponse {
-        if let again = try await call.repeatedChange(idToken: request.idToken) {
-            return AccountsReauthenticateResponse(user: again.user, tokens: again.tokens)
-        }
+        let address = try call.endUserAddress(request.endUserIP)
+        if let again = try await call.repeatedChange(idToken: request.idToken) { return response(again, request, call) }
         let verified = try call.verifiedUser(idToken: request.idToken)
         let signedIn: SignedIn
         switch request.credential {
         case .password(let credential):
-            signedIn = try await byPassword(credential, verified, endUserIP: request.endUserIP, call)
+            signedIn = try await byPassword(
+                credential, verified, address: address, deviceToken: request.deviceToken, call)
         case .idp(let credential):
             let identity = try await call.provedIdentity(credential)
             signedIn = try await call.project.reauthenticate(
@@ -26,11 +26,20 @@ enum AccountsReauthenticate: SlowMethod {
                 verified, emailLink: credential.oobCode,
                 email: try Values.email(credential.email, form: .toFind, limits: call.limits), origin: call.origin,
                 deadline: call.deadline)
+            call.forgiveGuesses(of: signedIn.user)
         case .customToken(let token):
             signedIn = try await byCustomToken(token, verified, call)
         case nil: throw Failure.invalid("MISSING_CREDENTIAL", field: "credential", "is required")
         }
-        return AccountsReauthenticateResponse(user: signedIn.user, tokens: signedIn.tokens)
+        return response(signedIn, request, call)
+    }
+
+    private static func response(
+        _ signedIn: SignedIn, _ request: AccountsReauthenticateRequest, _ call: Call
+    ) -> AccountsReauthenticateResponse {
+        AccountsReauthenticateResponse(
+            user: signedIn.user, tokens: signedIn.tokens,
+            deviceToken: call.deviceToken(for: signedIn.user, renewing: request.deviceToken))
     }
 
     static func endUser(of request: AccountsReauthenticateRequest) -> NamedEndUser {
@@ -38,11 +47,12 @@ enum AccountsReauthenticate: SlowMethod {
     }
 
     private static func byPassword(
-        _ credential: EmailPasswordCredential, _ verified: VerifiedUser, endUserIP: Text, _ call: Call
+        _ credential: EmailPasswordCredential, _ verified: VerifiedUser, address: EndUserAddress?, deviceToken: Text,
+        _ call: Call
     ) async throws -> SignedIn {
         guard call.settings.allowsPasswordSignup else { throw Failure.passwordLoginDisabled }
         return try await call.withPasswordProof(
-            email: credential.email, password: credential.password, endUserIP: endUserIP
+            email: credential.email, password: credential.password, address: address, deviceToken: deviceToken
         ) { proof in
             guard proof.account.user.uid == verified.account.user.uid else { throw Failure.userMismatch }
             return try await call.project.reauthenticate(

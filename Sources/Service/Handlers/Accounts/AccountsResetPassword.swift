@@ -17,6 +17,7 @@ enum AccountsResetPassword: SlowMethod {
             request.newPassword, settings: call.settings, deadline: call.deadline)
         let user = try await call.project.resetPassword(
             request.oobCode, passwordHash: hash, settings: call.settings, origin: call.origin)
-        return AccountsResetPasswordResponse(email: user.email)
+        call.forgiveGuesses(of: user)
+        return AccountsResetPasswordResponse(email: user.email, deviceToken: call.deviceToken(for: user))
     }
 }

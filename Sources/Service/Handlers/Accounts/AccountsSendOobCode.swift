@@ -6,21 +6,22 @@ import Messages
 enum AccountsSendOobCode: SlowMethod {
     static func handle(_ request: AccountsSendOobCodeRequest, _ call: Call) async throws -> AccountsSendOobCodeResponse
     {
+        let address = try call.endUserAddress(request.endUserIP)
         try Values.checkContinueURL(request.continueURL, limits: call.limits)
         try Values.checkLocale(request.locale, limits: call.limits)
         var order: OobOrder
         switch request.requestType {
         case .emailSignin: order = try emailSignIn(request, call)
-        case .passwordReset: order = try passwordReset(request, call)
+        case .passwordReset: order = try await passwordReset(request, address, call)
         case .verifyEmail: order = try verification(request, call)
-        case .verifyAndChangeEmail: order = try change(request, call)
+        case .verifyAndChangeEmail: order = try await change(request, address, call)
         case .unspecified, .recoverEmail:
             throw Failure.invalid("MISSING_REQ_TYPE", field: "request_type", "must be a kind that can be asked for")
         }
         order.continueURL = request.continueURL
         if !call.settings.isSynthetic, let recipient = Email(stored: order.recipient) {
             try await call.project.tenants.tenant(call.settings).admitSend(
-                email: recipient, address: call.endUserAddress(request.endUserIP))
+                email: recipient, address: address)
         }
         order.locale = request.locale
         try await call.project.send(order, settings: call.settings, origin: call.origin)
@@ -44,10 +45,13 @@ enum AccountsSendOobCode: SlowMethod {
         return order
     }
 
-    private static func passwordReset(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {
+    private static func passwordReset(
+        _ request: AccountsSendOobCodeRequest, _ address: EndUserAddress?, _ call: Call
+    ) async throws -> OobOrder {
         guard call.settings.allowsPasswordSignup else { throw Failure.passwordLoginDisabled }
         if request.email.isEmpty { throw Failure.missingEmail }
         let email = try Values.email(request.email, form: .toFind, limits: call.limits)
+        if !call.settings.hasEmailPrivacy { try await call.chargeProbe(address: address) }
         guard let account = try call.project.accountReadAlike(email: email, tenantID: call.tenantID) else {
             guard call.settings.hasEmailPrivacy else { throw Failure.emailNotFound }
             var order = OobOrder(.passwordReset, email: email.address)
@@ -70,7 +74,9 @@ enum AccountsSendOobCode: SlowMethod {
         return order
     }
 
-    private static func change(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {
+    private static func change(
+        _ request: AccountsSendOobCodeRequest, _ address: EndUserAddress?, _ call: Call
+    ) async throws -> OobOrder {
         let verified = try call.verifiedUser(idToken: request.idToken)
         if request.newEmail.isEmpty {
             throw Failure.invalid("MISSING_NEW_EMAIL", field: "new_email", "is required")
@@ -85,7 +91,10 @@ enum AccountsSendOobCode: SlowMethod {
         order.displayName = user.displayName
         order.newEmail = newEmail.address
         if try call.project.isTaken(newEmail, tenantID: call.tenantID), Email(stored: user.email) != newEmail {
-            guard call.settings.hasEmailPrivacy else { throw Failure.emailExists }
+            if !call.settings.hasEmailPrivacy {
+                try await call.chargeProbe(address: address)
+                throw Failure.emailExists
+            }
             order.isDecoy = true
         }
         return order

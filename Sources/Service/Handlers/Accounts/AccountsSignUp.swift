@@ -7,7 +7,8 @@ import Tokens
 /// postern.v1.Accounts/SignUp
 enum AccountsSignUp: SlowMethod {
     static func handle(_ request: AccountsSignUpRequest, _ call: Call) async throws -> AccountsSignUpResponse {
-        if !request.idToken.isEmpty { return try await linkPassword(request, call) }
+        let address = try call.endUserAddress(request.endUserIP)
+        if !request.idToken.isEmpty { return try await linkPassword(request, address, call) }
         let isAnonymous = request.email.isEmpty && request.password.isEmpty
         if isAnonymous {
             guard call.settings.allowsAnonymousUsers else { throw Failure.anonymousNotAllowed }
@@ -20,10 +21,10 @@ enum AccountsSignUp: SlowMethod {
         if let toggle = SelfService.refusalOfSignUp(call.settings) {
             throw await call.refusal(by: toggle, email: email)
         }
-        let origin = try call.origin(deviceName: request.deviceName, endUserIP: request.endUserIP)
+        let origin = try call.origin(deviceName: request.deviceName, address: address)
         if isAnonymous, !call.settings.isSynthetic, try !call.project.isRepeated(origin) {
             try await call.project.tenants.tenant(call.settings).admitAnonymousSignUp(
-                address: call.endUserAddress(request.endUserIP), settings: call.settings)
+                address: address, settings: call.settings)
         }
         let uid = call.project.resources.random.alphanumeric(28)
         let now = call.now
@@ -35,7 +36,7 @@ enum AccountsSignUp: SlowMethod {
             let email = try Values.email(request.email, form: call.settings.emailForm, limits: call.limits)
             try call.checkNewPassword(request.password)
             try Values.checkDisplayName(request.displayName, limits: call.limits)
-            try await refuseIfTaken(email, request, call)
+            try await refuseIfTaken(email, address, call)
             account.user.email = email.address
             account.user.displayName = request.displayName
             account.passwordHash = try await call.project.passwords.hash(
@@ -46,7 +47,12 @@ enum AccountsSignUp: SlowMethod {
         let signedIn = try await call.userSession(uid).signUp(
             account, signInProvider: isAnonymous ? "anonymous" : "password", settings: call.settings,
             origin: origin, deadline: call.deadline)
-        return AccountsSignUpResponse(user: signedIn.user, tokens: signedIn.tokens)
+        return response(signedIn, call)
+    }
+
+    private static func response(_ signedIn: SignedIn, _ call: Call) -> AccountsSignUpResponse {
+        AccountsSignUpResponse(
+            user: signedIn.user, tokens: signedIn.tokens, deviceToken: call.deviceToken(for: signedIn.user))
     }
 
     static func endUser(of request: AccountsSignUpRequest) -> NamedEndUser {
@@ -54,12 +60,10 @@ enum AccountsSignUp: SlowMethod {
     }
 
     /// Gives the signed-in user an email and a password; an anonymous one becomes a known one with the same uid.
-    private static func linkPassword(_ request: AccountsSignUpRequest, _ call: Call) async throws
-        -> AccountsSignUpResponse
-    {
-        if let again = try await call.repeatedChange(idToken: request.idToken) {
-            return AccountsSignUpResponse(user: again.user, tokens: again.tokens)
-        }
+    private static func linkPassword(
+        _ request: AccountsSignUpRequest, _ address: EndUserAddress?, _ call: Call
+    ) async throws -> AccountsSignUpResponse {
+        if let again = try await call.repeatedChange(idToken: request.idToken) { return response(again, call) }
         let verified = try call.verifiedUser(idToken: request.idToken)
         if request.email.isEmpty { throw Failure.missingEmail }
         if request.password.isEmpty { throw Failure.missingPassword }
@@ -71,7 +75,7 @@ enum AccountsSignUp: SlowMethod {
         // Refused before the hash is paid for; the transaction looks again.
         _ = try verified.account.linkingPassword(.empty, email: email, now: call.now)
         if try call.project.isTaken(email, tenantID: call.tenantID), Email(stored: user.email) != email {
-            try await chargeProbe(email, request, call)
+            try await call.chargeProbe(email, address: address)
         }
         let hash = try await call.project.passwords.hash(
             request.password, settings: call.settings, deadline: call.deadline)
@@ -87,23 +91,17 @@ enum AccountsSignUp: SlowMethod {
             }
             return AccountEffect(linked, kind: .providerLinked, detail: "password")
         }
-        return AccountsSignUpResponse(user: signedIn.user, tokens: signedIn.tokens)
+        return response(signedIn, call)
     }
 
     /// Says EMAIL_EXISTS before the hash is paid for; the transaction that creates the account checks again. Answers
     /// that tell of an account are throttled, so that a list of addresses cannot be tried out.
-    private static func refuseIfTaken(_ email: Email, _ request: AccountsSignUpRequest, _ call: Call) async throws {
+    private static func refuseIfTaken(_ email: Email, _ address: EndUserAddress?, _ call: Call) async throws {
         // In this order: who finds the email taken by this very request finds its record as well.
         guard try call.project.isTaken(email, tenantID: call.tenantID), try !call.project.isRepeated(call.origin) else {
             return
         }
-        try await chargeProbe(email, request, call)
+        try await call.chargeProbe(email, address: address)
         throw Failure.emailExists
-    }
-
-    private static func chargeProbe(_ email: Email, _ request: AccountsSignUpRequest, _ call: Call) async throws {
-        if call.settings.isSynthetic { return }
-        try await call.project.tenants.tenant(call.settings).chargeSignUpProbe(
-            email: email, address: call.endUserAddress(request.endUserIP))
     }
 }

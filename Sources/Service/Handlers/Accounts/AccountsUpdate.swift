@@ -6,8 +6,10 @@ import Tokens
 /// postern.v1.Accounts/Update
 enum AccountsUpdate: SlowMethod {
     static func handle(_ request: AccountsUpdateRequest, _ call: Call) async throws -> AccountsUpdateResponse {
+        let address = try call.endUserAddress(request.endUserIP)
         if let again = try await call.repeatedChange(idToken: request.idToken) {
-            return AccountsUpdateResponse(user: again.user, tokens: again.tokens)
+            return AccountsUpdateResponse(
+                user: again.user, tokens: again.tokens, deviceToken: call.deviceToken(for: again.user))
         }
         let verified = try call.verifiedUser(idToken: request.idToken)
         let paths = try UpdateMask(request.updateMask, allowed: ["display_name", "photo_url", "password", "email"])
@@ -28,6 +30,11 @@ enum AccountsUpdate: SlowMethod {
             }
             change.newEmail = try Values.email(request.email, form: call.settings.emailForm, limits: call.limits)
             try verified.requireRecentLogin(now: call.now)
+            if let email = change.newEmail, email != Email(stored: verified.account.user.email),
+                try call.project.isTaken(email, tenantID: call.tenantID)
+            {
+                try await call.chargeProbe(address: address)
+            }
         }
         if paths.contains("password") {
             try call.checkNewPassword(request.password)
@@ -37,7 +44,9 @@ enum AccountsUpdate: SlowMethod {
         }
         let (user, tokens) = try await call.project.update(
             change, of: verified, origin: call.origin, validateOnly: request.validateOnly, deadline: call.deadline)
-        return AccountsUpdateResponse(user: user, tokens: tokens)
+        if paths.contains("password"), !request.validateOnly { call.forgiveGuesses(of: user) }
+        return AccountsUpdateResponse(
+            user: user, tokens: tokens, deviceToken: tokens == nil ? .empty : call.deviceToken(for: user))
     }
 
     static func endUser(of request: AccountsUpdateRequest) -> NamedEndUser {

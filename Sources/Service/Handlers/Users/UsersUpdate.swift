@@ -41,6 +41,7 @@ enum UsersUpdate: SlowMethod {
         }
         let user = try await call.userSession(request.uid).administer(
             change, origin: call.origin, validateOnly: request.validateOnly)
+        if change.passwordHash != nil, !request.validateOnly { call.forgiveGuesses(of: user) }
         return UsersUpdateResponse(user: user)
     }
 }

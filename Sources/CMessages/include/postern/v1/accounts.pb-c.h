@@ -78,10 +78,11 @@ struct  Postern__V1__AccountsSignUpResponse
   ProtobufCMessage base;
   Postern__V1__User *user;
   Postern__V1__TokenPair *tokens;
+  ProtobufCBinaryData device_token;
 };
 #define POSTERN__V1__ACCOUNTS_SIGN_UP_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_up_response__descriptor) \
-    , NULL, NULL }
+    , NULL, NULL, {0,NULL} }
 
 
 struct  Postern__V1__AccountsSignInWithPasswordRequest
@@ -92,10 +93,11 @@ struct  Postern__V1__AccountsSignInWithPasswordRequest
   ProtobufCBinaryData password;
   ProtobufCBinaryData end_user_ip;
   ProtobufCBinaryData device_name;
+  ProtobufCBinaryData device_token;
 };
 #define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_PASSWORD_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_password_request__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__AccountsSignInWithPasswordResponse
@@ -103,10 +105,11 @@ struct  Postern__V1__AccountsSignInWithPasswordResponse
   ProtobufCMessage base;
   Postern__V1__User *user;
   Postern__V1__TokenPair *tokens;
+  ProtobufCBinaryData device_token;
 };
 #define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_PASSWORD_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_password_response__descriptor) \
-    , NULL, NULL }
+    , NULL, NULL, {0,NULL} }
 
 
 struct  Postern__V1__AccountsSignInWithIdpRequest
@@ -130,10 +133,11 @@ struct  Postern__V1__AccountsSignInWithIdpResponse
   Postern__V1__TokenPair *tokens;
   protobuf_c_boolean is_new_user;
   Postern__V1__ProviderInfo *provider;
+  ProtobufCBinaryData device_token;
 };
 #define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_IDP_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_idp_response__descriptor) \
-    , NULL, NULL, 0, NULL }
+    , NULL, NULL, 0, NULL, {0,NULL} }
 
 
 struct  Postern__V1__AccountsSignInWithEmailLinkRequest
@@ -157,10 +161,11 @@ struct  Postern__V1__AccountsSignInWithEmailLinkResponse
   Postern__V1__User *user;
   Postern__V1__TokenPair *tokens;
   protobuf_c_boolean is_new_user;
+  ProtobufCBinaryData device_token;
 };
 #define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_EMAIL_LINK_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_email_link_response__descriptor) \
-    , NULL, NULL, 0 }
+    , NULL, NULL, 0, {0,NULL} }
 
 
 struct  Postern__V1__AccountsSendOobCodeRequest
@@ -251,10 +256,11 @@ struct  Postern__V1__AccountsResetPasswordResponse
 {
   ProtobufCMessage base;
   ProtobufCBinaryData email;
+  ProtobufCBinaryData device_token;
 };
 #define POSTERN__V1__ACCOUNTS_RESET_PASSWORD_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_reset_password_response__descriptor) \
-    , {0,NULL} }
+    , {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__AccountsCreateAuthUriRequest
@@ -268,10 +274,11 @@ struct  Postern__V1__AccountsCreateAuthUriRequest
   ProtobufCBinaryData *scopes;
   size_t n_custom_parameters;
   Postern__V1__AuthUriParameter **custom_parameters;
+  ProtobufCBinaryData end_user_ip;
 };
 #define POSTERN__V1__ACCOUNTS_CREATE_AUTH_URI_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_create_auth_uri_request__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0,NULL, 0,NULL }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0,NULL, 0,NULL, {0,NULL} }
 
 
 struct  Postern__V1__AuthUriParameter
@@ -340,6 +347,7 @@ struct  Postern__V1__AccountsReauthenticateRequest
   ProtobufCBinaryData tenant_id;
   ProtobufCBinaryData id_token;
   ProtobufCBinaryData end_user_ip;
+  ProtobufCBinaryData device_token;
   Postern__V1__AccountsReauthenticateRequest__CredentialCase credential_case;
   union {
     Postern__V1__EmailPasswordCredential *password;
@@ -350,7 +358,7 @@ struct  Postern__V1__AccountsReauthenticateRequest
 };
 #define POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_reauthenticate_request__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL__NOT_SET, {0} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL__NOT_SET, {0} }
 
 
 struct  Postern__V1__AccountsReauthenticateResponse
@@ -358,10 +366,11 @@ struct  Postern__V1__AccountsReauthenticateResponse
   ProtobufCMessage base;
   Postern__V1__User *user;
   Postern__V1__TokenPair *tokens;
+  ProtobufCBinaryData device_token;
 };
 #define POSTERN__V1__ACCOUNTS_REAUTHENTICATE_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_reauthenticate_response__descriptor) \
-    , NULL, NULL }
+    , NULL, NULL, {0,NULL} }
 
 
 struct  Postern__V1__AccountsSignInWithCustomTokenRequest
@@ -383,10 +392,11 @@ struct  Postern__V1__AccountsSignInWithCustomTokenResponse
   Postern__V1__User *user;
   Postern__V1__TokenPair *tokens;
   protobuf_c_boolean is_new_user;
+  ProtobufCBinaryData device_token;
 };
 #define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_CUSTOM_TOKEN_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_custom_token_response__descriptor) \
-    , NULL, NULL, 0 }
+    , NULL, NULL, 0, {0,NULL} }
 
 
 struct  Postern__V1__AccountsLookupRequest
@@ -421,10 +431,11 @@ struct  Postern__V1__AccountsUpdateRequest
   ProtobufCBinaryData password;
   protobuf_c_boolean validate_only;
   ProtobufCBinaryData email;
+  ProtobufCBinaryData end_user_ip;
 };
 #define POSTERN__V1__ACCOUNTS_UPDATE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_update_request__descriptor) \
-    , {0,NULL}, {0,NULL}, NULL, {0,NULL}, {0,NULL}, {0,NULL}, 0, {0,NULL} }
+    , {0,NULL}, {0,NULL}, NULL, {0,NULL}, {0,NULL}, {0,NULL}, 0, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__AccountsUpdateResponse
@@ -432,10 +443,11 @@ struct  Postern__V1__AccountsUpdateResponse
   ProtobufCMessage base;
   Postern__V1__User *user;
   Postern__V1__TokenPair *tokens;
+  ProtobufCBinaryData device_token;
 };
 #define POSTERN__V1__ACCOUNTS_UPDATE_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_update_response__descriptor) \
-    , NULL, NULL }
+    , NULL, NULL, {0,NULL} }
 
 
 struct  Postern__V1__AccountsDeleteRequest

@@ -67,13 +67,25 @@ void   postern__store__v1__stored_tenant_usage__init
   static const Postern__Store__V1__StoredTenantUsage init_value = POSTERN__STORE__V1__STORED_TENANT_USAGE__INIT;
   *message = init_value;
 }
+void   postern__store__v1__stored_guess__init
+                     (Postern__Store__V1__StoredGuess         *message)
+{
+  static const Postern__Store__V1__StoredGuess init_value = POSTERN__STORE__V1__STORED_GUESS__INIT;
+  *message = init_value;
+}
+void   postern__store__v1__stored_guesses__init
+                     (Postern__Store__V1__StoredGuesses         *message)
+{
+  static const Postern__Store__V1__StoredGuesses init_value = POSTERN__STORE__V1__STORED_GUESSES__INIT;
+  *message = init_value;
+}
 void   postern__store__v1__event_record__init
                      (Postern__Store__V1__EventRecord         *message)
 {
   static const Postern__Store__V1__EventRecord init_value = POSTERN__STORE__V1__EVENT_RECORD__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_descriptors[6] =
 {
   {
     "user",
@@ -135,19 +147,33 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_user__field_des
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "known_addresses",
+    20,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredUser, known_addresses),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_user__field_indices_by_name[] = {
   3,   /* field[3] = email_link_sign_in */
+  5,   /* field[5] = known_addresses */
   1,   /* field[1] = password_hash */
   2,   /* field[2] = password_updated_at_micros */
   4,   /* field[4] = tokens_revoked_for */
   0,   /* field[0] = user */
 };
-static const ProtobufCIntRange postern__store__v1__stored_user__number_ranges[2 + 1] =
+static const ProtobufCIntRange postern__store__v1__stored_user__number_ranges[3 + 1] =
 {
   { 1, 0 },
   { 10, 4 },
-  { 0, 5 }
+  { 20, 5 },
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
 {
@@ -157,10 +183,10 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
   "Postern__Store__V1__StoredUser",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredUser),
-  5,
+  6,
   postern__store__v1__stored_user__field_descriptors,
   postern__store__v1__stored_user__field_indices_by_name,
-  2,  postern__store__v1__stored_user__number_ranges,
+  3,  postern__store__v1__stored_user__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_user__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -990,6 +1016,186 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_tenant_usage__descri
   (ProtobufCMessageInit) postern__store__v1__stored_tenant_usage__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor postern__store__v1__stored_guess__field_descriptors[9] =
+{
+  {
+    "outcome",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredGuess, outcome),
+    &postern__store__v1__guess_outcome__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "is_probe",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredGuess, is_probe),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "account",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredGuess, account),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "source",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredGuess, source),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "is_known",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredGuess, is_known),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "address",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredGuess, address),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "tenant",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredGuess, tenant),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "caller",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredGuess, caller),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "count",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredGuess, count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__store__v1__stored_guess__field_indices_by_name[] = {
+  2,   /* field[2] = account */
+  5,   /* field[5] = address */
+  7,   /* field[7] = caller */
+  8,   /* field[8] = count */
+  4,   /* field[4] = is_known */
+  1,   /* field[1] = is_probe */
+  0,   /* field[0] = outcome */
+  3,   /* field[3] = source */
+  6,   /* field[6] = tenant */
+};
+static const ProtobufCIntRange postern__store__v1__stored_guess__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 9 }
+};
+const ProtobufCMessageDescriptor postern__store__v1__stored_guess__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.store.v1.StoredGuess",
+  "StoredGuess",
+  "Postern__Store__V1__StoredGuess",
+  "postern.store.v1",
+  sizeof(Postern__Store__V1__StoredGuess),
+  9,
+  postern__store__v1__stored_guess__field_descriptors,
+  postern__store__v1__stored_guess__field_indices_by_name,
+  1,  postern__store__v1__stored_guess__number_ranges,
+  (ProtobufCMessageInit) postern__store__v1__stored_guess__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__store__v1__stored_guesses__field_descriptors[1] =
+{
+  {
+    "guesses",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__Store__V1__StoredGuesses, n_guesses),
+    offsetof(Postern__Store__V1__StoredGuesses, guesses),
+    &postern__store__v1__stored_guess__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__store__v1__stored_guesses__field_indices_by_name[] = {
+  0,   /* field[0] = guesses */
+};
+static const ProtobufCIntRange postern__store__v1__stored_guesses__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__store__v1__stored_guesses__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.store.v1.StoredGuesses",
+  "StoredGuesses",
+  "Postern__Store__V1__StoredGuesses",
+  "postern.store.v1",
+  sizeof(Postern__Store__V1__StoredGuesses),
+  1,
+  postern__store__v1__stored_guesses__field_descriptors,
+  postern__store__v1__stored_guesses__field_indices_by_name,
+  1,  postern__store__v1__stored_guesses__number_ranges,
+  (ProtobufCMessageInit) postern__store__v1__stored_guesses__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor postern__store__v1__event_record__field_descriptors[7] =
 {
   {
@@ -1138,6 +1344,38 @@ const ProtobufCEnumDescriptor postern__store__v1__session_end__descriptor =
   postern__store__v1__session_end__enum_values_by_name,
   1,
   postern__store__v1__session_end__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue postern__store__v1__guess_outcome__enum_values_by_number[4] =
+{
+  { "GUESS_OUTCOME_UNSPECIFIED", "POSTERN__STORE__V1__GUESS_OUTCOME__GUESS_OUTCOME_UNSPECIFIED", 0 },
+  { "GUESS_OUTCOME_WRONG", "POSTERN__STORE__V1__GUESS_OUTCOME__GUESS_OUTCOME_WRONG", 1 },
+  { "GUESS_OUTCOME_RIGHT", "POSTERN__STORE__V1__GUESS_OUTCOME__GUESS_OUTCOME_RIGHT", 2 },
+  { "GUESS_OUTCOME_FORGIVEN", "POSTERN__STORE__V1__GUESS_OUTCOME__GUESS_OUTCOME_FORGIVEN", 3 },
+};
+static const ProtobufCIntRange postern__store__v1__guess_outcome__value_ranges[] = {
+{0, 0},{0, 4}
+};
+static const ProtobufCEnumValueIndex postern__store__v1__guess_outcome__enum_values_by_name[4] =
+{
+  { "GUESS_OUTCOME_FORGIVEN", 3 },
+  { "GUESS_OUTCOME_RIGHT", 2 },
+  { "GUESS_OUTCOME_UNSPECIFIED", 0 },
+  { "GUESS_OUTCOME_WRONG", 1 },
+};
+const ProtobufCEnumDescriptor postern__store__v1__guess_outcome__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "postern.store.v1.GuessOutcome",
+  "GuessOutcome",
+  "Postern__Store__V1__GuessOutcome",
+  "postern.store.v1",
+  4,
+  postern__store__v1__guess_outcome__enum_values_by_number,
+  4,
+  postern__store__v1__guess_outcome__enum_values_by_name,
+  1,
+  postern__store__v1__guess_outcome__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
 static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[42] =

@@ -29,6 +29,8 @@ typedef struct Postern__Store__V1__StoredCount Postern__Store__V1__StoredCount;
 typedef struct Postern__Store__V1__StoredDenialHead Postern__Store__V1__StoredDenialHead;
 typedef struct Postern__Store__V1__StoredIdempotency Postern__Store__V1__StoredIdempotency;
 typedef struct Postern__Store__V1__StoredTenantUsage Postern__Store__V1__StoredTenantUsage;
+typedef struct Postern__Store__V1__StoredGuess Postern__Store__V1__StoredGuess;
+typedef struct Postern__Store__V1__StoredGuesses Postern__Store__V1__StoredGuesses;
 typedef struct Postern__Store__V1__EventRecord Postern__Store__V1__EventRecord;
 
 
@@ -42,6 +44,13 @@ typedef enum _Postern__Store__V1__SessionEnd {
   POSTERN__STORE__V1__SESSION_END__SESSION_END_ADMIN = 4
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__STORE__V1__SESSION_END)
 } Postern__Store__V1__SessionEnd;
+typedef enum _Postern__Store__V1__GuessOutcome {
+  POSTERN__STORE__V1__GUESS_OUTCOME__GUESS_OUTCOME_UNSPECIFIED = 0,
+  POSTERN__STORE__V1__GUESS_OUTCOME__GUESS_OUTCOME_WRONG = 1,
+  POSTERN__STORE__V1__GUESS_OUTCOME__GUESS_OUTCOME_RIGHT = 2,
+  POSTERN__STORE__V1__GUESS_OUTCOME__GUESS_OUTCOME_FORGIVEN = 3
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__STORE__V1__GUESS_OUTCOME)
+} Postern__Store__V1__GuessOutcome;
 typedef enum _Postern__Store__V1__EventKind {
   POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED = 0,
   POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED = 1,
@@ -98,10 +107,11 @@ struct  Postern__Store__V1__StoredUser
   int64_t password_updated_at_micros;
   protobuf_c_boolean email_link_sign_in;
   Postern__Store__V1__SessionEnd tokens_revoked_for;
+  ProtobufCBinaryData known_addresses;
 };
 #define POSTERN__STORE__V1__STORED_USER__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_user__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED }
+    , {0,NULL}, {0,NULL}, 0, 0, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, {0,NULL} }
 
 
 struct  Postern__Store__V1__StoredSession
@@ -231,6 +241,35 @@ struct  Postern__Store__V1__StoredTenantUsage
     , 0, 0 }
 
 
+struct  Postern__Store__V1__StoredGuess
+{
+  ProtobufCMessage base;
+  Postern__Store__V1__GuessOutcome outcome;
+  protobuf_c_boolean is_probe;
+  uint64_t account;
+  uint64_t source;
+  protobuf_c_boolean is_known;
+  uint64_t address;
+  uint64_t tenant;
+  uint64_t caller;
+  int64_t count;
+};
+#define POSTERN__STORE__V1__STORED_GUESS__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_guess__descriptor) \
+    , POSTERN__STORE__V1__GUESS_OUTCOME__GUESS_OUTCOME_UNSPECIFIED, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+
+struct  Postern__Store__V1__StoredGuesses
+{
+  ProtobufCMessage base;
+  size_t n_guesses;
+  Postern__Store__V1__StoredGuess **guesses;
+};
+#define POSTERN__STORE__V1__STORED_GUESSES__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_guesses__descriptor) \
+    , 0,NULL }
+
+
 struct  Postern__Store__V1__EventRecord
 {
   ProtobufCMessage base;
@@ -277,6 +316,12 @@ void   postern__store__v1__stored_idempotency__init
 /* Postern__Store__V1__StoredTenantUsage methods */
 void   postern__store__v1__stored_tenant_usage__init
                      (Postern__Store__V1__StoredTenantUsage         *message);
+/* Postern__Store__V1__StoredGuess methods */
+void   postern__store__v1__stored_guess__init
+                     (Postern__Store__V1__StoredGuess         *message);
+/* Postern__Store__V1__StoredGuesses methods */
+void   postern__store__v1__stored_guesses__init
+                     (Postern__Store__V1__StoredGuesses         *message);
 /* Postern__Store__V1__EventRecord methods */
 void   postern__store__v1__event_record__init
                      (Postern__Store__V1__EventRecord         *message);
@@ -312,6 +357,12 @@ typedef void (*Postern__Store__V1__StoredIdempotency_Closure)
 typedef void (*Postern__Store__V1__StoredTenantUsage_Closure)
                  (const Postern__Store__V1__StoredTenantUsage *message,
                   void *closure_data);
+typedef void (*Postern__Store__V1__StoredGuess_Closure)
+                 (const Postern__Store__V1__StoredGuess *message,
+                  void *closure_data);
+typedef void (*Postern__Store__V1__StoredGuesses_Closure)
+                 (const Postern__Store__V1__StoredGuesses *message,
+                  void *closure_data);
 typedef void (*Postern__Store__V1__EventRecord_Closure)
                  (const Postern__Store__V1__EventRecord *message,
                   void *closure_data);
@@ -322,6 +373,7 @@ typedef void (*Postern__Store__V1__EventRecord_Closure)
 /* --- descriptors --- */
 
 extern const ProtobufCEnumDescriptor    postern__store__v1__session_end__descriptor;
+extern const ProtobufCEnumDescriptor    postern__store__v1__guess_outcome__descriptor;
 extern const ProtobufCEnumDescriptor    postern__store__v1__event_kind__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor;
@@ -333,6 +385,8 @@ extern const ProtobufCMessageDescriptor postern__store__v1__stored_count__descri
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_denial_head__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_idempotency__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_tenant_usage__descriptor;
+extern const ProtobufCMessageDescriptor postern__store__v1__stored_guess__descriptor;
+extern const ProtobufCMessageDescriptor postern__store__v1__stored_guesses__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__event_record__descriptor;
 
 PROTOBUF_C__END_DECLS

@@ -1,0 +1,58 @@
+public import Base
+public import Crypto
+public import Messages
+
+/// Makes and checks device tokens: `version ‖ device id ‖ issue time ‖ HMAC-SHA256`, base64url.
+///
+/// A sign-in answers one, and the client sends it with the next. It shows that the device signed in to this very
+/// account before, and so buys a bucket of its own in the password throttle; it proves nobody and opens nothing.
+/// Nothing is stored: the HMAC is over the tenant and the uid too, so that a token of another account counts as none.
+///
+/// It lasts 400 days, and until the account's password is changed: a thief who had the password could have collected
+/// thousands of tokens, each with free guesses at the next password.
+public struct DeviceTokens: Sendable {
+    public static let idByteCount = 16
+    public static let lifetime = Duration.days(400)
+
+    private static let version: UInt8 = 1
+    private static let bodyByteCount = 1 + idByteCount + 8
+    private static let byteCount = bodyByteCount + HMACKey.tagByteCount
+    static let textByteCount = (byteCount * 8 + 5) / 6
+    private static let purpose = [UInt8]("postern device token v1".utf8)
+
+    private let key: HMACKey
+
+    public init(key: HMACKey) { self.key = key }
+
+    /// `device`: 16 bytes, random for a device that had no token of this account.
+    public func token(forDevice device: [UInt8], user: User, now: Timestamp) -> Text {
+        // Not before the last change of the password, which revoked the tokens, even if the clock went back since.
+        let issuedAt = max(now, Timestamp(microseconds: user.tokensValidAfterMicros))
+        var body = [Self.version] + device.prefix(Self.idByteCount)
+        withUnsafeBytes(of: issuedAt.microseconds.bigEndian) { body += $0 }
+        return Text(unchecked: Base64.url.encode(body + tag(of: body, tenantID: user.tenantID, uid: user.uid)))
+    }
+
+    /// The id of the device that the token was made for; nil when it counts for nothing.
+    ///
+    /// A token from the future counts: the clock went back, and its owner should not pay for that.
+    public func device(
+        in token: Text, tenantID: Text, uid: Text, passwordUpdatedAt: Timestamp, now: Timestamp
+    ) -> [UInt8]? {
+        guard token.byteCount == Self.textByteCount, let bytes = Base64.url.decode(token.bytes),
+            bytes.count == Self.byteCount, bytes[0] == Self.version
+        else { return nil }
+        let body = Array(bytes[..<Self.bodyByteCount])
+        let expected = tag(of: body, tenantID: tenantID, uid: uid)
+        guard constantTimeEqual(expected, Array(bytes[Self.bodyByteCount...])) else { return nil }
+        let micros = body[(1 + Self.idByteCount)...].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        let issuedAt = Timestamp(microseconds: Int64(bitPattern: micros))
+        guard issuedAt >= passwordUpdatedAt, now - issuedAt <= Self.lifetime else { return nil }
+        return Array(body[1...Self.idByteCount])
+    }
+
+    /// Neither a tenant id nor a uid holds a zero byte, and the body has a fixed length: nothing can be read two ways.
+    private func tag(of body: [UInt8], tenantID: Text, uid: Text) -> [UInt8] {
+        key.tag(of: Self.purpose + [0] + tenantID.bytes + [0] + uid.bytes + [0] + body)
+    }
+}

@@ -1,0 +1,198 @@
+import Base
+import Synchronization
+
+/// What all guesses of a project may spend; decides, and counts. Any thread.
+///
+/// A guess is charged where it is admitted, and given back when it was none. Each table is cut into shards with a lock
+/// of their own, and no two locks are held at once: a guess that the second budget refuses gives the first one's charge
+/// back.
+///
+/// | budget | when it is spent |
+/// |---|---|
+/// | email and source; email over all sources that are not known (`PasswordThrottle`) | refuses |
+/// | address within a tenant; address over all tenants | refuses sources that are not known to the account |
+/// | tenant; caller | has sources that are not known wait |
+///
+/// One tenant fills at most a third of what an address may spend over all tenants, so that no tenant can shut an
+/// address out of the others by telling of guesses that nobody made.
+final class GuessBudgets: Sendable {
+    /// What was charged, so that it can be given back.
+    struct Charge: Sendable {
+        let guess: Guess
+        fileprivate(set) var isSharedByTenants = false
+        /// How far the tenant or the caller is beyond its budget: 0 is not at all, 1 the most.
+        fileprivate(set) var overflow = 0.0
+    }
+
+    enum Verdict: Sendable {
+        case admitted(Charge)
+        /// `byAddress`: what is spent is the address's budget, not the account's.
+        case refused(retryAfter: Duration, byAddress: Bool)
+    }
+
+    private struct State {
+        var passwords: PasswordThrottle
+        var probes: PasswordThrottle
+        var buckets: LeakyBuckets
+    }
+
+    private final class Shard: Sendable {
+        let state: Mutex<State>
+
+        init(entriesMax: Int) {
+            self.state = Mutex(
+                State(
+                    passwords: PasswordThrottle(bucketsMax: entriesMax),
+                    probes: PasswordThrottle(bucketsMax: entriesMax), buckets: LeakyBuckets(bucketsMax: entriesMax)))
+        }
+    }
+
+    private static let shardCount = 16
+
+    private let shards: [Shard]
+    private let addressRate: LeakyBuckets.Rate
+    private let tenantRate: LeakyBuckets.Rate
+    private let callerRate: LeakyBuckets.Rate
+
+    init(limits: Limits) {
+        let entriesMax = max(16, limits.throttleEntriesMax / Self.shardCount)
+        self.shards = (0..<Self.shardCount).map { _ in Shard(entriesMax: entriesMax) }
+        self.addressRate = .init(capacity: limits.guessesPerAddress, perHour: limits.guessesPerAddressAndHour)
+        self.tenantRate = .init(capacity: limits.guessesPerTenantAndHour, perHour: limits.guessesPerTenantAndHour)
+        self.callerRate = .init(capacity: limits.guessesPerCallerAndHour, perHour: limits.guessesPerCallerAndHour)
+    }
+
+    func admit(_ guess: Guess, now: Timestamp) -> Verdict {
+        if case .refused(let wait) = admitAccount(guess, now: now) {
+            return .refused(retryAfter: wait, byAddress: false)
+        }
+        var charge = Charge(guess: guess)
+        guard !guess.isKnown else { return .admitted(charge) }
+        if guess.address != 0, let wait = spendAddress(&charge, now: now) {
+            withThrottle(of: guess) { $0.notTried(guess.subject) }
+            return .refused(retryAfter: wait, byAddress: true)
+        }
+        charge.overflow = max(
+            spend(tenantKey(guess), tenantRate, now: now), spend(callerKey(guess), callerRate, now: now))
+        return .admitted(charge)
+    }
+
+    /// The password was right; whether wrong ones before it are forgotten by that.
+    func succeeded(_ charge: Charge) -> Bool {
+        var hadFailures = false
+        withThrottle(of: charge.guess) { hadFailures = $0.succeeded(charge.guess.subject) }
+        giveBack(charge)
+        return hadFailures
+    }
+
+    /// The password was never looked at.
+    func notTried(_ charge: Charge) {
+        withThrottle(of: charge.guess) { $0.notTried(charge.guess.subject) }
+        giveBack(charge)
+    }
+
+    func forgive(account: UInt64) {
+        shard(account).state.withLock {
+            $0.passwords.forgive(account: account)
+            $0.probes.forgive(account: account)
+        }
+    }
+
+    /// Counts guesses that were wrong before a restart, or at another server.
+    func add(_ count: Int, _ guess: Guess, at time: Timestamp) {
+        withThrottle(of: guess) { $0.add(count, by: guess.subject, at: time) }
+        guard !guess.isKnown else { return }
+        func charge(_ key: UInt64, _ rate: LeakyBuckets.Rate) {
+            shard(key).state.withLock { $0.buckets.charge(key, rate, count, now: time) }
+        }
+        if guess.address != 0 {
+            let own = addressKey(guess)
+            charge(own, addressRate)
+            let level = shard(own).state.withLock { $0.buckets.level(own, addressRate, now: time) }
+            if level <= addressRate.capacity / 3 { charge(sharedAddressKey(guess), addressRate) }
+        }
+        charge(tenantKey(guess), tenantRate)
+        charge(callerKey(guess), callerRate)
+    }
+
+    /// The password was right at another server or before a restart: what was counted before is forgotten.
+    func forget(_ guess: Guess) { withThrottle(of: guess) { $0.forget(guess.subject) } }
+}
+
+extension GuessBudgets {
+    private func admitAccount(_ guess: Guess, now: Timestamp) -> PasswordThrottle.Verdict {
+        var verdict = PasswordThrottle.Verdict.admitted
+        withThrottle(of: guess) { verdict = $0.admit(guess.subject, now: now) }
+        return verdict
+    }
+
+    /// Questions that may be asked often have no account, and no throttle of one.
+    private func withThrottle(of guess: Guess, _ body: (inout PasswordThrottle) -> Void) {
+        guard guess.account != 0 else { return }
+        shard(guess.account).state.withLock { state in
+            switch guess.kind {
+            case .password: body(&state.passwords)
+            case .probe: body(&state.probes)
+            }
+        }
+    }
+
+    /// How long to wait; nil when both budgets were charged as far as they apply.
+    private func spendAddress(_ charge: inout Charge, now: Timestamp) -> Duration? {
+        let own = addressKey(charge.guess)
+        let shared = sharedAddressKey(charge.guess)
+        let (wait, level) = shard(own).state.withLock { state in
+            (state.buckets.spend(own, addressRate, now: now), state.buckets.level(own, addressRate, now: now))
+        }
+        if let wait { return wait }
+        charge.isSharedByTenants = level <= addressRate.capacity / 3
+        let isShared = charge.isSharedByTenants
+        let sharedWait = shard(shared).state.withLock { state in
+            isShared
+                ? state.buckets.spend(shared, addressRate, now: now) : state.buckets.wait(shared, addressRate, now: now)
+        }
+        guard let sharedWait else { return nil }
+        giveBack(own, addressRate)
+        return sharedWait
+    }
+
+    /// Spends one unit of a budget that refuses nobody; how far it is overdrawn.
+    private func spend(_ key: UInt64, _ rate: LeakyBuckets.Rate, now: Timestamp) -> Double {
+        shard(key).state.withLock { state in
+            state.buckets.charge(key, rate, 1, now: now)
+            return state.buckets.overflow(key, rate, now: now)
+        }
+    }
+
+    private func giveBack(_ charge: Charge) {
+        let guess = charge.guess
+        guard !guess.isKnown else { return }
+        if guess.address != 0 {
+            giveBack(addressKey(guess), addressRate)
+            if charge.isSharedByTenants { giveBack(sharedAddressKey(guess), addressRate) }
+        }
+        giveBack(tenantKey(guess), tenantRate)
+        giveBack(callerKey(guess), callerRate)
+    }
+
+    private func giveBack(_ key: UInt64, _ rate: LeakyBuckets.Rate) {
+        shard(key).state.withLock { $0.buckets.giveBack(key, rate) }
+    }
+
+    private func shard(_ key: UInt64) -> Shard { shards[Int(key % UInt64(Self.shardCount))] }
+
+    // Keys are hashes under a secret key already; mixing them keeps the kinds of buckets apart.
+
+    private func sharedAddressKey(_ guess: Guess) -> UInt64 { Self.mix(guess.address, UInt64(guess.kind.rawValue)) }
+    private func addressKey(_ guess: Guess) -> UInt64 { Self.mix(sharedAddressKey(guess), guess.tenant) }
+    private func tenantKey(_ guess: Guess) -> UInt64 { Self.mix(guess.tenant, UInt64(guess.kind.rawValue)) }
+    private func callerKey(_ guess: Guess) -> UInt64 { Self.mix(guess.caller, UInt64(guess.kind.rawValue)) }
+
+    /// SplitMix64's finish over both.
+    private static func mix(_ first: UInt64, _ second: UInt64) -> UInt64 {
+        var value = first &+ second &* 0x9E37_79B9_7F4A_7C15
+        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
+        return value ^ value >> 31
+    }
+}

@@ -1,0 +1,165 @@
+import Base
+import Messages
+import Reactor
+import Store
+import Synchronization
+
+/// Keeps what is counted of guesses over a restart: roughly, the last second may be missing.
+///
+/// Runs on one event loop; `note` on any thread. What is noted within a second becomes one row, under the time and this
+/// server's id, and a second in which nothing was noted writes nothing. A row is worth something for an hour; the sweep
+/// deletes it then. A write that fails (a full disk) is counted and logged, and refuses nobody.
+actor GuessJournal {
+    enum Note: Hashable, Sendable {
+        case wrong(Guess)
+        case right(Guess)
+        case forgiven(account: UInt64)
+    }
+
+    /// Something that was noted, and how often.
+    struct Entry: Sendable {
+        let time: Timestamp
+        let note: Note
+        let count: Int
+    }
+
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private let resources: Resources
+    private let counters: GuessCounters
+    /// Tells this server's rows from another one's.
+    private let serverID: UInt64
+    private let pending = Mutex<[Note: Int]>([:])
+    private var rowCount: UInt64 = 0
+    private var failedAt: Instant?
+    private var isStopped = false
+
+    init(resources: Resources, counters: GuessCounters, loop: EventLoop) {
+        self.resources = resources
+        self.counters = counters
+        self.loop = loop
+        self.serverID = resources.random.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    private lazy var timer = Timer(on: loop) { [weak self] in
+        self?.assumeIsolated { $0.timerFired() }
+    }
+
+    /// To be written within a second. Beyond `Limits.guessesKeptPerSecond` different notes the others are not kept.
+    nonisolated func note(_ note: Note) {
+        let isFirst = pending.withLock { pending in
+            guard pending[note] != nil || pending.count < resources.limits.guessesKeptPerSecond else {
+                counters.forgotten.add()
+                return false
+            }
+            pending[note, default: 0] += 1
+            return pending.count == 1 && pending[note] == 1
+        }
+        guard isFirst else { return }
+        Task(executorPreference: loop) { await self.armTimer() }
+    }
+
+    private func armTimer() {
+        if !isStopped { timer.arm(after: .seconds(1)) }
+    }
+
+    private func timerFired() { Task(executorPreference: loop) { await self.save() } }
+
+    /// Writes what was noted, and nothing by itself from then on.
+    func stop() async {
+        isStopped = true
+        timer.cancel()
+        await save()
+    }
+
+    /// Writes what was noted.
+    func save() async {
+        let notes = pending.withLock { pending in
+            defer { pending = [:] }
+            return pending
+        }
+        guard !notes.isEmpty else { return }
+        rowCount += 1
+        let key = GuessRowKey(time: resources.clock.now(), serverID: serverID, row: rowCount)
+        let row = StoredGuesses(guesses: notes.map { StoredGuess($0.key, count: $0.value) })
+        do {
+            try await resources.store.write { transaction in try transaction.put(Tables.guesses, key, row) }
+        } catch {
+            counters.forgotten.add(UInt64(notes.count))
+            complain(error)
+        }
+    }
+
+    /// Once a minute: a disk stays full for longer than a second.
+    private func complain(_ error: any Error) {
+        let now = Instant.now
+        if let failedAt, now.nanoseconds(since: failedAt) < 60_000_000_000 { return }
+        failedAt = now
+        resources.log.error("guesses were not kept for a restart", ["error": .text("\(error)")])
+    }
+
+    /// What all servers over this store noted within the last hour, in the order of time.
+    nonisolated func entries(now: Timestamp) throws -> [Entry] {
+        var entries: [Entry] = []
+        try resources.store.read { transaction in
+            let start = GuessRowKey(time: now - PasswordThrottle.forgottenAfter, serverID: 0, row: 0)
+            try transaction.scan(Tables.guesses, from: .at(start.bytes)) { key, value in
+                let time = GuessRowKey(stored: key).time
+                // What is from the future was noted before the clock went back; its age is not known.
+                guard time <= now else { return false }
+                for guess in try StoredGuesses(decoding: value).guesses {
+                    guard let note = guess.note else { continue }
+                    entries.append(Entry(time: time, note: note, count: Int(clamping: max(1, guess.count))))
+                }
+                return true
+            }
+        }
+        return entries
+    }
+}
+
+extension WriteTransaction {
+    /// Deletes up to `limit` rows that count for nothing any more; whether there may be more.
+    func forgetGuesses(now: Timestamp, limit: Int) throws -> Bool {
+        let end = now - PasswordThrottle.forgottenAfter
+        var old: [GuessRowKey] = []
+        try scan(Tables.guesses, limit: limit) { key, _ in
+            guard GuessRowKey(stored: key).time < end else { return false }
+            old.append(GuessRowKey(stored: key))
+            return true
+        }
+        for key in old { try delete(Tables.guesses, key) }
+        return old.count == limit
+    }
+}
+
+extension StoredGuess {
+    fileprivate init(_ note: GuessJournal.Note, count: Int) {
+        switch note {
+        case .wrong(let guess): self.init(guess, .wrong, count)
+        case .right(let guess): self.init(guess, .right, count)
+        case .forgiven(let account): self.init(outcome: .forgiven, account: account, count: Int64(count))
+        }
+    }
+
+    private init(_ guess: Guess, _ outcome: GuessOutcome, _ count: Int) {
+        self.init(
+            outcome: outcome, isProbe: guess.kind == .probe, account: guess.account, source: guess.source,
+            isKnown: guess.isKnown, address: guess.address, tenant: guess.tenant, caller: guess.caller,
+            count: Int64(count))
+    }
+
+    /// Nil for a kind that a newer server wrote.
+    fileprivate var note: GuessJournal.Note? {
+        let guess = Guess(
+            kind: isProbe ? .probe : .password, account: account, source: source, isKnown: isKnown, address: address,
+            tenant: tenant, caller: caller)
+        switch outcome {
+        case .unspecified: return nil
+        case .wrong: return .wrong(guess)
+        case .right: return .right(guess)
+        case .forgiven: return .forgiven(account: account)
+        }
+    }
+}

@@ -1,0 +1,108 @@
+public import Base
+public import Crypto
+public import Reactor
+
+/// The one place that decides whether a guess may be tried now: `GuessBudgets` refuse, `WaitingRoom` has those wait who
+/// must, `GuessJournal` keeps the counts over a restart. Any thread.
+///
+/// ```
+/// let charge = try await throttle.admit(guess)
+/// if isRight { throttle.succeeded(charge) } else { throttle.failed(charge) }
+/// ```
+/// Every charge ends in `succeeded`, `failed` or `notTried`.
+public final class GuessThrottle: Sendable {
+    /// A guess that was admitted.
+    public struct Charge: Sendable {
+        fileprivate let charge: GuessBudgets.Charge
+    }
+
+    public let keys: GuessKeys
+    public let devices: DeviceTokens
+    public let counters = GuessCounters()
+    private let budgets: GuessBudgets
+    private let room: WaitingRoom
+    private let journal: GuessJournal
+    private let clock: Clock
+    private let waitMax: Duration
+
+    public init(masterKey: MasterKey, resources: Resources, loop: EventLoop) {
+        let budgets = GuessBudgets(limits: resources.limits)
+        self.keys = GuessKeys(key: masterKey.hmac("guesses"))
+        self.devices = DeviceTokens(key: masterKey.hmac("device token"))
+        self.budgets = budgets
+        self.room = WaitingRoom(limits: resources.limits, counters: counters, loop: loop)
+        self.journal = GuessJournal(resources: resources, counters: counters, loop: loop)
+        self.clock = resources.clock
+        self.waitMax = resources.limits.strangerWaitMax
+    }
+
+    /// Charges a guess; returns when it may be tried.
+    ///
+    /// Throws TOO_MANY_ATTEMPTS_TRY_LATER; for guesses that have to wait SERVER_OVERLOADED (too many wait already) and
+    /// `CancellationError`. What is refused costs nothing.
+    public func admit(_ guess: Guess) async throws -> Charge {
+        switch budgets.admit(guess, now: clock.now()) {
+        case .refused(let wait, let byAddress):
+            (byAddress ? counters.refusedByAddress : counters.refusedByAccount).add()
+            throw Failure.tooManyAttempts(retryAfter: wait)
+        case .admitted(let charge):
+            guard charge.overflow > 0 else { return Charge(charge: charge) }
+            do {
+                let microseconds = Double(waitMax.microseconds) * charge.overflow
+                try await room.wait(.microseconds(Int64(microseconds)), tenant: guess.tenant)
+            } catch {
+                budgets.notTried(charge)
+                throw error
+            }
+            return Charge(charge: charge)
+        }
+    }
+
+    /// The password was right, so it was no guess.
+    public func succeeded(_ admitted: Charge) {
+        if budgets.succeeded(admitted.charge) { journal.note(.right(admitted.charge.guess)) }
+    }
+
+    /// The guess was wrong, or a question was answered.
+    public func failed(_ admitted: Charge) { journal.note(.wrong(admitted.charge.guess)) }
+
+    /// The guess was never tried: a full queue, a deadline.
+    public func notTried(_ admitted: Charge) { budgets.notTried(admitted.charge) }
+
+    /// Forgets what was counted of an account, because its owner proved who they are by other means.
+    public func forgive(_ email: Email, tenantID: Text) {
+        let account = keys.account(email, tenantID: tenantID)
+        budgets.forgive(account: account)
+        journal.note(.forgiven(account: account))
+    }
+
+    /// Takes over what was counted before a restart. Called before anything is served.
+    public func start() throws {
+        let now = clock.now()
+        for entry in try journal.entries(now: now) {
+            switch entry.note {
+            case .wrong(let guess): budgets.add(entry.count, guess, at: entry.time)
+            case .right(let guess): budgets.forget(guess)
+            case .forgiven(let account): budgets.forgive(account: account)
+            }
+        }
+    }
+
+    /// Writes what was counted since the last time; every second by itself.
+    public func save() async { await journal.save() }
+
+    /// Writes it for the last time. Before a throttle is dropped whose loop goes on.
+    public func stop() async { await journal.stop() }
+}
+
+/// What /metrics tells of guesses.
+public final class GuessCounters: Sendable {
+    public let refusedByAccount = Counter()
+    public let refusedByAddress = Counter()
+    public let delayed = Counter()
+    public let waiting = Gauge()
+    /// Turned away because too many waited already.
+    public let waitingRefused = Counter()
+    /// Not kept over a restart: too many in one second, or a write that failed.
+    public let forgotten = Counter()
+}

@@ -1,0 +1,35 @@
+/// The addresses a user signed in from, as hashes: the latest last, at most 16.
+///
+/// Kept in the user's record, where a sign-in writes anyway, and gone with it.
+public struct KnownAddresses: Sendable, Equatable {
+    public static let countMax = 16
+
+    /// Eight bytes each, as stored.
+    public private(set) var bytes: [UInt8]
+
+    public init() { self.bytes = [] }
+
+    /// What is not whole is left out, and beyond 16 the oldest.
+    public init(stored bytes: [UInt8]) {
+        let whole = bytes.count - bytes.count % 8
+        self.bytes = Array(bytes[..<whole].suffix(Self.countMax * 8))
+    }
+
+    public func contains(_ address: UInt64) -> Bool { index(of: address) != nil }
+
+    /// The address is the latest now. Nothing changes when it was already: most sign-ins come from where the last did.
+    public mutating func remember(_ address: UInt64) {
+        if let index = index(of: address) {
+            if index + 8 == bytes.count { return }
+            bytes.removeSubrange(index..<index + 8)
+        }
+        withUnsafeBytes(of: address.bigEndian) { bytes += $0 }
+        if bytes.count > Self.countMax * 8 { bytes.removeFirst(8) }
+    }
+
+    private func index(of address: UInt64) -> Int? {
+        stride(from: 0, to: bytes.count, by: 8).first { start in
+            bytes[start..<start + 8].reduce(UInt64(0)) { $0 << 8 | UInt64($1) } == address
+        }
+    }
+}

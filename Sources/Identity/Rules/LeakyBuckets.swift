@@ -1,0 +1,86 @@
+import Base
+
+/// How much each of many sources spent lately. Pure: time comes in, no clock, no lock.
+///
+/// A bucket holds so many units and leaks evenly: with 30 units an hour, one every two minutes. So nobody waits longer
+/// than one unit takes to leak, and a source that stays quiet is forgotten after an hour. A refused attempt costs
+/// nothing. Memory: at most `bucketsMax` buckets; those that were quiet longest go first.
+struct LeakyBuckets: Sendable {
+    struct Rate: Sendable, Equatable {
+        let capacity: Int
+        /// The time one unit takes to leak.
+        let interval: Duration
+
+        init(capacity: Int, perHour: Int) {
+            // Beyond a million its time to leak would not fit the numbers it is counted in.
+            self.capacity = min(max(1, capacity), 1_000_000)
+            self.interval = .microseconds(3_600_000_000 / Int64(max(1, perHour)))
+        }
+    }
+
+    private struct Bucket {
+        /// How long the bucket takes to become empty, in microseconds.
+        var fill: Int64
+        var lastAt: Timestamp
+    }
+
+    private var buckets: [UInt64: Bucket] = [:]
+    private let bucketsMax: Int
+
+    init(bucketsMax: Int = 50_000) { self.bucketsMax = bucketsMax }
+
+    /// Spends one unit; nil when it fits, or else how long until it would.
+    mutating func spend(_ key: UInt64, _ rate: Rate, now: Timestamp) -> Duration? {
+        if let wait = wait(key, rate, now: now) { return wait }
+        charge(key, rate, 1, now: now)
+        return nil
+    }
+
+    /// How long until one more unit fits; nil when it fits now. Spends nothing.
+    func wait(_ key: UInt64, _ rate: Rate, now: Timestamp) -> Duration? {
+        let excess = fill(key, now: now) + rate.interval.microseconds - Self.brim(rate)
+        return excess > 0 ? .microseconds(excess) : nil
+    }
+
+    /// Spends units whether they fit or not; a bucket never holds more than a quarter above its capacity.
+    mutating func charge(_ key: UInt64, _ rate: Rate, _ count: Int, now: Timestamp) {
+        if buckets.count >= bucketsMax, buckets[key] == nil { makeRoom() }
+        let highest = Self.brim(rate) + Self.brim(rate) / 4
+        let added = rate.interval.microseconds * Int64(max(0, min(count, 2 * rate.capacity)))
+        buckets[key] = Bucket(fill: min(fill(key, now: now) + added, highest), lastAt: now)
+    }
+
+    /// Takes a unit back that was spent for nothing.
+    mutating func giveBack(_ key: UInt64, _ rate: Rate) {
+        guard var bucket = buckets[key] else { return }
+        bucket.fill -= rate.interval.microseconds
+        buckets[key] = bucket.fill > 0 ? bucket : nil
+    }
+
+    /// How many units the bucket holds, a begun one as a whole.
+    func level(_ key: UInt64, _ rate: Rate, now: Timestamp) -> Int {
+        let interval = max(1, rate.interval.microseconds)
+        return Int((fill(key, now: now) + interval - 1) / interval)
+    }
+
+    /// How far the bucket is beyond its capacity: 0 when it is not, 1 at the highest.
+    func overflow(_ key: UInt64, _ rate: Rate, now: Timestamp) -> Double {
+        let over = fill(key, now: now) - Self.brim(rate)
+        return over <= 0 ? 0 : min(1, Double(over) / Double(max(1, Self.brim(rate) / 4)))
+    }
+
+    /// A clock that went back lets nothing leak, and makes nobody wait until it is where it was.
+    private func fill(_ key: UInt64, now: Timestamp) -> Int64 {
+        guard let bucket = buckets[key] else { return 0 }
+        let passed = max(0, (now - bucket.lastAt).microseconds)
+        return passed >= bucket.fill ? 0 : bucket.fill - passed
+    }
+
+    /// The capacity in microseconds of leaking.
+    private static func brim(_ rate: Rate) -> Int64 { rate.interval.microseconds * Int64(rate.capacity) }
+
+    private mutating func makeRoom() {
+        let cut = Quietest.cut(buckets.values.map(\.lastAt))
+        buckets = buckets.filter { $0.value.lastAt > cut }
+    }
+}

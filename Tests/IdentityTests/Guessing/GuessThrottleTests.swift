@@ -1,0 +1,149 @@
+import Base
+import Crypto
+import Messages
+import Reactor
+import Store
+import TestSupport
+import Testing
+
+@testable import Identity
+
+/// Refusing, waiting and remembering together, over a real store.
+@Suite struct GuessThrottleTests {
+    private static let masterKey = MasterKey.generate(random: .system)
+
+    /// Stopped by the test: its timer must not go before its loop does.
+    private static func throttle(_ fixture: Fixture) -> GuessThrottle {
+        GuessThrottle(
+            masterKey: masterKey, resources: fixture.resources,
+            loop: fixture.loops.loops[0])
+    }
+
+    private static func guess(_ account: UInt64, _ address: UInt64, kind: Guess.Kind = .password) -> Guess {
+        Guess(kind: kind, account: account, source: address, address: address, tenant: 1, caller: 2)
+    }
+
+    private static func fail(_ throttle: GuessThrottle, _ guess: Guess, times: Int) async throws {
+        for _ in 0..<times { throttle.failed(try await throttle.admit(guess)) }
+    }
+
+    @Test func anotherServerReadsWhatThisOneCounted() async throws {
+        try await withFixture { fixture in
+            let first = Self.throttle(fixture)
+            try await Self.fail(first, Self.guess(7, 50), times: 6)
+            await first.save()
+            let second = Self.throttle(fixture)
+            try second.start()
+            await #expect(refusal { _ = try await second.admit(Self.guess(7, 50)) } == "TOO_MANY_ATTEMPTS_TRY_LATER")
+            try await Self.fail(second, Self.guess(8, 51), times: 6)
+            await second.save()
+            let third = Self.throttle(fixture)
+            try third.start()
+            for guess in [Self.guess(7, 50), Self.guess(8, 51)] {
+                await #expect(refusal { _ = try await third.admit(guess) } == "TOO_MANY_ATTEMPTS_TRY_LATER")
+            }
+            #expect(try fixture.rows(Tables.guesses).count == 2)
+            for throttle in [first, second, third] { await throttle.stop() }
+        }
+    }
+
+    @Test func whatEndedTheWaitingIsReadToo() async throws {
+        try await withFixture { fixture in
+            let first = Self.throttle(fixture)
+            let email = try #require(Email("ada@example.com", form: .toFind, limits: Limits()))
+            let ada = first.keys.account(email, tenantID: "acme")
+            try await Self.fail(first, Self.guess(ada, 50), times: 6)
+            try await Self.fail(first, Self.guess(7, 60), times: 3)
+            await first.save()
+            first.forgive(email, tenantID: "acme")
+            first.succeeded(try await first.admit(Self.guess(7, 60)))
+            await first.save()
+            let second = Self.throttle(fixture)
+            try second.start()
+            try await Self.fail(second, Self.guess(ada, 50), times: 6)
+            try await Self.fail(second, Self.guess(7, 60), times: 6)
+            for throttle in [first, second] { await throttle.stop() }
+        }
+    }
+
+    @Test func aRowCountsForAnHourAndNoneOfTheFutureCounts() async throws {
+        try await withFixture { fixture in
+            let first = Self.throttle(fixture)
+            try await Self.fail(first, Self.guess(7, 50), times: 6)
+            await first.save()
+            for wrong in [Duration.hours(1) + .microseconds(1), .zero - .microseconds(1)] {
+                fixture.clock.advance(by: wrong)
+                let second = Self.throttle(fixture)
+                try second.start()
+                try await Self.fail(second, Self.guess(7, 50), times: 6)
+                await second.stop()
+                fixture.clock.advance(by: .zero - wrong)
+            }
+            await first.stop()
+            fixture.clock.advance(by: .hours(3))
+            let now = fixture.now
+            #expect(try await !fixture.store.write { try $0.forgetGuesses(now: now, limit: 500) })
+            #expect(try fixture.rows(Tables.guesses).isEmpty)
+        }
+    }
+
+    @Test func aSecondKeepsSoManyKindsOfGuessesAndNoMore() async throws {
+        var limits = Limits()
+        limits.guessesKeptPerSecond = 10
+        try await withFixture(limits: limits) { fixture in
+            let throttle = Self.throttle(fixture)
+            for number in UInt64(0)..<30 {
+                try await Self.fail(throttle, Self.guess(100 + number, 500 + number), times: 2)
+            }
+            await throttle.save()
+            #expect(throttle.counters.forgotten.value == 40)
+            let row = try #require(try fixture.rows(Tables.guesses).values.first)
+            let kept = try row.withUnsafeBytes { try StoredGuesses(decoding: $0) }.guesses
+            #expect(kept.count == 10 && kept.allSatisfy { $0.count == 2 })
+            await throttle.stop()
+        }
+    }
+
+    /// A store that takes no write any more refuses nobody's sign-in.
+    @Test func aFullDiskLosesCountsAndNothingElse() async throws {
+        try await withTemporaryStore(tables: Tables.all, { $0.mapByteCount = 1 << 20 }) { store in
+            var isFull = false
+            for number in 0..<2_000 where !isFull {
+                do {
+                    try await store.write { transaction in
+                        try transaction.put(
+                            Tables.emailConfigs, TenantPrefix(Text("t\(number)")),
+                            StoredEmailConfig(sealedSmtpPassword: [UInt8](repeating: 1, count: 2_000)))
+                    }
+                } catch { isFull = true }
+            }
+            #expect(isFull)
+            let loops = EventLoopGroup(count: 1, name: "test")
+            loops.start()
+            let throttle = GuessThrottle(
+                masterKey: Self.masterKey,
+                resources: Resources(
+                    store: store, clock: ManualClock().clock, random: .system, limits: Limits(), log: .silent),
+                loop: loops.loops[0])
+            for number in 0..<200 {
+                try await Self.fail(throttle, Self.guess(100 + UInt64(number), 500 + UInt64(number)), times: 1)
+                await throttle.save()
+            }
+            #expect(throttle.counters.forgotten.value > 0)
+            await #expect(refusal { try await Self.fail(throttle, Self.guess(9, 9), times: 7) } != nil)
+            await throttle.stop()
+            await Self.end(loops)
+        }
+    }
+
+    private static func end(_ loops: EventLoopGroup) async {
+        let done = Promise<Void>()
+        let thread = OSThread(name: "end") {
+            loops.stop()
+            loops.join()
+            done.succeed(())
+        }
+        try? await done.value()
+        thread.join()
+    }
+}

@@ -1,0 +1,85 @@
+import Base
+import Glibc
+import Identity
+import Messages
+import Service
+import TestSupport
+import Testing
+import Wire
+
+/// Guessing from ever new addresses over ever new accounts: only the budgets of tenants and credentials see that. They
+/// refuse nobody, and make whoever comes from nowhere known wait behind the others.
+@Suite struct WaitingAttackTests {
+    private static func spray(_ guesser: Guesser, _ range: Range<Int>) -> Set<String> {
+        Set(
+            range.map { number in
+                guesser.tryPassword(
+                    "x", of: Text("user\(number)@example.com"), from: Text("198.18.\(number / 250).\(number % 250)")
+                ).reason
+            })
+    }
+
+    private static func configure(_ waitMax: Duration) -> @Sendable (inout Instance.Configuration) -> Void {
+        { configuration in
+            configuration.limits.guessesPerTenantAndHour = 20
+            configuration.limits.strangerWaitMax = waitMax
+            configuration.limits.strangersWaitingPerTenantMax = 3
+        }
+    }
+
+    /// Sends a sign-in without waiting for its answer.
+    private static func send(_ client: RawClient, _ email: Text) throws {
+        let request = AccountsSignInWithPasswordRequest(email: email, password: Secret("x"))
+        try client.send(
+            client.request("postern.v1.Accounts/SignInWithPassword", request, stream: client.nextStream()))
+    }
+
+    private static func becomes(_ condition: () -> Bool) -> Bool {
+        for _ in 0..<10_000 {
+            if condition() { return true }
+            usleep(1_000)
+        }
+        return false
+    }
+
+    @Test func `A budget of a tenant that is spent refuses nobody`() async throws {
+        try await withServer(configure: Self.configure(.milliseconds(1))) { server in
+            let guesser = try Guesser(server)
+            #expect(Self.spray(guesser, 0..<20) == [wrongCredentials])
+            #expect(server.project.guesses.counters.delayed.value == 0)
+            #expect(Self.spray(guesser, 20..<100) == [wrongCredentials])
+            #expect(server.project.guesses.counters.delayed.value == 80)
+        }
+    }
+
+    @Test func `Strangers wait while known devices, known addresses and other tenants do not`() async throws {
+        try await withServer(configure: Self.configure(.seconds(600))) { server in
+            let client = try IdentityClient(server)
+            _ = try client.signUp("ada@example.com")
+            let _: TenantsCreateResponse = try client.client.call(
+                "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: "other"))
+            let guesser = try Guesser(server)
+            let device = try guesser.signIn("ada@example.com", from: "192.0.2.1").deviceToken
+            _ = Self.spray(guesser, 0..<20)
+            let strangers = try Guesser(server)
+            _ = strangers.tryPassword("x", of: "bob@example.com", tenantID: "other")
+            let counters = server.project.guesses.counters
+            for number in 0..<3 {
+                try Self.send(strangers.client, Text("user\(number)@example.com"))
+            }
+            #expect(Self.becomes { counters.waiting.value == 3 })
+
+            _ = try guesser.signIn("ada@example.com", from: "192.0.2.1")
+            _ = try guesser.signIn("ada@example.com", from: "203.0.113.77", deviceToken: device)
+            #expect(guesser.tryPassword("x", of: "bob@example.com", tenantID: "other").reason == wrongCredentials)
+            // No more than three of this tenant wait at a time.
+            let turnedAway = guesser.tryPassword("x", of: "carol@example.com")
+            #expect(turnedAway.reason == "SERVER_OVERLOADED" && turnedAway.retryAfter != nil)
+            #expect(counters.waiting.value == 3 && counters.waitingRefused.value == 1)
+
+            // Whoever goes away makes room, and what was never tried costs nothing.
+            strangers.client.close()
+            #expect(Self.becomes { counters.waiting.value == 0 })
+        }
+    }
+}
