@@ -103,6 +103,9 @@ public struct Limits: Sendable {
     public var smtpPasswordMax = 1_024
     public var sendsPerMailboxAndHour = 5
     public var sendsPerAddressAndHour = 30
+    /// Open RECOVER_EMAIL codes of one account. Further changes of its email wait until one has expired: to void the
+    /// oldest instead would void the owner's.
+    public var waysBackPerUserMax = 20
 
     // Guesses of passwords, and questions that tell who has an account
     /// Of an end user's address (IPv6: the first 64 bits), within a tenant and over all of them, before more are

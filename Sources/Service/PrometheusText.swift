@@ -40,6 +40,7 @@ extension Instance {
         page.pool("outbound", outboundPool.counts)
         page.project(project)
         page.quotas(project)
+        page.mails(project)
         if let statistics = try? project.store.statistics() { page.store(statistics) }
         return page.bytes
     }
@@ -185,6 +186,13 @@ private struct PrometheusPage {
         single(
             "postern_guesses_not_kept_total", "counter", "Counts that a restart would forget.",
             Double(counters.forgotten.value))
+    }
+
+    mutating func mails(_ project: Project) {
+        single(
+            "postern_email_recoveries_refused_total", "counter",
+            "Changes of an email refused because the account has too many open ways back.",
+            Double(project.oobDelivery.recoveriesRefused.value))
     }
 
     mutating func store(_ statistics: StoreStatistics) {

@@ -92,6 +92,7 @@ import Testing
             _ = try client.resetPassword(try client.mails()[0].code, "a third horse")
         case .emailChangedByCode: try changeByCode(client, tokens)
         case .emailRecovered:
+            try client.verifyEmail(tokens.idToken)
             try changeByCode(client, tokens)
             _ = try client.signIn("eve@example.com")
             let recovery = try #require(try client.mails().first { $0.message.requestType == .recoverEmail })

@@ -135,6 +135,13 @@ extension IdentityClient {
         return try client.call("postern.v1.Accounts/ApplyOobCode", AccountsApplyOobCodeRequest(oobCode: code))
     }
 
+    /// The user's mailbox gets a link, and its user follows it.
+    func verifyEmail(_ idToken: Text) throws {
+        try sendOob(.verifyEmail, idToken: idToken)
+        let mail = try mails().first { $0.message.requestType == .verifyEmail }
+        _ = try applyOob(mail?.code ?? Secret([]))
+    }
+
     func resetPassword(_ code: Secret, _ password: Text) throws -> AccountsResetPasswordResponse {
         try client.call(
             "postern.v1.Accounts/ResetPassword",

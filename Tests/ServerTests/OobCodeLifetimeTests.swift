@@ -18,6 +18,7 @@ import Testing
             case .verifyEmail: try client.sendOob(type, idToken: idToken)
             case .passwordReset, .emailSignin: try client.sendOob(type, email: "ada@example.com")
             default:
+                if type == .recoverEmail { try client.verifyEmail(idToken) }
                 try client.sendOob(.verifyAndChangeEmail, newEmail: "new@example.com", idToken: idToken)
                 if type == .recoverEmail { _ = try client.applyOob(try #require(try client.mails().first).code) }
             }

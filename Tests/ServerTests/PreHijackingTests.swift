@@ -16,6 +16,8 @@ import Testing
     enum Kept {
         case nothing
         case code(Secret)
+        /// Takes the attacker's own account back to the attacker's own address.
+        case wayBackOfOwnAccount(Secret)
         case pendingToken(Secret)
         case sessionCookie(Text)
     }
@@ -35,10 +37,13 @@ import Testing
             server.clock.advance(by: .seconds(60))
             try Self.arrive(client, arrival)
             // The owner has the account.
-            let account = try client.get(uid)
-            #expect(account.email == Self.victim && account.emailVerified)
-            try Self.expectOutside(client, of: uid, attacker, kept)
-            let after = try client.get(uid)
+            let account = try #require(try server.project.account(email: Email(stored: Self.victim)!, tenantID: ""))
+                .user
+            #expect(account.emailVerified)
+            // An account that had another, proved address is its owner's: the victim gets one of its own.
+            #expect((account.uid == uid) == (foothold != .recoverEmailCode))
+            try Self.expectOutside(client, of: account.uid, attacker, kept)
+            let after = try client.get(account.uid)
             #expect(after.email == Self.victim && after.phoneNumber.isEmpty)
             #expect(after.providers.allSatisfy { ["google.com", "password"].contains($0.providerID) })
         }
@@ -62,6 +67,9 @@ import Testing
         switch kept {
         case .nothing: break
         case .code(let code): expectRefusal("INVALID_OOB_CODE") { _ = try client.applyOob(code) }
+        case .wayBackOfOwnAccount(let code):
+            #expect(try client.applyOob(code).email == "evil@example.com")
+            expectRefusal("TOKEN_EXPIRED") { _ = try client.lookup(attacker.idToken) }
         case .pendingToken(let token):
             let refused = failure { _ = try signIn(client, pendingToken: token) }
             #expect(refused.reason == "ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL")
@@ -97,11 +105,13 @@ import Testing
             return .nothing
         case .recoverEmailCode:
             // The attacker's own address first, then the victim's, unproved: the way back goes to the attacker.
+            try client.sendOob(.verifyEmail, idToken: attacker.idToken)
+            _ = try client.applyOob(try client.mails()[0].code)
             try client.sendOob(.verifyAndChangeEmail, newEmail: victim, idToken: attacker.idToken)
             _ = try client.applyOob(try client.mails()[0].code)
             let recovery = try #require(try client.mails().first { $0.message.requestType == .recoverEmail }).code
             try client.update(uid, ["email_verified"]) { $0.emailVerified = false }
-            return .code(recovery)
+            return .wayBackOfOwnAccount(recovery)
         case .phone:
             try client.update(uid, ["phone_number"]) { $0.phoneNumber = "+14155550123" }
             return .nothing

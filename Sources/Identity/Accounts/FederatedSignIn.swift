@@ -12,22 +12,27 @@ extension Project {
         _ identity: FederatedIdentity, settings: TenantSettings, origin: Origin, deadline: Instant
     ) async throws -> SignedIn {
         return try await startingOverWhenAccountMoved {
-            let seen = try store.read { try $0.decision(on: identity, settings: settings) }
+            let now = clock.now()
+            let seen = try store.read { try $0.decision(on: identity, settings: settings, now: now) }
             if case .needsLinking(let uid) = seen {
                 throw try needsLinking(identity, account: uid, settings: settings)
             }
             let uid = seen.uid ?? resources.random.alphanumeric(28)
             return try await users.session(tenantID: settings.tenantID, uid: uid).signIn(
                 SessionStart(identity.providerID), settings: settings, origin: origin, deadline: deadline
-            ) { [now = clock.now()] transaction, current in
-                guard try transaction.reading.decision(on: identity, settings: settings, known: current) == seen else {
-                    throw AccountMoved()
-                }
+            ) { transaction, current in
+                let decision = try transaction.reading.decision(
+                    on: identity, settings: settings, known: current, now: now)
+                guard decision == seen else { throw AccountMoved() }
                 try transaction.useProof(of: identity, tenantID: settings.tenantID)
                 guard let current else {
+                    if case .createReleasing = decision {
+                        try transaction.releaseUnproved(
+                            identity.email, for: uid, tenantID: settings.tenantID, origin: origin, now: now)
+                    }
                     return AccountEffect(.made(from: identity, tenantID: settings.tenantID, uid: uid, now: now))
                 }
-                return try transaction.effect(of: seen, on: current, identity: identity)
+                return try transaction.effect(of: seen, on: current, identity: identity, now: now)
             }
         }
     }
@@ -115,7 +120,7 @@ extension LinkDecision {
     fileprivate var uid: Text? {
         switch self {
         case .signIn(let uid), .link(let uid), .takeOver(let uid), .needsLinking(let uid): uid
-        case .create: nil
+        case .create, .createReleasing: nil
         }
     }
 }
@@ -141,17 +146,26 @@ extension ReadTransaction {
     }
 
     fileprivate func decision(
-        on identity: FederatedIdentity, settings: TenantSettings, known: Account? = nil
+        on identity: FederatedIdentity, settings: TenantSettings, known: Account? = nil, now: Timestamp
     ) throws -> LinkDecision {
         let (owner, emailOwner) = try accounts(of: identity, tenantID: settings.tenantID, known: known)
-        return try LinkDecision.signIn(identity, owner: owner, emailOwner: emailOwner)
+        return try decision(on: identity, owner: owner, emailOwner: emailOwner, now: now)
+    }
+
+    func decision(
+        on identity: FederatedIdentity, owner: Account?, emailOwner: Account?, now: Timestamp
+    ) throws -> LinkDecision {
+        let decision = try LinkDecision.signIn(identity, owner: owner, emailOwner: emailOwner)
+        guard case .takeOver(let uid) = decision else { return decision }
+        let isAnothers = try emailIsAnothers(UserKey(emailOwner?.user.tenantID ?? .empty, uid), now: now)
+        return decision.respecting(isAnothers, owner: owner)
     }
 }
 
 extension WriteTransaction {
     /// What a decision about an existing account makes of it.
     fileprivate func effect(
-        of decision: LinkDecision, on current: Account, identity: FederatedIdentity
+        of decision: LinkDecision, on current: Account, identity: FederatedIdentity, now: Timestamp
     ) throws -> AccountEffect {
         var changed = current
         switch decision {
@@ -162,10 +176,11 @@ extension WriteTransaction {
             changed.adopt(identity)
             return AccountEffect(changed, kind: .providerLinked, detail: identity.providerID)
         case .takeOver:
+            let proof = try reading.proofOfUnprovedEmail(current, now: now)
             let removed = changed.keepOnlyProved(by: identity)
-            try removeOobCodes(of: UserKey(current.user.tenantID, current.user.uid))
+            try removeOobCodes(of: current.key, after: proof)
             return AccountEffect(changed, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
-        case .create, .needsLinking: throw AccountMoved()
+        case .create, .createReleasing, .needsLinking: throw AccountMoved()
         }
     }
 }

@@ -12,14 +12,15 @@ extension Project {
         return try store.read { transaction in
             let (owner, emailOwner) = try transaction.accounts(of: identity, tenantID: tenantID)
             var response = UsersExplainLinkResponse(emailTrusted: identity.isEmailTrusted)
-            do throws(Failure) {
+            do {
                 if uid.isEmpty {
-                    let decision = try LinkDecision.signIn(identity, owner: owner, emailOwner: emailOwner)
+                    let decision = try transaction.decision(
+                        on: identity, owner: owner, emailOwner: emailOwner, now: clock.now())
                     response.describe(decision, identity, owner ?? emailOwner, settings)
                     return response
                 }
-            } catch {
-                response.refuse(error)
+            } catch let failure as Failure {
+                response.refuse(failure)
                 return response
             }
             guard let user = try transaction.account(UserKey(tenantID, uid)) else { throw Failure.userNotFound }
@@ -49,13 +50,19 @@ extension UsersExplainLinkResponse {
         case .signIn(let uid):
             (outcome, self.uid) = (.signIn, uid)
             explanation = "The identity is linked to this account, which is entered."
-        case .create:
+        case .create, .createReleasing:
             guard SelfService.refusalOfSignUp(settings) == nil else {
                 (outcome, reason) = (.refused, "ADMIN_RESTRICTED_OPERATION")
                 explanation = "Nobody has the identity or its email, and end users may not sign up by themselves."
                 return
             }
             outcome = .create
+            if case .createReleasing(let uid) = decision {
+                explanation = Text(
+                    "The account \(uid) has the email without having proved it, and its owner can still take it back to "
+                        + "the address before: an account is made, which gets the email.")
+                return
+            }
             explanation = Text(
                 "Nobody has the identity or its email: an account is made. The provider is \(trust) for the email, "
                     + "which is \(identity.isEmailTrusted ? "" : "not ")verified then.")

@@ -22,52 +22,75 @@ extension Project {
         var recovery: PreparedOob?
         if type == .verifyAndChangeEmail {
             if let newEmail = Email(stored: seen.newEmail) { try settings.checkMayEnter(newEmail, field: "oob_code") }
+            let account = try store.read { try $0.account(UserKey(settings.tenantID, seen.uid)) }
             recovery = try await prepareRecovery(
-                uid: seen.uid, email: seen.email, newEmail: seen.newEmail, settings: settings, now: now)
+                of: account?.user, newEmail: seen.newEmail, settings: settings, now: now)
         }
+        let limits = limits
         let user = try await users.session(tenantID: settings.tenantID, uid: seen.uid).applyCode(origin: origin) {
             [recovery] transaction, current in
             let taken = try transaction.takeOobCode(code, type, tenantID: settings.tenantID, now: now)
             let changed = try current.applying(taken)
             if type == .recoverEmail {
-                try transaction.removeOobCodes(of: UserKey(settings.tenantID, taken.uid)) {
-                    OobCodes.isVoided($0, by: taken)
-                }
+                try transaction.removeOobCodes(of: current.key) { WaysBack.isVoid($0, onceProved: taken) }
+                try transaction.releaseUnproved(
+                    taken.email, for: current.user.uid, tenantID: settings.tenantID, origin: origin, now: now)
+            } else {
+                try transaction.putWayBack(recovery, from: changed, to: current, limits: limits, now: now)
             }
-            try recovery?.put(in: transaction, as: current)
             return AccountEffect(changed, kind: type.eventKind, endsSessions: type == .verifyEmail ? nil : .signedOut)
         }
         if recovery != nil { await mailer.wake() }
         return (type, user)
     }
 
-    /// The way back to an email that is being replaced, for the transaction that replaces it.
-    func prepareRecovery(
-        uid: Text, email: Text, newEmail: Text, settings: TenantSettings, now: Timestamp
-    ) async throws -> PreparedOob {
-        if !settings.isSynthetic, let old = Email(stored: email) {
-            try await tenants.tenant(settings).admitNotice(to: old)
-        }
-        var order = OobOrder(.recoverEmail, email: email)
-        order.uid = uid
-        order.newEmail = newEmail
-        return try oobDelivery.prepare(order, settings: settings, now: now)
-    }
-
     /// Sets a new password with a code of PASSWORD_RESET and ends every session.
     public func resetPassword(
         _ code: Secret, passwordHash: Text, settings: TenantSettings, origin: Origin
     ) async throws -> User {
-        let seen = try checkOobCode(code, settings: settings)
-        let now = clock.now()
-        return try await users.session(tenantID: settings.tenantID, uid: seen.uid).applyCode(origin: origin) {
-            transaction, current in
-            let taken = try transaction.takeOobCode(code, .passwordReset, tenantID: settings.tenantID, now: now)
-            let (changed, removed) = try current.resetting(passwordHash: passwordHash, by: taken, now: now)
-            if !current.user.emailVerified {
-                try transaction.removeOobCodes(of: UserKey(settings.tenantID, taken.uid))
+        try await startingOverWhenAccountMoved {
+            let seen = try checkOobCode(code, settings: settings)
+            let now = clock.now()
+            let key = UserKey(settings.tenantID, seen.uid)
+            if try store.read({ try $0.emailIsAnothers(key, now: now) }) {
+                return try await resetOutside(key, code, passwordHash: passwordHash, settings: settings, origin: origin)
             }
-            return AccountEffect(changed, kind: .passwordReset, detail: removed, endsSessions: .passwordChanged)
+            return try await users.session(tenantID: key.tenant, uid: key.uid).applyCode(origin: origin) {
+                transaction, current in
+                let proof = try transaction.reading.proofOfUnprovedEmail(current, now: now)
+                let taken = try transaction.takeOobCode(code, .passwordReset, tenantID: settings.tenantID, now: now)
+                let (changed, removed) = try current.resetting(passwordHash: passwordHash, by: taken, now: now)
+                try transaction.removeOobCodes(of: key, after: proof)
+                return AccountEffect(changed, kind: .passwordReset, detail: removed, endsSessions: .passwordChanged)
+            }
+        }
+    }
+
+    /// The reset of a password by who proves the address of an account that is another's: it takes the address away
+    /// from there, and the prover gets an account of its own. INVALID_OOB_CODE where end users may not sign up.
+    private func resetOutside(
+        _ key: UserKey, _ code: Secret, passwordHash: Text, settings: TenantSettings, origin: Origin
+    ) async throws -> User {
+        guard SelfService.refusalOfSignUp(settings) == nil else { throw Failure.invalidOobCode }
+        let now = clock.now()
+        var account = Account.new(tenantID: key.tenant, uid: resources.random.alphanumeric(28), now: now)
+        account.user.lastSignInAtMicros = 0
+        account.passwordHash = passwordHash
+        account.passwordUpdatedAt = now
+        return try await store.write { [account] transaction in
+            guard let holder = try transaction.reading.account(key),
+                try transaction.reading.emailIsAnothers(key, now: now)
+            else { throw AccountMoved() }
+            let taken = try transaction.takeOobCode(code, .passwordReset, tenantID: key.tenant, now: now)
+            // The same checks as for a reset of the account itself.
+            let proved = try holder.resetting(passwordHash: passwordHash, by: taken, now: now).account.user
+            try transaction.release(holder, origin: origin, now: now)
+            var account = account
+            account.user.email = proved.email
+            account.user.emailVerified = true
+            account.deriveProviders()
+            try transaction.insert(account, origin: origin, now: now)
+            return account.user
         }
     }
 
@@ -78,16 +101,20 @@ extension Project {
         let tenantID = settings.tenantID
         try requireAddress(email, of: try checkOobCode(code, settings: settings))
         return try await startingOverWhenAccountMoved {
-            let seen = try store.read { try $0.uid(ofEmail: email, tenantID: tenantID) }
-            if seen == nil { try settings.checkMayEnter(email) }
-            let uid = seen ?? resources.random.alphanumeric(28)
+            let now = clock.now()
+            let seen = try store.read { try $0.holder(of: email, tenantID: tenantID, now: now) }
+            let entered = seen.flatMap { $0.isAnothers ? nil : $0.uid }
+            if entered == nil { try settings.checkMayEnter(email) }
+            let uid = entered ?? resources.random.alphanumeric(28)
             return try await users.session(tenantID: tenantID, uid: uid).signIn(
                 SessionStart("password"), settings: settings, origin: origin, deadline: deadline
-            ) { [now = clock.now()] transaction, current in
-                guard try transaction.reading.uid(ofEmail: email, tenantID: tenantID) == seen else {
+            ) { transaction, current in
+                guard try transaction.reading.holder(of: email, tenantID: tenantID, now: now) == seen else {
                     throw AccountMoved()
                 }
                 _ = try transaction.takeOobCode(code, .emailSignin, tenantID: tenantID, now: now)
+                try transaction.releaseUnproved(
+                    email.address, for: uid, tenantID: tenantID, origin: origin, now: now)
                 return try transaction.enteringByLink(current, email: email, key: UserKey(tenantID, uid), now: now)
             }
         }
@@ -154,10 +181,11 @@ extension WriteTransaction {
             account.deriveProviders()
             return AccountEffect(account)
         }
+        let proof = try reading.proofOfUnprovedEmail(account, now: now)
         let removed = account.keepOnlyProved(by: nil)
         account.signsInByEmailLink = true
         account.deriveProviders()
-        try removeOobCodes(of: key)
+        try removeOobCodes(of: key, after: proof)
         return AccountEffect(account, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
     }
 }

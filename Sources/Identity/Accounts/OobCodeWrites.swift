@@ -11,6 +11,62 @@ extension ReadTransaction {
         guard now < Timestamp(microseconds: stored.expiresAtMicros) else { throw Failure.expiredOobCode }
         return stored
     }
+
+    /// The account's open ways back.
+    func waysBack(of key: UserKey, now: Timestamp) throws -> WaysBack {
+        let prefix = OobSubjectKey(
+            key.tenant, subject: OobCodes.subject(uid: key.uid), kind: UInt8(OobRequestType.recoverEmail.rawValue))
+        var codes: [StoredOobCode] = []
+        for hash in try oobCodeHashes(prefix) {
+            guard let code = try get(Tables.oobCodes, TenantHashKey(key.tenant, hash)), code.emailVerified,
+                now < Timestamp(microseconds: code.expiresAtMicros)
+            else { continue }
+            codes.append(code)
+        }
+        return WaysBack(codes)
+    }
+
+    /// What becomes of `account` when its email is proved; nil when it was proved before.
+    func proofOfUnprovedEmail(_ account: Account, now: Timestamp) throws -> ProofOfUnprovedEmail? {
+        guard !account.user.emailVerified, !account.user.email.isEmpty else { return nil }
+        return try waysBack(of: account.key, now: now).meaning(ofProving: account.user.email)
+    }
+
+    /// Whether who proves the account's email gets the email and not the account. A disabled account keeps its email.
+    func emailIsAnothers(_ key: UserKey, now: Timestamp) throws -> Bool {
+        guard let account = try account(key), !account.user.disabled,
+            case .isAnothers? = try proofOfUnprovedEmail(account, now: now)
+        else {
+            return false
+        }
+        return true
+    }
+
+    /// Who has an email, and whether its prover enters that account.
+    func holder(of email: Email, tenantID: Text, now: Timestamp) throws -> EmailHolder? {
+        guard let uid = try uid(ofEmail: email, tenantID: tenantID) else { return nil }
+        return EmailHolder(uid: uid, isAnothers: try emailIsAnothers(UserKey(tenantID, uid), now: now))
+    }
+
+    fileprivate func oobCodeHashes(_ prefix: OobSubjectKey) throws -> [[UInt8]] {
+        var hashes: [[UInt8]] = []
+        try scan(Tables.oobCodeBySubject, prefix: prefix) { key, _ in
+            hashes.append([UInt8](key.suffix(32)))
+            return true
+        }
+        return hashes
+    }
+}
+
+/// The account that has an email.
+struct EmailHolder: Equatable {
+    let uid: Text
+    /// `ProofOfUnprovedEmail.isAnothers`
+    let isAnothers: Bool
+}
+
+extension Account {
+    var key: UserKey { UserKey(user.tenantID, user.uid) }
 }
 
 extension WriteTransaction {
@@ -43,6 +99,12 @@ extension WriteTransaction {
         try removeOobCodes(OobSubjectKey(key.tenant, subject: OobCodes.subject(uid: key.uid)), where: isVoid)
     }
 
+    /// Voids what is void once the account's email was proved; nothing where it had been proved before (nil).
+    func removeOobCodes(of key: UserKey, after proof: ProofOfUnprovedEmail?) throws {
+        guard case .takesOver(let way)? = proof else { return }
+        try removeOobCodes(of: key) { WaysBack.isVoid($0, onceProved: way) }
+    }
+
     /// Voids what somebody asked for in a session that ended because it may have been somebody else's.
     func removeOobCodesAskedFromSessions(of key: UserKey) throws {
         try removeOobCodes(of: key) { $0.requestType == .verifyAndChangeEmail }
@@ -60,12 +122,7 @@ extension WriteTransaction {
     private func removeOobCodes(
         _ prefix: OobSubjectKey, where isVoid: (StoredOobCode) -> Bool = { _ in true }
     ) throws {
-        var hashes: [[UInt8]] = []
-        try scan(Tables.oobCodeBySubject, prefix: prefix) { key, _ in
-            hashes.append([UInt8](key.suffix(32)))
-            return true
-        }
-        for hash in hashes {
+        for hash in try reading.oobCodeHashes(prefix) {
             guard let stored = try get(Tables.oobCodes, TenantHashKey(prefix.tenant, hash)), isVoid(stored) else {
                 continue
             }

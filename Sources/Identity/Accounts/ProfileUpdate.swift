@@ -17,16 +17,17 @@ extension Project {
         }
         let now = clock.now()
         var recovery: PreparedOob?
-        if let newEmail = change.newEmail, !user.email.isEmpty, newEmail != Email(stored: user.email) {
+        if let newEmail = change.newEmail {
             recovery = try await prepareRecovery(
-                uid: user.uid, email: user.email, newEmail: newEmail.address, settings: verified.settings, now: now)
+                of: user, newEmail: newEmail.address, settings: verified.settings, now: now)
         }
+        let limits = limits
         let signedIn = try await session.change(
             by: verified.token, settings: verified.settings, origin: origin, deadline: deadline
         ) { [recovery] transaction, current in
             var changed = current
             try change.apply(to: &changed, now: now)
-            try recovery?.put(in: transaction, as: current)
+            try transaction.putWayBack(recovery, from: changed, to: current, limits: limits, now: now)
             let kind: EventKind = change.newPasswordHash != nil ? .passwordChanged : .emailChanged
             return AccountEffect(changed, kind: kind, endsSessions: end)
         }

@@ -42,6 +42,8 @@ public struct OobDelivery: Sendable {
     private let configs: EmailConfigs
     /// Mails whose template would have made them too long: they went out in our own words.
     public let templateFallbacks = Counter()
+    /// Changes of an email that were refused because the account has too many ways back.
+    public let recoveriesRefused = Counter()
 
     /// How long a message stays in the outbox.
     static let messageKept = Duration.hours(24 * 7)
@@ -145,15 +147,12 @@ struct PreparedOob: Sendable {
     private(set) var stored: StoredOobCode
     let message: StoredOutboxMessage
 
-    /// Puts the way back to the email that `replaced` has. ACCOUNT_CHANGED when that is another one by now: its
-    /// mailbox would not hear of the change.
-    func put(in transaction: borrowing WriteTransaction, as replaced: Account) throws {
-        guard Email(stored: stored.email) == Email(stored: replaced.user.email) else {
-            throw Failure(.aborted, "ACCOUNT_CHANGED", "The account changed meanwhile; try again.")
-        }
+    /// As one of the account's ways back.
+    func atPlace(_ place: Int64) -> PreparedOob {
         var recovery = self
-        recovery.stored.emailVerified = replaced.user.emailVerified
-        try recovery.put(in: transaction)
+        recovery.stored.emailVerified = true
+        recovery.stored.recoveryPlace = place
+        return recovery
     }
 
     func put(in transaction: borrowing WriteTransaction) throws {

@@ -10,6 +10,9 @@ public enum LinkDecision: Sendable, Equatable {
     /// The identity has an account, or nobody knows its email: no account is joined to another.
     case signIn(uid: Text)
     case create
+    /// The same, and the account that has the email loses it: the email was never proved there, and the account is its
+    /// former address's, whose owner can still take it back.
+    case createReleasing(uid: Text)
     /// The account's email is verified and the provider is trusted for it: both are the same person.
     case link(uid: Text)
     /// The account's email was never proved and this identity proves it: everything unproved goes.
@@ -31,6 +34,12 @@ public enum LinkDecision: Sendable, Equatable {
         guard identity.isEmailTrusted else { return .needsLinking(uid: uid) }
         if emailOwner.user.disabled { throw .userDisabled }
         return emailOwner.user.emailVerified ? .link(uid: uid) : .takeOver(uid: uid)
+    }
+
+    /// The decision where `isAnothers` tells that who proves the email of an account gets the email and not the account.
+    func respecting(_ isAnothers: Bool, owner: Account?) -> LinkDecision {
+        guard case .takeOver(let uid) = self, isAnothers else { return self }
+        return owner == nil ? .createReleasing(uid: uid) : .signIn(uid: uid)
     }
 
     /// Decides linking to `user`, who is signed in. PROVIDER_ALREADY_LINKED, CREDENTIAL_ALREADY_IN_USE.

@@ -22,11 +22,11 @@ enum OobCodes {
 
     static func isVoidedByNewer(_ type: OobRequestType) -> Bool { type != .recoverEmail }
 
-    /// Whether `code` is worth nothing once `recovery` took an account back. What stays is the way back to an address
-    /// the account had earlier: a thief who recovers an address of its own must not void the owner's. An address that
-    /// was the account's without being proved, though, is proved only now, and nothing from before counts.
-    static func isVoided(_ code: StoredOobCode, by recovery: StoredOobCode) -> Bool {
-        !recovery.emailVerified || code.requestType != .recoverEmail || code.createdAtMicros >= recovery.createdAtMicros
+    /// Whether a code was sent to `email`, or only works while the account has it.
+    static func isAbout(_ code: StoredOobCode, _ email: Text) -> Bool {
+        let email = Email(stored: email)
+        if Email(stored: code.email) == email { return true }
+        return code.requestType != .recoverEmail && Email(stored: code.newEmail) == email
     }
 
     /// Whose codes void each other, and go together when an account is taken over: an account's, or an address's that
@@ -55,6 +55,7 @@ extension Account {
             account.user.email = code.newEmail
             account.user.emailVerified = true
         case .recoverEmail:
+            guard code.emailVerified else { throw .invalidOobCode }
             // Whoever changed the email may know the password or have linked an identity: only the mailbox is proved.
             account.user.email = code.email
             _ = account.keepOnlyProved(by: nil)

@@ -16,8 +16,11 @@ public struct StoredOobCode: Message {
     public var expiresAtMicros: Int64 = 0
     /// Made so that an address without an account costs as much; nobody was sent it.
     public var decoy: Bool = false
-    /// Of a RECOVER_EMAIL: whether `email` had been proved when it was the account's.
+    /// Of a RECOVER_EMAIL: whether `email` had been proved when it was the account's. Where it had not, the code is void;
+    /// the server makes none of that kind any more.
     public var emailVerified: Bool = false
+    /// Of a RECOVER_EMAIL: its place among the account's open ways back, from 1. An older address has a lower place.
+    public var recoveryPlace: Int64 = 0
 
     public init() {}
 
@@ -29,7 +32,8 @@ public struct StoredOobCode: Message {
         createdAtMicros: Int64 = 0,
         expiresAtMicros: Int64 = 0,
         decoy: Bool = false,
-        emailVerified: Bool = false
+        emailVerified: Bool = false,
+        recoveryPlace: Int64 = 0
     ) {
         self.requestType = requestType
         self.uid = uid
@@ -39,6 +43,7 @@ public struct StoredOobCode: Message {
         self.expiresAtMicros = expiresAtMicros
         self.decoy = decoy
         self.emailVerified = emailVerified
+        self.recoveryPlace = recoveryPlace
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -61,6 +66,7 @@ extension StoredOobCode: ConvertibleToC {
         self.expiresAtMicros = source.pointee.expires_at_micros
         self.decoy = source.pointee.decoy != 0
         self.emailVerified = source.pointee.email_verified != 0
+        self.recoveryPlace = source.pointee.recovery_place
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredOobCode>, arena: Arena) {
@@ -72,6 +78,7 @@ extension StoredOobCode: ConvertibleToC {
         target.pointee.expires_at_micros = self.expiresAtMicros
         target.pointee.decoy = self.decoy ? 1 : 0
         target.pointee.email_verified = self.emailVerified ? 1 : 0
+        target.pointee.recovery_place = self.recoveryPlace
     }
 }
 

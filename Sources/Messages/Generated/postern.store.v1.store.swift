@@ -68,6 +68,8 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     /// Identities of the provider's former issuer count as those of the present one.
     case providerRebound = 72
     case signingKeyRevoked = 73
+    /// An unproved email was taken from the account: its mailbox proved to be somebody else's.
+    case emailReleased = 80
 }
 
 public struct StoredUser: Message {

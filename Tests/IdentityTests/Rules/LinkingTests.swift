@@ -112,8 +112,22 @@ import Testing
         case .takeOver: #expect(row.trusted && !row.verified)
         case .signIn(let uid): #expect(uid == row.identityOwner?.user.uid)
         case .create: #expect(row.emailOwner == nil)
+        case .createReleasing: Issue.record("needs to know of a way back")
         case .needsLinking: #expect(!row.trusted)
         }
+    }
+
+    /// Where the account is its former address's, nobody takes it over: who has an identity of it enters as before, and
+    /// everybody else gets an account of their own.
+    @Test(arguments: rows) func anAccountWithAWayBackIsNotTakenOver(_ row: Row) {
+        guard case .success(let decision) = decision(row) else { return }
+        let respected = decision.respecting(true, owner: row.identityOwner)
+        if case .takeOver(let uid) = decision {
+            #expect(respected == (row.identityOwner == nil ? .createReleasing(uid: uid) : .signIn(uid: uid)))
+        } else {
+            #expect(respected == decision)
+        }
+        #expect(decision.respecting(false, owner: row.identityOwner) == decision)
     }
 
     @Test func takingOverLeavesOnlyWhatWasProved() throws {

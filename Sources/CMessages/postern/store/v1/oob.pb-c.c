@@ -25,7 +25,7 @@ void   postern__store__v1__stored_email_config__init
   static const Postern__Store__V1__StoredEmailConfig init_value = POSTERN__STORE__V1__STORED_EMAIL_CONFIG__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field_descriptors[8] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field_descriptors[9] =
 {
   {
     "request_type",
@@ -123,6 +123,18 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "recovery_place",
+    20,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredOobCode, recovery_place),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_oob_code__field_indices_by_name[] = {
   4,   /* field[4] = created_at_micros */
@@ -131,13 +143,15 @@ static const unsigned postern__store__v1__stored_oob_code__field_indices_by_name
   7,   /* field[7] = email_verified */
   5,   /* field[5] = expires_at_micros */
   3,   /* field[3] = new_email */
+  8,   /* field[8] = recovery_place */
   0,   /* field[0] = request_type */
   1,   /* field[1] = uid */
 };
-static const ProtobufCIntRange postern__store__v1__stored_oob_code__number_ranges[1 + 1] =
+static const ProtobufCIntRange postern__store__v1__stored_oob_code__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 20, 8 },
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor =
 {
@@ -147,10 +161,10 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor
   "Postern__Store__V1__StoredOobCode",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredOobCode),
-  8,
+  9,
   postern__store__v1__stored_oob_code__field_descriptors,
   postern__store__v1__stored_oob_code__field_indices_by_name,
-  1,  postern__store__v1__stored_oob_code__number_ranges,
+  2,  postern__store__v1__stored_oob_code__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_oob_code__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
