@@ -101,6 +101,8 @@ public struct Limits: Sendable {
     public var mailBytesMax = 64 * 1024
     /// A mail server's password; 32 to 256 bytes sign a webhook.
     public var smtpPasswordMax = 1_024
+    /// Entries of a tenant's `allowed_continue_domains`.
+    public var continueDomainsMax = 50
     public var sendsPerMailboxAndHour = 5
     public var sendsPerAddressAndHour = 30
     /// Open RECOVER_EMAIL codes of one account. Further changes of its email wait until one has expired: to void the

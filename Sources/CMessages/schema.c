@@ -216,7 +216,7 @@ const PosternSchema postern__v1__webhook_config__table = {
 };
 
 static const PosternField postern__v1__email_template__fields[] = {
-    [1] = {"request_type", 0, 0x3f, 0x0, 5, 0, 0, 0},
+    [1] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 0},
     [2] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 1},
     [3] = {"subject", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"text", 0, 0x0, 0x0, 9, 2, 0, 3},
@@ -276,7 +276,7 @@ const PosternSchema postern__v1__email_configs_update_response__table = {
 
 static const PosternField postern__v1__outbox_message__fields[] = {
     [1] = {"message_id", 0, 0x0, 0x0, 9, 2, 0, 0},
-    [2] = {"request_type", 0, 0x3f, 0x0, 5, 0, 0, 1},
+    [2] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 1},
     [3] = {"to", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"state", 0, 0x1f, 0x0, 5, 0, 0, 3},
     [5] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
@@ -295,9 +295,10 @@ static const PosternField postern__v1__outbox_contents__fields[] = {
     [2] = {"text", 0, 0x0, 0x0, 9, 2, 0, 1},
     [3] = {"html", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"link", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"not_me_link", 0, 0x0, 0x0, 9, 2, 0, 4},
 };
 const PosternSchema postern__v1__outbox_contents__table = {
-    &postern__v1__outbox_contents__descriptor, postern__v1__outbox_contents__fields, 5, 0,
+    &postern__v1__outbox_contents__descriptor, postern__v1__outbox_contents__fields, 6, 0,
 };
 
 static const PosternField postern__v1__outbox_list_request__fields[] = {
@@ -362,7 +363,7 @@ const PosternSchema postern__v1__outbox_delete_response__table = {
 };
 
 static const PosternField postern__store__v1__stored_oob_code__fields[] = {
-    [1] = {"request_type", 0, 0x3f, 0x0, 5, 0, 0, 0},
+    [1] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 0},
     [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
     [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 3},
@@ -370,9 +371,12 @@ static const PosternField postern__store__v1__stored_oob_code__fields[] = {
     [6] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
     [7] = {"decoy", 0, 0x0, 0x0, 4, 0, 0, 6},
     [8] = {"email_verified", 0, 0x0, 0x0, 4, 0, 0, 7},
+    [20] = {"recovery_place", 0, 0x0, 0x0, 1, 0, 0, 8},
+    [21] = {"twin_hash", 0, 0x0, 0x0, 8, 2, 0, 9},
+    [22] = {"applied", 0, 0x0, 0x0, 4, 0, 0, 10},
 };
 const PosternSchema postern__store__v1__stored_oob_code__table = {
-    &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 9, 0,
+    &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 23, 0,
 };
 
 static const PosternField postern__store__v1__stored_outbox_message__fields[] = {
@@ -1324,9 +1328,12 @@ static const PosternField postern__v1__tenant__fields[] = {
     [22] = {"quotas", &postern__v1__tenant_quotas__table, 0x0, 0x0, 10, 2, 0, 21},
     [23] = {"anonymous_user_expiry_seconds", 0, 0x0, 0x0, 1, 0, 0, 22},
     [36] = {"allow_costly_hashes", 0, 0x0, 0x0, 4, 0, 0, 23},
+    [38] = {"allowed_continue_domains", 0, 0x0, 0x0, 9, 2, 1, 0},
+    [39] = {"allow_loopback_continue_url", 0, 0x0, 0x0, 4, 0, 0, 24},
+    [40] = {"continue_url_rule", 0, 0x3, 0x0, 5, 0, 0, 25},
 };
 const PosternSchema postern__v1__tenant__table = {
-    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 37, 0,
+    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 41, 0,
 };
 
 static const PosternField postern__v1__tenants_create_request__fields[] = {
@@ -1627,7 +1634,7 @@ const PosternSchema postern__store__v1__stored_guesses__table = {
 
 static const PosternField postern__store__v1__event_record__fields[] = {
     [1] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
-    [2] = {"kind", 0, 0x1fffffffff, 0x31c, 5, 0, 0, 1},
+    [2] = {"kind", 0, 0x1fffffffff, 0x3031c, 5, 0, 0, 1},
     [3] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"actor", 0, 0x0, 0x0, 9, 2, 0, 4},
@@ -1757,7 +1764,7 @@ const PosternSchema postern__v1__accounts_sign_in_with_email_link_response__tabl
 
 static const PosternField postern__v1__accounts_send_oob_code_request__fields[] = {
     [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
-    [2] = {"request_type", 0, 0x3f, 0x0, 5, 0, 0, 1},
+    [2] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 1},
     [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 4},
@@ -1784,13 +1791,24 @@ const PosternSchema postern__v1__accounts_check_oob_code_request__table = {
     &postern__v1__accounts_check_oob_code_request__descriptor, postern__v1__accounts_check_oob_code_request__fields, 3, 1,
 };
 
+static const PosternField postern__v1__oob_account__fields[] = {
+    [1] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 1},
+    [3] = {"live_session_count", 0, 0x0, 0x0, 2, 0, 0, 2},
+    [4] = {"sign_in_methods", 0, 0x0, 0x0, 9, 2, 1, 0},
+};
+const PosternSchema postern__v1__oob_account__table = {
+    &postern__v1__oob_account__descriptor, postern__v1__oob_account__fields, 5, 0,
+};
+
 static const PosternField postern__v1__accounts_check_oob_code_response__fields[] = {
-    [1] = {"request_type", 0, 0x3f, 0x0, 5, 0, 0, 0},
+    [1] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 0},
     [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1},
     [3] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"account", &postern__v1__oob_account__table, 0x0, 0x0, 10, 2, 0, 3},
 };
 const PosternSchema postern__v1__accounts_check_oob_code_response__table = {
-    &postern__v1__accounts_check_oob_code_response__descriptor, postern__v1__accounts_check_oob_code_response__fields, 4, 0,
+    &postern__v1__accounts_check_oob_code_response__descriptor, postern__v1__accounts_check_oob_code_response__fields, 5, 0,
 };
 
 static const PosternField postern__v1__accounts_apply_oob_code_request__fields[] = {
@@ -1802,7 +1820,7 @@ const PosternSchema postern__v1__accounts_apply_oob_code_request__table = {
 };
 
 static const PosternField postern__v1__accounts_apply_oob_code_response__fields[] = {
-    [1] = {"request_type", 0, 0x3f, 0x0, 5, 0, 0, 0},
+    [1] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 0},
     [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__accounts_apply_oob_code_response__table = {
@@ -2248,7 +2266,7 @@ const PosternSchema postern__v1__users_unlink_response__table = {
 
 static const PosternField postern__v1__users_generate_oob_link_request__fields[] = {
     [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
-    [2] = {"request_type", 0, 0x3f, 0x0, 5, 0, 0, 1},
+    [2] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 1},
     [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"continue_url", 0, 0x0, 0x0, 9, 2, 0, 4},
@@ -2261,9 +2279,10 @@ static const PosternField postern__v1__users_generate_oob_link_response__fields[
     [1] = {"oob_code", 0, 0x0, 0x0, 9, 2, 0, 0},
     [2] = {"oob_link", 0, 0x0, 0x0, 9, 2, 0, 1},
     [3] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2},
+    [4] = {"not_me_link", 0, 0x0, 0x0, 9, 2, 0, 3},
 };
 const PosternSchema postern__v1__users_generate_oob_link_response__table = {
-    &postern__v1__users_generate_oob_link_response__descriptor, postern__v1__users_generate_oob_link_response__fields, 4, 1,
+    &postern__v1__users_generate_oob_link_response__descriptor, postern__v1__users_generate_oob_link_response__fields, 5, 1,
 };
 
 static const PosternField postern__v1__users_explain_link_request__fields[] = {

@@ -52,6 +52,7 @@ public final class Project: Sendable {
     public let oobDelivery: OobDelivery
     public let mailer: Mailer
     public let guesses: GuessThrottle
+    public let continueURLs = ContinueURLCounts()
     public let startedAt: Timestamp
     /// Keys the hashes of requests that carry an idempotency key.
     public let idempotencyHashKey: HMACKey

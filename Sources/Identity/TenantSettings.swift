@@ -26,6 +26,8 @@ public final class TenantSettings: Sendable {
     public let isSynthetic: Bool
     /// Imports may bring hashes as dear as their formats allow.
     public let allowsCostlyHashes: Bool
+    /// Nil: any https URL, for a tenant made before there were lists.
+    let continueDomains: ContinueDomains?
     public let revision: Int64
     /// As Tenants.Get answers it.
     public let tenant: Messages.Tenant
@@ -56,6 +58,7 @@ public final class TenantSettings: Sendable {
         }
         self.isSynthetic = tenant.synthetic
         self.allowsCostlyHashes = tenant.allowCostlyHashes
+        self.continueDomains = tenant.continueURLRule == .listed ? ContinueDomains(tenant) : nil
         self.revision = tenant.revision
         self.secret = Secret(record.secret)
     }
@@ -78,6 +81,7 @@ public final class TenantSettings: Sendable {
         tenant.sessionIdleSeconds = 30 * 86_400
         tenant.sessionAbsoluteSeconds = 180 * 86_400
         tenant.recentLoginSeconds = 300
+        tenant.continueURLRule = .listed
         tenant.createdAtMicros = now.microseconds
         tenant.updatedAtMicros = now.microseconds
         tenant.revision = 1

@@ -32,6 +32,9 @@ public struct TenantSettingsChange: Sendable {
     public var suspended: Bool?
     public var suspensionReason: Text?
     public var quotas: TenantQuotas?
+    /// Where continue URLs may lead besides the action page's host; replaces the whole list.
+    public var allowedContinueDomains: [Text]?
+    public var allowLoopbackContinueURL: Bool?
 
     public init(_ fill: (inout TenantSettingsChange) -> Void = { _ in }) { fill(&self) }
 
@@ -58,6 +61,8 @@ public struct TenantSettingsChange: Sendable {
         fields.set("suspended", \.suspended, suspended)
         fields.set("suspension_reason", \.suspensionReason, suspensionReason)
         fields.setMessage("quotas", \.quotas, quotas)
+        fields.set("allowed_continue_domains", \.allowedContinueDomains, allowedContinueDomains)
+        fields.set("allow_loopback_continue_url", \.allowLoopbackContinueURL, allowLoopbackContinueURL)
         return fields
     }
 }

@@ -1,4 +1,4 @@
-import Base
+public import Base
 import Messages
 import PosternClient
 
@@ -23,6 +23,8 @@ public struct ActionCodeInfo: Sendable, Equatable {
         case emailLink
         case verifyAndChangeEmail
         case recoverEmail
+        /// "This was not me": takes the address away from the account.
+        case rejectEmail
         /// Of a newer server.
         case unknown
     }
@@ -32,6 +34,17 @@ public struct ActionCodeInfo: Sendable, Equatable {
     public let email: String
     /// The email that the code replaces.
     public let previousEmail: String?
+    /// The account that the address is about to join, or has joined; of the codes that are about that.
+    public let account: JoinedAccount?
+
+    /// Show it before `Auth.applyActionCode`: who got the mail by mistake sees that this is somebody else's account.
+    public struct JoinedAccount: Sendable, Equatable {
+        public let displayName: String?
+        public let creationDate: Timestamp
+        public let liveSessionCount: Int
+        /// "password", "emailLink", "phone", or a provider, for example "google.com".
+        public let signInMethods: [String]
+    }
 }
 
 extension ActionCodeInfo {
@@ -43,10 +56,16 @@ extension ActionCodeInfo {
             case .emailSignin: .emailLink
             case .verifyAndChangeEmail: .verifyAndChangeEmail
             case .recoverEmail: .recoverEmail
+            case .rejectEmail: .rejectEmail
             case .unspecified: .unknown
             }
         email = response.newEmail.stringOrNil ?? response.email.string
         previousEmail = response.newEmail.isEmpty ? nil : response.email.string
+        account = response.account.map {
+            JoinedAccount(
+                displayName: $0.displayName.stringOrNil, creationDate: Timestamp(microseconds: $0.createdAtMicros),
+                liveSessionCount: Int($0.liveSessionCount), signInMethods: $0.signInMethods.map(\.string))
+        }
     }
 }
 

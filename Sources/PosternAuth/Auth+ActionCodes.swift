@@ -36,7 +36,8 @@ extension Auth {
         return ActionCodeInfo(try await backend.call { try await backend.accounts.checkOobCode(request) })
     }
 
-    /// Verifies, changes or recovers an email. `User.reload` shows it.
+    /// Verifies, changes, recovers or rejects an email. `User.reload` shows it. Call it when the person has confirmed,
+    /// never because a page was opened: mail scanners open every link.
     public func applyActionCode(_ code: String) async throws(AuthError) {
         let request = AccountsApplyOobCodeRequest(tenantID: backend.tenantID, oobCode: try actionCode(code))
         _ = try await backend.call { try await backend.accounts.applyOobCode(request) }

@@ -29,6 +29,8 @@ public enum AuthErrorCode: Int, Error, Sendable, CaseIterable {
     case invalidMessagePayload = 17031
     case invalidSender = 17032
     case missingEmail = 17034
+    /// The tenant does not list the continue URL's host.
+    case unauthorizedDomain = 17038
     case invalidContinueURI = 17039
     case missingContinueURI = 17040
     case missingPhoneNumber = 17041

@@ -42,6 +42,7 @@ enum AuthErrorReasons {
         "IDP_UNAVAILABLE": .networkError,
         "INVALID_CLAIMS": .invalidCustomToken,
         "INVALID_CONTINUE_URI": .invalidContinueURI,
+        "UNAUTHORIZED_DOMAIN": .unauthorizedDomain,
         "INVALID_CREDENTIAL_OR_PROVIDER_ID": .invalidCredential,
         "INVALID_CUSTOM_PARAMETER": .internalError,
         "INVALID_CUSTOM_TOKEN": .invalidCustomToken,
@@ -119,6 +120,7 @@ enum AuthErrorReasons {
         uniqueKeysWithValues: [
             "API_KEY_NOT_FOUND", "BUILT_IN_SERVICE_ACCOUNT", "CLIENT_SECRET_REQUIRED", "DUPLICATE_LOCAL_ID",
             "INVALID_ACTION_URL", "INVALID_ALGORITHM", "INVALID_APPLE_KEY", "INVALID_CLIENT_ID",
+            "INVALID_CONTINUE_DOMAIN",
             "INVALID_CLIENT_SECRET", "INVALID_DURATION", "INVALID_ENDPOINT", "INVALID_HEARTBEAT", "INVALID_ISSUER",
             "INVALID_PROVIDER", "INVALID_PROVIDER_ID", "INVALID_PUBLIC_KEY", "INVALID_QUOTA", "INVALID_ROLE",
             "INVALID_SEQUENCE",

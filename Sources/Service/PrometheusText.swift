@@ -190,6 +190,12 @@ private struct PrometheusPage {
 
     mutating func mails(_ project: Project) {
         single(
+            "postern_continue_urls_refused_total", "counter", "Continue URLs that a tenant does not list.",
+            Double(project.continueURLs.refused.value))
+        single(
+            "postern_continue_urls_unlisted_total", "counter",
+            "Continue URLs of tenants without a list, which take any.", Double(project.continueURLs.unlisted.value))
+        single(
             "postern_email_recoveries_refused_total", "counter",
             "Changes of an email refused because the account has too many open ways back.",
             Double(project.oobDelivery.recoveriesRefused.value))

@@ -53,6 +53,9 @@ extension Tenant: Record {
                 "mutations_per_second": .integer(quotas?.mutationsPerSecond ?? 0),
                 "anonymous_sign_ups_per_hour": .integer(quotas?.anonymousSignUpsPerHour ?? 0),
             ],
+            "allowed_continue_domains": .array(allowedContinueDomains.map { .string($0) }),
+            "allow_loopback_continue_url": .bool(allowLoopbackContinueURL),
+            "continue_url_rule": name("CONTINUE_URL_RULE", continueURLRule),
             "synthetic": .bool(synthetic), "created_at_micros": .integer(createdAtMicros),
             "updated_at_micros": .integer(updatedAtMicros), "revision": .integer(revision),
         ]

@@ -66,6 +66,8 @@ import Testing
                 $0.suspended = true
                 $0.suspensionReason = "moved"
                 $0.quotas = TenantQuotas(storedBytes: 1 << 30, mutationsPerSecond: 9)
+                $0.allowedContinueDomains = ["app.example", "*.apps.example"]
+                $0.allowLoopbackContinueURL = true
             }
             #expect(change.fields.paths.count == Self.propertyCount(change))
             let changed = try await scene.tenant.updateSettings(change)
@@ -73,6 +75,7 @@ import Testing
             wanted.createdAtMicros = changed.createdAtMicros
             wanted.updatedAtMicros = changed.updatedAtMicros
             wanted.revision = changed.revision
+            wanted.continueURLRule = .listed
             #expect(changed == wanted)
             let removed = try await scene.tenant.updateSettings(
                 TenantSettingsChange {

@@ -14,7 +14,8 @@ import Testing
             try await user.sendEmailVerification()
             let link = try await application.mailedLink()
             let info = try await auth.checkActionCode(link)
-            #expect(info == ActionCodeInfo(operation: .verifyEmail, email: "ada@example.com", previousEmail: nil))
+            #expect(info.operation == .verifyEmail && info.email == "ada@example.com" && info.previousEmail == nil)
+            #expect(info.account?.liveSessionCount == 1 && info.account?.signInMethods == ["password"])
             try await auth.applyActionCode(link)
             try await user.reload()
             #expect(user.isEmailVerified)
@@ -29,7 +30,7 @@ import Testing
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
             let visitor = try application.auth()
             try await visitor.sendPasswordReset(
-                withEmail: "ada@example.com", actionCodeSettings: ActionCodeSettings(url: "https://app.example/in"))
+                withEmail: "ada@example.com", actionCodeSettings: ActionCodeSettings(url: "https://issuer.test/in"))
             let link = try await application.mailedLink()
             let code = try #require(ActionLink(link).code)
             #expect(try await visitor.verifyPasswordResetCode(code) == "ada@example.com")

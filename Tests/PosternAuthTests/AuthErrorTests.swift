@@ -10,7 +10,7 @@ import Testing
     private static let otherWords: Set<String> = [
         "PASSWORD_RESET", "EMAIL_SIGNIN", "VERIFY_EMAIL", "VERIFY_AND_CHANGE_EMAIL", "RECOVER_EMAIL",
         "REVOKED_BY_REUSE",
-        "PASSWORD_CHANGED", "SIGNED_OUT", "APP_NAME", "DISPLAY_NAME", "NEW_EMAIL",
+        "PASSWORD_CHANGED", "SIGNED_OUT", "APP_NAME", "DISPLAY_NAME", "NEW_EMAIL", "NOT_ME_LINK",
     ]
 
     @Test func `Every reason the protocol names has a code`() throws {

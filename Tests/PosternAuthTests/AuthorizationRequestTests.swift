@@ -17,6 +17,10 @@ import Testing
             try await withIdentityProvider(clock: application.server.clock.clock) { provider in
                 _ = try await ProvidersClient(channel: application.admin).create(
                     ProvidersCreateRequest(provider: provider.provider("oidc.corp")))
+                _ = try await TenantsClient(channel: application.admin).update(
+                    TenantsUpdateRequest(
+                        tenant: Tenant(allowedContinueDomains: ["com.example.app:"]),
+                        updateMask: ProtobufFieldMask(paths: ["allowed_continue_domains"])))
                 try await body(application, provider, try application.auth())
             }
         }

@@ -20,6 +20,10 @@ import Testing
             let provider = FakeIdentityProvider(clock: server.clock.clock)
             defer { provider.close() }
             let client = try IdentityClient(server)
+            try client.setTenant(["allowed_continue_domains", "allow_loopback_continue_url"]) {
+                $0.allowedContinueDomains = ["app.example", "a.example", "com.example.app:"]
+                $0.allowLoopbackContinueURL = true
+            }
             var configured = provider.provider(providerID)
             configure(&configured)
             let _: ProvidersCreateResponse = try client.client.call(
@@ -191,6 +195,8 @@ import Testing
         ("oidc.none", "", "https://app.example/", "OPERATION_NOT_ALLOWED"),
         ("oidc.none", "", "http://localhost:8080/back", "OPERATION_NOT_ALLOWED"),
         ("oidc.none", "", "com.example.app:/back", "OPERATION_NOT_ALLOWED"),
+        ("oidc.none", "", "https://other.example/", "UNAUTHORIZED_DOMAIN"),
+        ("oidc.none", "", "com.example.other:/back", "UNAUTHORIZED_DOMAIN"),
         ("oidc.corp", "", "https://app.example/", ""),
     ])
     func `What is refused is refused in the documented order`(

@@ -95,11 +95,14 @@ extension IdentityClient {
         let message: OutboxMessage
         let contents: OutboxContents
 
-        var code: Secret {
-            let link = contents.link.string
-            guard let start = link.firstRange(of: "oobCode=")?.upperBound else { return Secret([]) }
-            return Secret([UInt8](link[start...].prefix { $0 != "&" }.utf8))
-        }
+        var code: Secret { IdentityClient.code(in: contents.link.string) }
+        /// Of the second link: "this was not me".
+        var notMeCode: Secret { IdentityClient.code(in: contents.notMeLink.string) }
+    }
+
+    static func code(in link: String) -> Secret {
+        guard let start = link.firstRange(of: "oobCode=")?.upperBound else { return Secret([]) }
+        return Secret([UInt8](link[start...].prefix { $0 != "&" }.utf8))
     }
 
     /// All mail, newest first.

@@ -272,6 +272,7 @@ import Testing
         try await withServer { server in
             let client = try IdentityClient(server)
             let uid = try client.signUp("ada@example.com").user!.uid
+            try client.setTenant(["allowed_continue_domains"]) { $0.allowedContinueDomains = ["app.example"] }
             let made: UsersGenerateOobLinkResponse = try client.client.call(
                 "postern.v1.Users/GenerateOobLink",
                 UsersGenerateOobLinkRequest(

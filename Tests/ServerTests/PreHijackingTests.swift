@@ -49,6 +49,28 @@ import Testing
         }
     }
 
+    /// The owner follows the attacker's verification link without a thought, then the mail's other link: "this was not
+    /// me". The account keeps what the attacker put into it, and the owner makes one of their own.
+    @Test(arguments: Foothold.allCases.filter { ![.recoverEmailCode, .untrustedProvider].contains($0) })
+    func afterANaiveClickTheAttackerLosesTheAddress(_ foothold: Foothold) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let attacker = try Self.register(client, foothold)
+            let uid = try client.lookup(attacker.idToken).uid
+            let kept = try Self.keepFoot(client, foothold, attacker)
+            try client.sendOob(.verifyEmail, idToken: attacker.idToken)
+            let mail = try client.mails()[0]
+            _ = try client.applyOob(mail.code)
+            server.clock.advance(by: .seconds(60))
+            _ = try client.applyOob(mail.notMeCode)
+            #expect(try client.get(uid).email.isEmpty)
+            let owner = try #require(try client.signUp(Self.victim, password: "the owner's password").user)
+            #expect(owner.uid != uid)
+            try Self.expectOutside(client, of: owner.uid, attacker, kept)
+            #expect(try client.get(owner.uid).email == Self.victim)
+        }
+    }
+
     /// The attacker has nothing of the account.
     private static func expectOutside(
         _ client: IdentityClient, of uid: Text, _ attacker: TokenPair, _ kept: Kept

@@ -140,6 +140,7 @@ import Testing
         try await withServer { server in
             let client = try IdentityClient(server)
             let user = try client.signUp("old@example.com")
+            try client.verifyEmail(try #require(user.tokens).idToken)
             try client.sendOob(
                 .verifyAndChangeEmail, newEmail: "new@example.com", idToken: user.tokens?.idToken ?? .empty)
             _ = try client.applyOob(try #require(try client.mails().first).code)

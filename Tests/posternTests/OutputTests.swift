@@ -49,17 +49,19 @@ import Testing
     @Test func `A text's lines are shown as lines, in the values' column, other control characters replaced`() {
         let mail = OutboxGetResponse(
             contents: OutboxContents(
-                subject: "Hi", text: "Hello\r\n\nuid  \u{1B}x\n", html: "\n", link: "https://x.org"))
+                subject: "Hi", text: "Hello\r\n\nuid  \u{1B}x\n", html: "\n", link: "https://x.org",
+                notMeLink: "https://x.org/no"))
         let text = printed(.table) { $0.print(mail) }
         #expect(
             text == """
-                message           -
-                contents.subject  Hi
-                contents.text     Hello
+                message               -
+                contents.subject      Hi
+                contents.text         Hello
 
-                                  uid  \u{FFFD}x
-                contents.html     -
-                contents.link     https://x.org
+                                      uid  \u{FFFD}x
+                contents.html         -
+                contents.link         https://x.org
+                contents.not_me_link  https://x.org/no
 
                 """)
         // A row of a list stays one line.

@@ -411,6 +411,8 @@ extern const PosternSchema postern__v1__accounts_send_oob_code_response__table;
 static inline const PosternSchema *postern__v1__accounts_send_oob_code_response__schema(void) { return &postern__v1__accounts_send_oob_code_response__table; }
 extern const PosternSchema postern__v1__accounts_check_oob_code_request__table;
 static inline const PosternSchema *postern__v1__accounts_check_oob_code_request__schema(void) { return &postern__v1__accounts_check_oob_code_request__table; }
+extern const PosternSchema postern__v1__oob_account__table;
+static inline const PosternSchema *postern__v1__oob_account__schema(void) { return &postern__v1__oob_account__table; }
 extern const PosternSchema postern__v1__accounts_check_oob_code_response__table;
 static inline const PosternSchema *postern__v1__accounts_check_oob_code_response__schema(void) { return &postern__v1__accounts_check_oob_code_response__table; }
 extern const PosternSchema postern__v1__accounts_apply_oob_code_request__table;

@@ -20,7 +20,7 @@ extension WriteTransaction {
         let free = try former.flatMap { try isFree($0, for: account.key) ? $0 : nil }
         var changed = account
         changed.giveUpEmail(for: free, isVerified: true)
-        changed.revokeTokens(now: now)
+        changed.revokeTokens(.signedOut, now: now)
         try endSessions(of: account.key, .signedOut, now: now)
         try removeOobCodes(of: account.key) { OobCodes.isAbout($0, account.user.email) }
         try replace(account, by: changed, origin: origin, kind: .emailReleased, now: now)

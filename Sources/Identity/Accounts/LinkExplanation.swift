@@ -59,7 +59,7 @@ extension UsersExplainLinkResponse {
             outcome = .create
             if case .createReleasing(let uid) = decision {
                 explanation = Text(
-                    "The account \(uid) has the email without having proved it, and its owner can still take it back to "
+                    "The account \(uid) has the email without a proof, and its owner can still take it back to "
                         + "the address before: an account is made, which gets the email.")
                 return
             }

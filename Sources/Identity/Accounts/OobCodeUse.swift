@@ -10,10 +10,11 @@ extension Project {
         try store.read { try $0.oobCode(code, tenantID: settings.tenantID, now: clock.now()) }
     }
 
-    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL or RECOVER_EMAIL is for; returns the user then.
+    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL or REJECT_EMAIL is for; returns the
+    /// account's email then, or the address that was rejected.
     /// TOO_MANY_ATTEMPTS_TRY_LATER when the old mailbox was told of many changes lately.
     public func applyOobCode(_ code: Secret, settings: TenantSettings, origin: Origin) async throws -> (
-        type: OobRequestType, user: User
+        type: OobRequestType, email: Text
     ) {
         let seen = try checkOobCode(code, settings: settings)
         let type = seen.requestType
@@ -30,7 +31,9 @@ extension Project {
         let user = try await users.session(tenantID: settings.tenantID, uid: seen.uid).applyCode(origin: origin) {
             [recovery] transaction, current in
             let taken = try transaction.takeOobCode(code, type, tenantID: settings.tenantID, now: now)
+            if type == .rejectEmail { return try transaction.rejecting(taken, in: current) }
             let changed = try current.applying(taken)
+            try transaction.noteApplied(taken, to: current)
             if type == .recoverEmail {
                 try transaction.removeOobCodes(of: current.key) { WaysBack.isVoid($0, onceProved: taken) }
                 try transaction.releaseUnproved(
@@ -41,7 +44,7 @@ extension Project {
             return AccountEffect(changed, kind: type.eventKind, endsSessions: type == .verifyEmail ? nil : .signedOut)
         }
         if recovery != nil { await mailer.wake() }
-        return (type, user)
+        return (type, type == .rejectEmail ? seen.recipient : user.email)
     }
 
     /// Sets a new password with a code of PASSWORD_RESET and ends every session.
@@ -58,6 +61,7 @@ extension Project {
             return try await users.session(tenantID: key.tenant, uid: key.uid).applyCode(origin: origin) {
                 transaction, current in
                 let proof = try transaction.reading.proofOfUnprovedEmail(current, now: now)
+                if try transaction.reading.emailIsAnothers(key, now: now) { throw AccountMoved() }
                 let taken = try transaction.takeOobCode(code, .passwordReset, tenantID: settings.tenantID, now: now)
                 let (changed, removed) = try current.resetting(passwordHash: passwordHash, by: taken, now: now)
                 try transaction.removeOobCodes(of: key, after: proof)
@@ -195,6 +199,7 @@ extension OobRequestType {
         switch self {
         case .verifyAndChangeEmail: .emailChanged
         case .recoverEmail: .emailRecovered
+        case .rejectEmail: .emailRejected
         case .passwordReset: .passwordReset
         case .verifyEmail, .emailSignin, .unspecified: .emailVerified
         }

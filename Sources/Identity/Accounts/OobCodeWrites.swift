@@ -48,7 +48,7 @@ extension ReadTransaction {
         return EmailHolder(uid: uid, isAnothers: try emailIsAnothers(UserKey(tenantID, uid), now: now))
     }
 
-    fileprivate func oobCodeHashes(_ prefix: OobSubjectKey) throws -> [[UInt8]] {
+    func oobCodeHashes(_ prefix: OobSubjectKey) throws -> [[UInt8]] {
         var hashes: [[UInt8]] = []
         try scan(Tables.oobCodeBySubject, prefix: prefix) { key, _ in
             hashes.append([UInt8](key.suffix(32)))
@@ -127,7 +127,20 @@ extension WriteTransaction {
                 continue
             }
             try removeOobCode(hash: hash, stored, tenantID: prefix.tenant)
+            if OobCodes.isRejectable(stored.requestType) {
+                try voidTwin(of: stored, tenantID: prefix.tenant)
+            }
         }
+    }
+
+    /// Voids the other code of the same mail.
+    func voidTwin(of code: StoredOobCode, tenantID: Text) throws {
+        try removeOobCode(hash: code.twinHash, tenantID: tenantID)
+    }
+
+    private func removeOobCode(hash: [UInt8], tenantID: Text) throws {
+        guard !hash.isEmpty, let stored = try get(Tables.oobCodes, TenantHashKey(tenantID, hash)) else { return }
+        try removeOobCode(hash: hash, stored, tenantID: tenantID)
     }
 
     private func removeOobCode(hash: [UInt8], _ stored: StoredOobCode, tenantID: Text) throws {

@@ -19,6 +19,8 @@ struct MailText {
         var displayName: Text
         /// The action link, which is ASCII.
         var link: Text
+        /// "This was not me"; empty where the kind of mail has none.
+        var notMeLink: Text
     }
 
     private init(subject: Text, text: Text, html: Text) {
@@ -34,18 +36,18 @@ struct MailText {
         if let template, let filled = MailText(template, values, byteCountMax: byteCountMax) {
             self = filled
         } else {
-            self.init(
-                type, appName: values.appName, email: values.email, newEmail: values.newEmail, link: values.link)
+            self.init(type, values)
             isFallback = template != nil
         }
     }
 
     /// Nil above `byteCountMax` for subject, text and HTML together; no more than that is ever in memory.
     private init?(_ template: EmailTemplate, _ values: Values, byteCountMax: Int) {
+        let (body, page) = Self.withNotMeLink(template.text, template.html, isNeeded: !values.notMeLink.isEmpty)
         guard let subject = Self.filled(template.subject, values, byteCountMax: byteCountMax, { $0.bytes }),
-            let text = Self.filled(template.text, values, byteCountMax: byteCountMax - subject.count, { $0.bytes }),
+            let text = Self.filled(body, values, byteCountMax: byteCountMax - subject.count, { $0.bytes }),
             let html = Self.filled(
-                template.html, values, byteCountMax: byteCountMax - subject.count - text.count, Self.escaped)
+                page, values, byteCountMax: byteCountMax - subject.count - text.count, Self.escaped)
         else { return nil }
         self.init(subject: Self.line(subject), text: Text(unchecked: text), html: Text(unchecked: html))
     }
@@ -60,9 +62,12 @@ struct MailText {
         let link = ActionLink.make(
             base: actionURL, .verifyAndChangeEmail, code: worst(64), tenantID: worst(64),
             continueURL: worst(limits.continueURLMax))
+        let notMeLink = ActionLink.make(
+            base: actionURL, .rejectEmail, code: worst(64), tenantID: worst(64), continueURL: .empty)
         let values = Values(
             appName: worst(limits.displayNameMax), email: worst(limits.emailMax), newEmail: worst(limits.emailMax),
-            displayName: worst(limits.displayNameMax), link: link)
+            displayName: worst(limits.displayNameMax), link: link,
+            notMeLink: OobCodes.isRejectable(template.requestType) ? notMeLink : .empty)
         return MailText(template, values, byteCountMax: limits.mailBytesMax) != nil
     }
 
@@ -87,8 +92,28 @@ struct MailText {
     private static let placeholders: [(name: [UInt8], value: @Sendable (Values) -> Text)] = [
         ([UInt8]("%LINK%".utf8), { $0.link }), ([UInt8]("%EMAIL%".utf8), { $0.email }),
         ([UInt8]("%NEW_EMAIL%".utf8), { $0.newEmail }), ([UInt8]("%DISPLAY_NAME%".utf8), { $0.displayName }),
-        ([UInt8]("%APP_NAME%".utf8), { $0.appName }),
+        ([UInt8]("%APP_NAME%".utf8), { $0.appName }), ([UInt8]("%NOT_ME_LINK%".utf8), { $0.notMeLink }),
     ]
+
+    static let notMeSentence =
+        "Was this not you? Then do not use the link above. This one takes your address away from that account:"
+
+    /// The bodies of a template, each with the link "this was not me" appended where it has none.
+    private static func withNotMeLink(_ text: Text, _ html: Text, isNeeded: Bool) -> (text: Text, html: Text) {
+        func with(_ words: String, _ body: Text) -> Text {
+            let isThere = !isNeeded || body.contains("%NOT_ME_LINK%")
+            return isThere ? body : Text(unchecked: body.bytes + words.utf8)
+        }
+        return (
+            with("\n\n\(notMeSentence)\n\n%NOT_ME_LINK%\n", text),
+            with("\n\(paragraphs(notMeSentence, href: "%NOT_ME_LINK%"))", html)
+        )
+    }
+
+    /// `href` is escaped already, or a placeholder.
+    private static func paragraphs(_ sentence: String, href: String) -> String {
+        "<p>\(html(sentence))</p>\n<p><a href=\"\(href)\">\(href)</a></p>\n"
+    }
 
     /// One pass from left to right: what a value holds is never taken for a placeholder. Nil above `byteCountMax`.
     private static func filled(
@@ -132,21 +157,18 @@ struct MailText {
         return unknown.map { Text(unchecked: Array($0)) }
     }
 
-    private init(_ type: OobRequestType, appName: Text, email: Text, newEmail: Text, link: Text) {
-        let app = appName.isEmpty ? "your account" : appName.string
-        let words = Self.words(type, app: app, email: email.string, newEmail: newEmail.string)
-        let href = Self.html(link.string)
-        self.init(
-            subject: Self.line([UInt8](words.subject.utf8)),
-            text: Text("Hello,\n\n\(words.lead)\n\n\(link)\n\n\(words.otherwise)\n"),
-            html: Text(
-                """
-                <p>Hello,</p>
-                <p>\(Self.html(words.lead))</p>
-                <p><a href="\(href)">\(href)</a></p>
-                <p>\(Self.html(words.otherwise))</p>
-
-                """))
+    private init(_ type: OobRequestType, _ values: Values) {
+        let app = values.appName.isEmpty ? "your account" : values.appName.string
+        let words = Self.words(type, app: app, email: values.email.string, newEmail: values.newEmail.string)
+        var text = "Hello,\n\n\(words.lead)\n\n\(values.link)\n\n\(words.otherwise)\n"
+        var html = "<p>Hello,</p>\n" + Self.paragraphs(words.lead, href: Self.html(values.link.string))
+        html += "<p>\(Self.html(words.otherwise))</p>\n"
+        if !values.notMeLink.isEmpty {
+            text += "\n\(values.notMeLink)\n"
+            let href = Self.html(values.notMeLink.string)
+            html += "<p><a href=\"\(href)\">\(href)</a></p>\n"
+        }
+        self.init(subject: Self.line([UInt8](words.subject.utf8)), text: Text(text), html: Text(html))
     }
 
     private static func words(
@@ -155,12 +177,19 @@ struct MailText {
         let ignore = "If you did not ask for this, you can ignore this mail."
         switch type {
         case .verifyEmail, .unspecified:
-            return ("Verify your email for \(app)", "Follow this link to verify your email address \(email):", ignore)
+            return (
+                "Verify your email for \(app)",
+                "Somebody, hopefully you, uses your address \(email) for an account. Follow this link to confirm that "
+                    + "the account is yours:", notMeSentence
+            )
         case .passwordReset:
             return (
                 "Reset your password for \(app)",
                 "Follow this link to set a new password for the account of \(email). It is good for one hour:", ignore
             )
+        case .rejectEmail:
+            // No mail of its own: its link is in the mails of VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL.
+            return ("Your address and \(app)", "Follow this link if an account with your address is not yours:", ignore)
         case .emailSignin:
             return (
                 "Sign in to \(app)", "Follow this link to sign in with \(email). It is good for 15 minutes:", ignore
@@ -168,7 +197,8 @@ struct MailText {
         case .verifyAndChangeEmail:
             return (
                 "Verify your new email for \(app)",
-                "Follow this link to make \(newEmail) the email address of your account:", ignore
+                "Somebody, hopefully you, wants to make \(newEmail) the email address of an account. Follow this link "
+                    + "to confirm that the account is yours:", notMeSentence
             )
         case .recoverEmail:
             return (
@@ -221,6 +251,7 @@ enum ActionLink {
         case .emailSignin: "signIn"
         case .verifyAndChangeEmail: "verifyAndChangeEmail"
         case .recoverEmail: "recoverEmail"
+        case .rejectEmail: "rejectEmail"
         }
     }
 

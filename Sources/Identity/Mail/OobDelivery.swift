@@ -31,6 +31,8 @@ public struct OobOrder: Sendable {
 public struct MadeOobCode: Sendable {
     public let code: Secret
     public let link: Secret
+    /// "This was not me"; empty where the kind has none.
+    public let notMeLink: Secret
     public let expiresAt: Timestamp
 }
 
@@ -73,38 +75,46 @@ public struct OobDelivery: Sendable {
         let prepared = try prepare(order, settings: settings, now: now)
         try await resources.store.write { transaction in
             try transaction.onceOnly(origin, now: now) {
-                try transaction.putOobCode(prepared.code, prepared.stored, tenantID: settings.tenantID)
+                try prepared.putCodes(in: transaction)
                 try transaction.appendEvent(
                     .oobLinkGenerated, tenantID: settings.tenantID, uid: order.uid, origin: origin,
                     detail: Text("\(order.type)"), now: now)
             }
         }
         return MadeOobCode(
-            code: prepared.code, link: prepared.link,
+            code: prepared.code, link: prepared.link, notMeLink: prepared.rejection?.link ?? .empty,
             expiresAt: Timestamp(microseconds: prepared.stored.expiresAtMicros))
     }
 
     /// A code and its mail before they are written; for who writes them with something else.
     func prepare(_ order: OobOrder, settings: TenantSettings, now: Timestamp) throws -> PreparedOob {
         let config = try configs.get(tenantID: settings.tenantID)
+        let page = actionPage(config)
         let code = Base64.url.encode(resources.random.bytes(32))
-        let stored = StoredOobCode(
+        var stored = StoredOobCode(
             requestType: order.type, uid: order.uid, email: order.email, newEmail: order.newEmail,
             createdAtMicros: now.microseconds, expiresAtMicros: (now + OobCodes.lifetime(order.type)).microseconds,
             decoy: order.isDecoy)
+        var rejection: PreparedRejection?
+        if OobCodes.isRejectable(order.type) {
+            let made = PreparedRejection(of: stored, code: code, page: page, settings.tenantID, resources.random)
+            stored.twinHash = OobCodes.hash(made.code)
+            rejection = made
+        }
         let link = ActionLink.make(
-            base: config.actionURL.isEmpty ? actionURL : config.actionURL, order.type, code: Text(unchecked: code),
-            tenantID: settings.tenantID,
+            base: page, order.type, code: Text(unchecked: code), tenantID: settings.tenantID,
             continueURL: order.continueURL)
+        let notMeLink = rejection?.link.withBytes { Text(unchecked: [UInt8]($0)) } ?? .empty
         let values = MailText.Values(
             appName: settings.tenant.displayName, email: order.email, newEmail: order.newEmail,
-            displayName: order.displayName, link: link)
+            displayName: order.displayName, link: link, notMeLink: notMeLink)
         let words = MailText(
             order.type, values, templates: config.templates, locale: order.locale,
             byteCountMax: resources.limits.mailBytesMax)
         if words.isFallback { templateFallbacks.add() }
         let messageID = Text(Self.hex(now.microseconds) + resources.random.alphanumeric(10).string)
-        let contents = OutboxContents(subject: words.subject, text: words.text, html: words.html, link: link)
+        let contents = OutboxContents(
+            subject: words.subject, text: words.text, html: words.html, link: link, notMeLink: notMeLink)
         let sealed = try sealing.seal(
             Secret(contents.compacted().encoded()), context: Self.context(settings.tenantID, messageID),
             random: resources.random)
@@ -114,9 +124,15 @@ public struct OobDelivery: Sendable {
             createdAtMicros: now.microseconds, nextAttemptAtMicros: isDelivered ? now.microseconds : 0,
             expiresAtMicros: (now + Self.messageKept).microseconds)
         return PreparedOob(
-            tenantID: settings.tenantID, code: Secret(code), link: Secret(link.bytes), stored: stored,
-            message: StoredOutboxMessage(message: message, sealedContents: sealed, decoy: order.isDecoy))
+            tenantID: settings.tenantID, code: Secret(code), link: Secret(link.bytes), rejection: rejection,
+            stored: stored, message: StoredOutboxMessage(message: message, sealedContents: sealed, decoy: order.isDecoy)
+        )
     }
+
+    /// The page that the tenant's links lead to.
+    func actionPage(tenantID: Text) throws -> Text { actionPage(try configs.get(tenantID: tenantID)) }
+
+    private func actionPage(_ config: EmailConfig) -> Text { config.actionURL.isEmpty ? actionURL : config.actionURL }
 
     /// What a message says. OUTBOX_MESSAGE_UNREADABLE when it was sealed under another master key.
     public func contents(of stored: StoredOutboxMessage, tenantID: Text) throws -> OutboxContents {
@@ -144,6 +160,7 @@ struct PreparedOob: Sendable {
     let tenantID: Text
     let code: Secret
     let link: Secret
+    let rejection: PreparedRejection?
     private(set) var stored: StoredOobCode
     let message: StoredOutboxMessage
 
@@ -155,8 +172,32 @@ struct PreparedOob: Sendable {
         return recovery
     }
 
-    func put(in transaction: borrowing WriteTransaction) throws {
+    func putCodes(in transaction: borrowing WriteTransaction) throws {
         try transaction.putOobCode(code, stored, tenantID: tenantID)
+        if let rejection { try transaction.putOobCode(rejection.code, rejection.stored, tenantID: tenantID) }
+    }
+
+    func put(in transaction: borrowing WriteTransaction) throws {
+        try putCodes(in: transaction)
         try transaction.putOutbox(message, tenantID: tenantID)
+    }
+}
+
+/// The second code of a mail, REJECT_EMAIL: as long-lived as the first, whose record it copies.
+struct PreparedRejection: Sendable {
+    let code: Secret
+    let link: Secret
+    let stored: StoredOobCode
+
+    init(of first: StoredOobCode, code firstCode: [UInt8], page: Text, _ tenantID: Text, _ random: RandomSource) {
+        let code = Base64.url.encode(random.bytes(32))
+        let link = ActionLink.make(
+            base: page, .rejectEmail, code: Text(unchecked: code), tenantID: tenantID, continueURL: .empty)
+        var stored = first
+        stored.requestType = .rejectEmail
+        stored.twinHash = OobCodes.hash(Secret(firstCode))
+        self.code = Secret(code)
+        self.link = Secret(link.bytes)
+        self.stored = stored
     }
 }

@@ -16,6 +16,7 @@ enum Webhook {
         json.member("text", text: contents.text)
         json.member("html", text: contents.html)
         json.member("link", text: contents.link)
+        if !contents.notMeLink.isEmpty { json.member("not_me_link", text: contents.notMeLink) }
         json.member("created_at_micros", integer: message.createdAtMicros)
         json.endObject()
         return json.bytes

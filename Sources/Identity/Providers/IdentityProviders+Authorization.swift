@@ -8,13 +8,15 @@ extension IdentityProviders {
     /// Refusals, in order: INVALID_CREDENTIAL_OR_PROVIDER_ID, those of `AuthorizationRules`, OPERATION_NOT_ALLOWED (not
     /// configured or not enabled), and those of `prove` where the provider has to be asked for its discovery document.
     public func authUri(
-        _ request: AccountsCreateAuthUriRequest, tenantID: Text, now: Timestamp
+        _ request: AccountsCreateAuthUriRequest, tenantID: Text, now: Timestamp,
+        checkingRedirect checkRedirect: (Text) throws -> Void
     ) async throws -> AccountsCreateAuthUriResponse {
         guard KnownProvider(request.providerID) != nil else {
             throw Failure(
                 .invalidArgument, "INVALID_CREDENTIAL_OR_PROVIDER_ID", "provider_id is not the id of a provider.")
         }
         try AuthorizationRules.check(request, limits: resources.limits)
+        try checkRedirect(request.continueURI)
         let configuration = try enabledConfiguration(request.providerID, tenantID: tenantID)
         do {
             let made = try await client.authorizationRequest(

@@ -94,7 +94,8 @@ extension Account {
     /// The account with an email and a password. PROVIDER_ALREADY_LINKED; INVALID_EMAIL when it has another email: that
     /// is changed by proving the new one, not by linking.
     public func linkingPassword(_ hash: Text, email: Email, now: Timestamp) throws(Failure) -> Account {
-        if hasPassword { throw .providerAlreadyLinked("password") }
+        // An account whose address was rejected may have a password that nobody can sign in with.
+        if hasPassword, !user.email.isEmpty { throw .providerAlreadyLinked("password") }
         var account = self
         if user.email.isEmpty {
             account.user.email = email.address

@@ -172,7 +172,8 @@ enum EmailConfigRules {
 
     private static func check(_ template: EmailTemplate, limits: Limits) throws(Failure) {
         let field = "config.templates"
-        guard template.requestType != .unspecified, (1...200).contains(template.subject.byteCount),
+        guard template.requestType != .unspecified, template.requestType != .rejectEmail,
+            (1...200).contains(template.subject.byteCount),
             (1...8_192).contains(template.text.byteCount), (1...32_768).contains(template.html.byteCount),
             template.locale.byteCount <= limits.localeMax
         else {
@@ -190,6 +191,11 @@ enum EmailConfigRules {
         for part in [template.subject, template.text, template.html] {
             if let unknown = MailText.unknownPlaceholder(in: part) {
                 throw .invalid("INVALID_TEMPLATE", field: field, "%\(unknown)% is no placeholder")
+            }
+            if part.contains("%NOT_ME_LINK%"), !OobCodes.isRejectable(template.requestType) {
+                throw .invalid(
+                    "INVALID_TEMPLATE", field: field,
+                    "%NOT_ME_LINK% is of VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL only")
             }
         }
     }

@@ -36,7 +36,7 @@ public enum LinkDecision: Sendable, Equatable {
         return emailOwner.user.emailVerified ? .link(uid: uid) : .takeOver(uid: uid)
     }
 
-    /// The decision where `isAnothers` tells that who proves the email of an account gets the email and not the account.
+    /// The same decision, knowing whether who proves the email of the account gets the email and not the account.
     func respecting(_ isAnothers: Bool, owner: Account?) -> LinkDecision {
         guard case .takeOver(let uid) = self, isAnothers else { return self }
         return owner == nil ? .createReleasing(uid: uid) : .signIn(uid: uid)

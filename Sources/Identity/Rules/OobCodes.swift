@@ -13,14 +13,19 @@ enum OobCodes {
         switch type {
         case .emailSignin: .seconds(15 * 60)
         case .recoverEmail: .hours(24 * 7)
-        case .unspecified, .verifyEmail, .passwordReset, .verifyAndChangeEmail: .hours(1)
+        case .unspecified, .verifyEmail, .passwordReset, .verifyAndChangeEmail, .rejectEmail: .hours(1)
         }
     }
 
     /// How much longer an expired one can be told from one that never was.
     static let rememberedAfterExpiry = Duration.hours(24)
 
-    static func isVoidedByNewer(_ type: OobRequestType) -> Bool { type != .recoverEmail }
+    /// A REJECT_EMAIL is voided with its twin only: once the twin was used, a newer mail, perhaps to another mailbox,
+    /// must not void what the first mailbox was sent.
+    static func isVoidedByNewer(_ type: OobRequestType) -> Bool { type != .recoverEmail && type != .rejectEmail }
+
+    /// Whether a mail of this kind carries a second code, REJECT_EMAIL.
+    static func isRejectable(_ type: OobRequestType) -> Bool { type == .verifyEmail || type == .verifyAndChangeEmail }
 
     /// Whether a code was sent to `email`, or only works while the account has it.
     static func isAbout(_ code: StoredOobCode, _ email: Text) -> Bool {
@@ -59,6 +64,7 @@ extension Account {
             // Whoever changed the email may know the password or have linked an identity: only the mailbox is proved.
             account.user.email = code.email
             _ = account.keepOnlyProved(by: nil)
+        case .rejectEmail: account.giveUpEmail(for: code.formerEmail, isVerified: code.emailVerified)
         case .passwordReset, .emailSignin, .unspecified: throw .invalidOobCode
         }
         account.deriveProviders()
@@ -84,6 +90,14 @@ extension Account {
     private func requireEmail(_ email: Text) throws(Failure) {
         guard let own = Email(stored: user.email), own == Email(stored: email) else { throw .invalidOobCode }
     }
+}
+
+extension StoredOobCode {
+    /// The mailbox a code was sent to.
+    var recipient: Text { newEmail.isEmpty || requestType == .recoverEmail ? email : newEmail }
+
+    /// Of a REJECT_EMAIL: what the account's email was before its twin was used; nil when it was the same.
+    var formerEmail: Text? { newEmail.isEmpty ? nil : email }
 }
 
 extension Failure {

@@ -66,6 +66,10 @@ public struct TenantChange: Sendable {
         case "password_policy":
             try wanted.passwordPolicy?.check()
             tenant.passwordPolicy = wanted.passwordPolicy
+        case "allowed_continue_domains":
+            tenant.allowedContinueDomains = try ContinueDomains.checked(wanted.allowedContinueDomains, limits: limits)
+            tenant.continueURLRule = .listed
+        case "allow_loopback_continue_url": tenant.allowLoopbackContinueURL = wanted.allowLoopbackContinueURL
         case "guidance":
             tenant.guidance = try checkedGuidance()
         case "anonymous_user_expiry_seconds":

@@ -17,10 +17,15 @@ public struct StoredOobCode: Message {
     /// Made so that an address without an account costs as much; nobody was sent it.
     public var decoy: Bool = false
     /// Of a RECOVER_EMAIL: whether `email` had been proved when it was the account's. Where it had not, the code is void;
-    /// the server makes none of that kind any more.
+    /// the server makes none of that kind any more. Of a REJECT_EMAIL whose twin was used: the same.
     public var emailVerified: Bool = false
     /// Of a RECOVER_EMAIL: its place among the account's open ways back, from 1. An older address has a lower place.
     public var recoveryPlace: Int64 = 0
+    /// The hash of the other code of the same mail: of a VERIFY_EMAIL or VERIFY_AND_CHANGE_EMAIL its REJECT_EMAIL, and the
+    /// other way round.
+    public var twinHash: [UInt8] = []
+    /// Of a REJECT_EMAIL: its twin was used, and the address has been the account's ever since.
+    public var applied: Bool = false
 
     public init() {}
 
@@ -33,7 +38,9 @@ public struct StoredOobCode: Message {
         expiresAtMicros: Int64 = 0,
         decoy: Bool = false,
         emailVerified: Bool = false,
-        recoveryPlace: Int64 = 0
+        recoveryPlace: Int64 = 0,
+        twinHash: [UInt8] = [],
+        applied: Bool = false
     ) {
         self.requestType = requestType
         self.uid = uid
@@ -44,6 +51,8 @@ public struct StoredOobCode: Message {
         self.decoy = decoy
         self.emailVerified = emailVerified
         self.recoveryPlace = recoveryPlace
+        self.twinHash = twinHash
+        self.applied = applied
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -67,6 +76,8 @@ extension StoredOobCode: ConvertibleToC {
         self.decoy = source.pointee.decoy != 0
         self.emailVerified = source.pointee.email_verified != 0
         self.recoveryPlace = source.pointee.recovery_place
+        self.twinHash = [UInt8](copying: source.pointee.twin_hash)
+        self.applied = source.pointee.applied != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredOobCode>, arena: Arena) {
@@ -79,6 +90,8 @@ extension StoredOobCode: ConvertibleToC {
         target.pointee.decoy = self.decoy ? 1 : 0
         target.pointee.email_verified = self.emailVerified ? 1 : 0
         target.pointee.recovery_place = self.recoveryPlace
+        target.pointee.twin_hash = arena.copy(self.twinHash)
+        target.pointee.applied = self.applied ? 1 : 0
     }
 }
 

@@ -70,6 +70,8 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case signingKeyRevoked = 73
     /// An unproved email was taken from the account: its mailbox proved to be somebody else's.
     case emailReleased = 80
+    /// Who has the mailbox said "this was not me"; `detail` says whether the address was the account's already.
+    case emailRejected = 81
 }
 
 public struct StoredUser: Message {

@@ -555,13 +555,21 @@ public struct AccountsCheckOobCodeResponse: Message {
     public var requestType: OobRequestType = .unspecified
     public var email: Text = .empty
     public var newEmail: Text = .empty
+    /// Of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL and REJECT_EMAIL.
+    public var account: OobAccount?
 
     public init() {}
 
-    public init(requestType: OobRequestType = .unspecified, email: Text = .empty, newEmail: Text = .empty) {
+    public init(
+        requestType: OobRequestType = .unspecified,
+        email: Text = .empty,
+        newEmail: Text = .empty,
+        account: OobAccount? = nil
+    ) {
         self.requestType = requestType
         self.email = email
         self.newEmail = newEmail
+        self.account = account
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -579,12 +587,64 @@ extension AccountsCheckOobCodeResponse: ConvertibleToC {
         self.requestType = enumeration(source.pointee.request_type.rawValue)
         self.email = Text(copying: source.pointee.email)
         self.newEmail = Text(copying: source.pointee.new_email)
+        self.account = source.pointee.account.map { OobAccount(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsCheckOobCodeResponse>, arena: Arena) {
         target.pointee.request_type = Postern__V1__OobRequestType(rawValue: UInt32(self.requestType.rawValue))
         target.pointee.email = arena.copy(self.email)
         target.pointee.new_email = arena.copy(self.newEmail)
+        if let value = self.account { target.pointee.account = arena.make(value) }
+    }
+}
+
+/// The account that an address is about to join, or has joined. Shown to whoever was mailed about it, who may never have
+/// heard of it: is this me?
+public struct OobAccount: Message {
+    public var displayName: Text = .empty
+    public var createdAtMicros: Int64 = 0
+    public var liveSessionCount: Int32 = 0
+    /// "password", "emailLink", "phone", or a provider, for example "google.com".
+    public var signInMethods: [Text] = []
+
+    public init() {}
+
+    public init(
+        displayName: Text = .empty,
+        createdAtMicros: Int64 = 0,
+        liveSessionCount: Int32 = 0,
+        signInMethods: [Text] = []
+    ) {
+        self.displayName = displayName
+        self.createdAtMicros = createdAtMicros
+        self.liveSessionCount = liveSessionCount
+        self.signInMethods = signInMethods
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension OobAccount: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__oob_account__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__OobAccount>) {
+        self.displayName = Text(copying: source.pointee.display_name)
+        self.createdAtMicros = source.pointee.created_at_micros
+        self.liveSessionCount = source.pointee.live_session_count
+        self.signInMethods = elements(source.pointee.n_sign_in_methods, source.pointee.sign_in_methods) { Text(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__OobAccount>, arena: Arena) {
+        target.pointee.display_name = arena.copy(self.displayName)
+        target.pointee.created_at_micros = self.createdAtMicros
+        target.pointee.live_session_count = self.liveSessionCount
+        target.pointee.n_sign_in_methods = self.signInMethods.count
+        target.pointee.sign_in_methods = arena.copyEach(self.signInMethods) { arena.copy($0) }
     }
 }
 
@@ -624,7 +684,7 @@ extension AccountsApplyOobCodeRequest: ConvertibleToC {
 
 public struct AccountsApplyOobCodeResponse: Message {
     public var requestType: OobRequestType = .unspecified
-    /// The account's email as it is now.
+    /// The account's email as it is now; of a REJECT_EMAIL the address that was rejected.
     public var email: Text = .empty
 
     public init() {}

@@ -122,7 +122,9 @@ extension WebhookConfig: ConvertibleToC {
 }
 
 /// The words of one kind of mail in one language. Placeholders: %LINK% (required in text and html), %EMAIL%,
-/// %NEW_EMAIL%, %DISPLAY_NAME%, %APP_NAME%; in html they are escaped. A template is refused when a mail of it could have
+/// %NEW_EMAIL%, %DISPLAY_NAME%, %APP_NAME%; in html they are escaped. VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL have
+/// %NOT_ME_LINK% as well, the link that takes the address away from the account again. Where text or html lacks it, an
+/// English sentence with it is appended: no mail goes out without it. A template is refused when a mail of it could have
 /// more than 64 KiB with the longest names and links there can be: a link is up to 6 KiB longer than action_url.
 public struct EmailTemplate: Message {
     public var requestType: OobRequestType = .unspecified

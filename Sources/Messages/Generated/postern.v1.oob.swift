@@ -14,4 +14,7 @@ public enum OobRequestType: Int32, Sendable, CaseIterable {
     case verifyAndChangeEmail = 4
     /// Sent by the server to the old address when an email changes: takes the change back.
     case recoverEmail = 5
+    /// "This was not me": the second link of every mail of VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL. Takes the address it
+    /// was sent to away from the account; nobody gets into the account by it.
+    case rejectEmail = 6
 }

@@ -101,14 +101,23 @@ public struct OutboxContents: Message {
     public var html: Text = .empty
     /// The action link, as it stands in the text.
     public var link: Text = .empty
+    /// The second link of a VERIFY_EMAIL or VERIFY_AND_CHANGE_EMAIL: "this was not me".
+    public var notMeLink: Text = .empty
 
     public init() {}
 
-    public init(subject: Text = .empty, text: Text = .empty, html: Text = .empty, link: Text = .empty) {
+    public init(
+        subject: Text = .empty,
+        text: Text = .empty,
+        html: Text = .empty,
+        link: Text = .empty,
+        notMeLink: Text = .empty
+    ) {
         self.subject = subject
         self.text = text
         self.html = html
         self.link = link
+        self.notMeLink = notMeLink
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -127,6 +136,7 @@ extension OutboxContents: ConvertibleToC {
         self.text = Text(copying: source.pointee.text)
         self.html = Text(copying: source.pointee.html)
         self.link = Text(copying: source.pointee.link)
+        self.notMeLink = Text(copying: source.pointee.not_me_link)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__OutboxContents>, arena: Arena) {
@@ -134,6 +144,7 @@ extension OutboxContents: ConvertibleToC {
         target.pointee.text = arena.copy(self.text)
         target.pointee.html = arena.copy(self.html)
         target.pointee.link = arena.copy(self.link)
+        target.pointee.not_me_link = arena.copy(self.notMeLink)
     }
 }
 

@@ -4,6 +4,14 @@
 public import Base
 import CMessages
 
+/// Which continue URLs a tenant allows.
+public enum ContinueUrlRule: Int32, Sendable, CaseIterable {
+    /// Any https URL: a tenant made before there were lists, until it sets one. The server warns of it.
+    case unspecified = 0
+    /// The action page's host, and what `allowed_continue_domains` says.
+    case listed = 1
+}
+
 public enum RefreshMode: Int32, Sendable, CaseIterable {
     case unspecified = 0
     /// Each refresh hands out a new refresh token and ends the old one.
@@ -71,6 +79,16 @@ public struct Tenant: Message {
     /// quarter of a second: argon2id up to 128 MiB and 800 MiB times passes, bcrypt up to cost 12. Users who are in sign
     /// in whatever is set, and get a hash of the server's own costs then.
     public var allowCostlyHashes: Bool = false
+    /// Where `continue_url` of a mail and `continue_uri` of CreateAuthUri may lead, besides the host of the action page:
+    /// "app.example" (that host, on https's own port), "app.example:8443", "*.app.example" (its subdomains, not itself), or
+    /// "com.example.app:" (an application's own scheme, for CreateAuthUri). At most 50, each of at most 253 bytes;
+    /// international names in their A-label form (xn--…). Everything else is refused with UNAUTHORIZED_DOMAIN.
+    public var allowedContinueDomains: [Text] = []
+    /// Lets them lead to this machine too: localhost, 127.0.0.1 and [::1] with any port, http or https. For trying things
+    /// out.
+    public var allowLoopbackContinueURL: Bool = false
+    /// Set by the server.
+    public var continueURLRule: ContinueUrlRule = .unspecified
 
     public init() {}
 
@@ -98,7 +116,10 @@ public struct Tenant: Message {
         suspensionReason: Text = .empty,
         quotas: TenantQuotas? = nil,
         anonymousUserExpirySeconds: Int64 = 0,
-        allowCostlyHashes: Bool = false
+        allowCostlyHashes: Bool = false,
+        allowedContinueDomains: [Text] = [],
+        allowLoopbackContinueURL: Bool = false,
+        continueURLRule: ContinueUrlRule = .unspecified
     ) {
         self.tenantID = tenantID
         self.displayName = displayName
@@ -124,6 +145,9 @@ public struct Tenant: Message {
         self.quotas = quotas
         self.anonymousUserExpirySeconds = anonymousUserExpirySeconds
         self.allowCostlyHashes = allowCostlyHashes
+        self.allowedContinueDomains = allowedContinueDomains
+        self.allowLoopbackContinueURL = allowLoopbackContinueURL
+        self.continueURLRule = continueURLRule
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -162,6 +186,9 @@ extension Tenant: ConvertibleToC {
         self.quotas = source.pointee.quotas.map { TenantQuotas(copying: $0) }
         self.anonymousUserExpirySeconds = source.pointee.anonymous_user_expiry_seconds
         self.allowCostlyHashes = source.pointee.allow_costly_hashes != 0
+        self.allowedContinueDomains = elements(source.pointee.n_allowed_continue_domains, source.pointee.allowed_continue_domains) { Text(copying: $0) }
+        self.allowLoopbackContinueURL = source.pointee.allow_loopback_continue_url != 0
+        self.continueURLRule = enumeration(source.pointee.continue_url_rule.rawValue)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__Tenant>, arena: Arena) {
@@ -189,6 +216,10 @@ extension Tenant: ConvertibleToC {
         if let value = self.quotas { target.pointee.quotas = arena.make(value) }
         target.pointee.anonymous_user_expiry_seconds = self.anonymousUserExpirySeconds
         target.pointee.allow_costly_hashes = self.allowCostlyHashes ? 1 : 0
+        target.pointee.n_allowed_continue_domains = self.allowedContinueDomains.count
+        target.pointee.allowed_continue_domains = arena.copyEach(self.allowedContinueDomains) { arena.copy($0) }
+        target.pointee.allow_loopback_continue_url = self.allowLoopbackContinueURL ? 1 : 0
+        target.pointee.continue_url_rule = Postern__V1__ContinueUrlRule(rawValue: UInt32(self.continueURLRule.rawValue))
     }
 }
 

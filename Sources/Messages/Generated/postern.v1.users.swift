@@ -1299,7 +1299,7 @@ extension UsersUnlinkResponse: ConvertibleToC {
 
 public struct UsersGenerateOobLinkRequest: Message {
     public var tenantID: Text = .empty
-    /// Any but RECOVER_EMAIL.
+    /// Any but RECOVER_EMAIL and REJECT_EMAIL.
     public var requestType: OobRequestType = .unspecified
     /// The account's email; for EMAIL_SIGNIN any address.
     public var email: Text = .empty
@@ -1355,13 +1355,22 @@ public struct UsersGenerateOobLinkResponse: Message {
     public var oobCode: Secret = .empty
     public var oobLink: Secret = .empty
     public var expiresAtMicros: Int64 = 0
+    /// Of a VERIFY_EMAIL or VERIFY_AND_CHANGE_EMAIL: the link "this was not me". Whoever sends the first link sends this
+    /// one with it.
+    public var notMeLink: Secret = .empty
 
     public init() {}
 
-    public init(oobCode: Secret = .empty, oobLink: Secret = .empty, expiresAtMicros: Int64 = 0) {
+    public init(
+        oobCode: Secret = .empty,
+        oobLink: Secret = .empty,
+        expiresAtMicros: Int64 = 0,
+        notMeLink: Secret = .empty
+    ) {
         self.oobCode = oobCode
         self.oobLink = oobLink
         self.expiresAtMicros = expiresAtMicros
+        self.notMeLink = notMeLink
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1379,12 +1388,14 @@ extension UsersGenerateOobLinkResponse: ConvertibleToC {
         self.oobCode = Secret(copying: source.pointee.oob_code)
         self.oobLink = Secret(copying: source.pointee.oob_link)
         self.expiresAtMicros = source.pointee.expires_at_micros
+        self.notMeLink = Secret(copying: source.pointee.not_me_link)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__UsersGenerateOobLinkResponse>, arena: Arena) {
         target.pointee.oob_code = arena.copy(self.oobCode)
         target.pointee.oob_link = arena.copy(self.oobLink)
         target.pointee.expires_at_micros = self.expiresAtMicros
+        target.pointee.not_me_link = arena.copy(self.notMeLink)
     }
 }
 

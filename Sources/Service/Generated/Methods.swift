@@ -346,7 +346,7 @@ extension MethodDescriptor {
 
     /// Changes the masked settings; they bind every request that starts after the answer, on every connection. Refusals:
     /// INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
-    /// suspension_reason, quotas and allow_costly_hashes, which need a project-admin).
+    /// suspension_reason, quotas and allow_costly_hashes, which need a project-admin), INVALID_CONTINUE_DOMAIN.
     static let tenantsUpdate = MethodDescriptor(
         service: "postern.v1.Tenants", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,

@@ -92,7 +92,7 @@ extension OutboxGetResponse: Record {
             "message": message?.json ?? .null,
             "contents": [
                 "subject": .string(contents.subject), "text": .string(contents.text), "html": .string(contents.html),
-                "link": .string(contents.link),
+                "link": .string(contents.link), "not_me_link": .string(contents.notMeLink),
             ],
         ]
     }

@@ -127,6 +127,9 @@ struct TenantSettings {
         Flag("session-idle", "DURATION", "a refresh token unused for so long is expired"),
         Flag("session-absolute", "DURATION", "a session older than this is expired"),
         Flag("recent-login", "DURATION", "how old a login may be for a sensitive change"),
+        Flag(
+            "allowed-continue-domains", "HOST,…", "where continue URLs may lead; none: to the action page's host only"),
+        Flag("allow-loopback-continue-url", "true|false", "they may lead to this machine, for trying things out"),
         Flag("guidance-message", "TEXT", "what end users are told when a toggle refuses them"),
         Flag("guidance-url", "URL", "where they read on"),
         Flag("guidance-locale", "TAG", "the message's language, for example en"),
@@ -161,6 +164,12 @@ struct TenantSettings {
         }
         note("recent_login_seconds", try Self.seconds("recent-login", arguments)) { $0.recentLoginSeconds = $1 }
         try noteQuotasAndSuspension(arguments)
+        note("allowed_continue_domains", Self.list("allowed-continue-domains", arguments)) {
+            $0.allowedContinueDomains = $1
+        }
+        note("allow_loopback_continue_url", try arguments.bool("allow-loopback-continue-url")) {
+            $0.allowLoopbackContinueURL = $1
+        }
         var permissions = ClientPermissions()
         note("client.permissions.disabled_user_signup", try arguments.bool("disabled-user-signup")) {
             permissions.disabledUserSignup = $1
@@ -217,6 +226,13 @@ struct TenantSettings {
         tenant.guidance = Guidance(
             locale: guidanceLocale ?? guidance.locale, message: guidanceMessage ?? guidance.message,
             helpURL: guidanceURL ?? guidance.helpURL)
+    }
+
+    /// "a,b"; "none" is an empty list.
+    private static func list(_ flag: String, _ arguments: Arguments) -> [Text]? {
+        arguments.value(flag).map { value in
+            value == "none" ? [] : value.split(separator: ",").map { Text(String($0)) }
+        }
     }
 
     private static func passwordPolicy(_ arguments: Arguments) throws(CommandError) -> PasswordPolicy? {

@@ -108,6 +108,7 @@ extension UsersGenerateOobLinkResponse: Record {
         }
         return [
             "oob_code": text(oobCode), "oob_link": text(oobLink), "expires_at_micros": .integer(expiresAtMicros),
+            "not_me_link": text(notMeLink),
         ]
     }
 }

@@ -79,6 +79,12 @@ void   postern__v1__accounts_check_oob_code_response__init
   static const Postern__V1__AccountsCheckOobCodeResponse init_value = POSTERN__V1__ACCOUNTS_CHECK_OOB_CODE_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__oob_account__init
+                     (Postern__V1__OobAccount         *message)
+{
+  static const Postern__V1__OobAccount init_value = POSTERN__V1__OOB_ACCOUNT__INIT;
+  *message = init_value;
+}
 void   postern__v1__accounts_apply_oob_code_request__init
                      (Postern__V1__AccountsApplyOobCodeRequest         *message)
 {
@@ -1118,7 +1124,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_check_oob_code_request__d
   (ProtobufCMessageInit) postern__v1__accounts_check_oob_code_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_check_oob_code_response__field_descriptors[3] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_check_oob_code_response__field_descriptors[4] =
 {
   {
     "request_type",
@@ -1156,8 +1162,21 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_check_oob_code_respo
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "account",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCheckOobCodeResponse, account),
+    &postern__v1__oob_account__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_check_oob_code_response__field_indices_by_name[] = {
+  3,   /* field[3] = account */
   1,   /* field[1] = email */
   2,   /* field[2] = new_email */
   0,   /* field[0] = request_type */
@@ -1165,7 +1184,7 @@ static const unsigned postern__v1__accounts_check_oob_code_response__field_indic
 static const ProtobufCIntRange postern__v1__accounts_check_oob_code_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_check_oob_code_response__descriptor =
 {
@@ -1175,11 +1194,88 @@ const ProtobufCMessageDescriptor postern__v1__accounts_check_oob_code_response__
   "Postern__V1__AccountsCheckOobCodeResponse",
   "postern.v1",
   sizeof(Postern__V1__AccountsCheckOobCodeResponse),
-  3,
+  4,
   postern__v1__accounts_check_oob_code_response__field_descriptors,
   postern__v1__accounts_check_oob_code_response__field_indices_by_name,
   1,  postern__v1__accounts_check_oob_code_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__accounts_check_oob_code_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__oob_account__field_descriptors[4] =
+{
+  {
+    "display_name",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__OobAccount, display_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "created_at_micros",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__OobAccount, created_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "live_session_count",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__OobAccount, live_session_count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "sign_in_methods",
+    4,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__OobAccount, n_sign_in_methods),
+    offsetof(Postern__V1__OobAccount, sign_in_methods),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__oob_account__field_indices_by_name[] = {
+  1,   /* field[1] = created_at_micros */
+  0,   /* field[0] = display_name */
+  2,   /* field[2] = live_session_count */
+  3,   /* field[3] = sign_in_methods */
+};
+static const ProtobufCIntRange postern__v1__oob_account__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__oob_account__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.OobAccount",
+  "OobAccount",
+  "Postern__V1__OobAccount",
+  "postern.v1",
+  sizeof(Postern__V1__OobAccount),
+  4,
+  postern__v1__oob_account__field_descriptors,
+  postern__v1__oob_account__field_indices_by_name,
+  1,  postern__v1__oob_account__number_ranges,
+  (ProtobufCMessageInit) postern__v1__oob_account__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__accounts_apply_oob_code_request__field_descriptors[2] =

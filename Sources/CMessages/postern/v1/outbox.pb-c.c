@@ -222,7 +222,7 @@ const ProtobufCMessageDescriptor postern__v1__outbox_message__descriptor =
   (ProtobufCMessageInit) postern__v1__outbox_message__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__outbox_contents__field_descriptors[4] =
+static const ProtobufCFieldDescriptor postern__v1__outbox_contents__field_descriptors[5] =
 {
   {
     "subject",
@@ -272,17 +272,30 @@ static const ProtobufCFieldDescriptor postern__v1__outbox_contents__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "not_me_link",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__OutboxContents, not_me_link),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__outbox_contents__field_indices_by_name[] = {
   2,   /* field[2] = html */
   3,   /* field[3] = link */
+  4,   /* field[4] = not_me_link */
   0,   /* field[0] = subject */
   1,   /* field[1] = text */
 };
 static const ProtobufCIntRange postern__v1__outbox_contents__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor postern__v1__outbox_contents__descriptor =
 {
@@ -292,7 +305,7 @@ const ProtobufCMessageDescriptor postern__v1__outbox_contents__descriptor =
   "Postern__V1__OutboxContents",
   "postern.v1",
   sizeof(Postern__V1__OutboxContents),
-  4,
+  5,
   postern__v1__outbox_contents__field_descriptors,
   postern__v1__outbox_contents__field_indices_by_name,
   1,  postern__v1__outbox_contents__number_ranges,

@@ -151,7 +151,7 @@ void   postern__v1__tenants_watch_denials_response__init
   static const Postern__V1__TenantsWatchDenialsResponse init_value = POSTERN__V1__TENANTS_WATCH_DENIALS_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[24] =
+static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[27] =
 {
   {
     "tenant_id",
@@ -441,13 +441,52 @@ static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[24]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "allowed_continue_domains",
+    38,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__Tenant, n_allowed_continue_domains),
+    offsetof(Postern__V1__Tenant, allowed_continue_domains),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "allow_loopback_continue_url",
+    39,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Tenant, allow_loopback_continue_url),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "continue_url_rule",
+    40,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Tenant, continue_url_rule),
+    &postern__v1__continue_url_rule__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   23,   /* field[23] = allow_costly_hashes */
   18,   /* field[18] = allow_international_email */
+  25,   /* field[25] = allow_loopback_continue_url */
   3,   /* field[3] = allow_password_signup */
+  24,   /* field[24] = allowed_continue_domains */
   22,   /* field[22] = anonymous_user_expiry_seconds */
   5,   /* field[5] = client */
+  26,   /* field[26] = continue_url_rule */
   13,   /* field[13] = created_at_micros */
   2,   /* field[2] = disable_auth */
   1,   /* field[1] = display_name */
@@ -468,11 +507,12 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   0,   /* field[0] = tenant_id */
   14,   /* field[14] = updated_at_micros */
 };
-static const ProtobufCIntRange postern__v1__tenant__number_ranges[2 + 1] =
+static const ProtobufCIntRange postern__v1__tenant__number_ranges[3 + 1] =
 {
   { 1, 0 },
   { 36, 23 },
-  { 0, 24 }
+  { 38, 24 },
+  { 0, 27 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
 {
@@ -482,10 +522,10 @@ const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
   "Postern__V1__Tenant",
   "postern.v1",
   sizeof(Postern__V1__Tenant),
-  24,
+  27,
   postern__v1__tenant__field_descriptors,
   postern__v1__tenant__field_indices_by_name,
-  2,  postern__v1__tenant__number_ranges,
+  3,  postern__v1__tenant__number_ranges,
   (ProtobufCMessageInit) postern__v1__tenant__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -1862,6 +1902,34 @@ const ProtobufCMessageDescriptor postern__v1__tenants_watch_denials_response__de
   1,  postern__v1__tenants_watch_denials_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__tenants_watch_denials_response__init,
   NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCEnumValue postern__v1__continue_url_rule__enum_values_by_number[2] =
+{
+  { "CONTINUE_URL_RULE_UNSPECIFIED", "POSTERN__V1__CONTINUE_URL_RULE__CONTINUE_URL_RULE_UNSPECIFIED", 0 },
+  { "CONTINUE_URL_RULE_LISTED", "POSTERN__V1__CONTINUE_URL_RULE__CONTINUE_URL_RULE_LISTED", 1 },
+};
+static const ProtobufCIntRange postern__v1__continue_url_rule__value_ranges[] = {
+{0, 0},{0, 2}
+};
+static const ProtobufCEnumValueIndex postern__v1__continue_url_rule__enum_values_by_name[2] =
+{
+  { "CONTINUE_URL_RULE_LISTED", 1 },
+  { "CONTINUE_URL_RULE_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor postern__v1__continue_url_rule__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "postern.v1.ContinueUrlRule",
+  "ContinueUrlRule",
+  "Postern__V1__ContinueUrlRule",
+  "postern.v1",
+  2,
+  postern__v1__continue_url_rule__enum_values_by_number,
+  2,
+  postern__v1__continue_url_rule__enum_values_by_name,
+  1,
+  postern__v1__continue_url_rule__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
 static const ProtobufCEnumValue postern__v1__refresh_mode__enum_values_by_number[3] =
 {

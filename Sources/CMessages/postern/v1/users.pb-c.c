@@ -2354,7 +2354,7 @@ const ProtobufCMessageDescriptor postern__v1__users_generate_oob_link_request__d
   (ProtobufCMessageInit) postern__v1__users_generate_oob_link_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__users_generate_oob_link_response__field_descriptors[3] =
+static const ProtobufCFieldDescriptor postern__v1__users_generate_oob_link_response__field_descriptors[4] =
 {
   {
     "oob_code",
@@ -2392,16 +2392,29 @@ static const ProtobufCFieldDescriptor postern__v1__users_generate_oob_link_respo
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "not_me_link",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGenerateOobLinkResponse, not_me_link),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__users_generate_oob_link_response__field_indices_by_name[] = {
   2,   /* field[2] = expires_at_micros */
+  3,   /* field[3] = not_me_link */
   0,   /* field[0] = oob_code */
   1,   /* field[1] = oob_link */
 };
 static const ProtobufCIntRange postern__v1__users_generate_oob_link_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor postern__v1__users_generate_oob_link_response__descriptor =
 {
@@ -2411,7 +2424,7 @@ const ProtobufCMessageDescriptor postern__v1__users_generate_oob_link_response__
   "Postern__V1__UsersGenerateOobLinkResponse",
   "postern.v1",
   sizeof(Postern__V1__UsersGenerateOobLinkResponse),
-  3,
+  4,
   postern__v1__users_generate_oob_link_response__field_descriptors,
   postern__v1__users_generate_oob_link_response__field_indices_by_name,
   1,  postern__v1__users_generate_oob_link_response__number_ranges,

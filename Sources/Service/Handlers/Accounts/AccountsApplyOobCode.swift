@@ -8,8 +8,8 @@ enum AccountsApplyOobCode: SlowMethod {
         _ request: AccountsApplyOobCodeRequest, _ call: Call
     ) async throws -> AccountsApplyOobCodeResponse {
         guard !request.oobCode.isEmpty else { throw Failure.missingOobCode }
-        let (type, user) = try await call.project.applyOobCode(
+        let (type, email) = try await call.project.applyOobCode(
             request.oobCode, settings: call.settings, origin: call.origin)
-        return AccountsApplyOobCodeResponse(requestType: type, email: user.email)
+        return AccountsApplyOobCodeResponse(requestType: type, email: email)
     }
 }

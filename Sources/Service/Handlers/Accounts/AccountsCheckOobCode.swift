@@ -12,7 +12,9 @@ enum AccountsCheckOobCode: FastMethod {
         let code = try call.project.checkOobCode(request.oobCode, settings: call.settings)
         // Who follows a sign-in link has to say whose it is: it is not told here.
         let email = code.requestType == .emailSignin ? .empty : code.email
+        let account = try transaction.joinedAccount(code, settings: call.settings, now: call.now)
         return .message(
-            AccountsCheckOobCodeResponse(requestType: code.requestType, email: email, newEmail: code.newEmail))
+            AccountsCheckOobCodeResponse(
+                requestType: code.requestType, email: email, newEmail: code.newEmail, account: account))
     }
 }

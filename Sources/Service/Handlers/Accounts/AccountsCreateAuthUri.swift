@@ -12,7 +12,9 @@ enum AccountsCreateAuthUri: SlowMethod {
         let methods = isAboutEmail ? try await signInMethods(of: request.identifier, address, call) : nil
         var response = AccountsCreateAuthUriResponse()
         if !request.providerID.isEmpty {
-            response = try await call.project.providers.authUri(request, tenantID: call.tenantID, now: call.now)
+            response = try await call.project.providers.authUri(request, tenantID: call.tenantID, now: call.now) {
+                try call.project.checkContinueDomain($0, field: "continue_uri", settings: call.settings)
+            }
         }
         response.registered = methods != nil
         response.signInMethods = methods ?? []

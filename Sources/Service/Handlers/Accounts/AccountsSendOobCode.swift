@@ -9,13 +9,14 @@ enum AccountsSendOobCode: SlowMethod {
         let address = try call.endUserAddress(request.endUserIP)
         try Values.checkContinueURL(request.continueURL, limits: call.limits)
         try Values.checkLocale(request.locale, limits: call.limits)
+        try call.project.checkContinueDomain(request.continueURL, settings: call.settings)
         var order: OobOrder
         switch request.requestType {
         case .emailSignin: order = try emailSignIn(request, call)
         case .passwordReset: order = try await passwordReset(request, address, call)
         case .verifyEmail: order = try verification(request, call)
         case .verifyAndChangeEmail: order = try await change(request, address, call)
-        case .unspecified, .recoverEmail:
+        case .unspecified, .recoverEmail, .rejectEmail:
             throw Failure.invalid("MISSING_REQ_TYPE", field: "request_type", "must be a kind that can be asked for")
         }
         order.continueURL = request.continueURL

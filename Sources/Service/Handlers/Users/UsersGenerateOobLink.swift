@@ -7,10 +7,11 @@ enum UsersGenerateOobLink: SlowMethod {
     static func handle(
         _ request: UsersGenerateOobLinkRequest, _ call: Call
     ) async throws -> UsersGenerateOobLinkResponse {
-        guard request.requestType != .unspecified, request.requestType != .recoverEmail else {
+        guard ![.unspecified, .recoverEmail, .rejectEmail].contains(request.requestType) else {
             throw Failure.invalid("MISSING_REQ_TYPE", field: "request_type", "must be a kind that can be asked for")
         }
         try Values.checkContinueURL(request.continueURL, limits: call.limits)
+        try call.project.checkContinueDomain(request.continueURL, settings: call.settings)
         if request.email.isEmpty { throw Failure.missingEmail }
         let email = try Values.email(request.email, form: .toFind, limits: call.limits)
         var order = OobOrder(request.requestType, email: email.address)
@@ -35,6 +36,7 @@ enum UsersGenerateOobLink: SlowMethod {
         }
         let made = try await call.project.oobDelivery.generate(order, settings: call.settings, origin: call.origin)
         return UsersGenerateOobLinkResponse(
-            oobCode: made.code, oobLink: made.link, expiresAtMicros: made.expiresAt.microseconds)
+            oobCode: made.code, oobLink: made.link, expiresAtMicros: made.expiresAt.microseconds,
+            notMeLink: made.notMeLink)
     }
 }

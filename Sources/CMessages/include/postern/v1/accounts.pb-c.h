@@ -31,6 +31,7 @@ typedef struct Postern__V1__AccountsSendOobCodeRequest Postern__V1__AccountsSend
 typedef struct Postern__V1__AccountsSendOobCodeResponse Postern__V1__AccountsSendOobCodeResponse;
 typedef struct Postern__V1__AccountsCheckOobCodeRequest Postern__V1__AccountsCheckOobCodeRequest;
 typedef struct Postern__V1__AccountsCheckOobCodeResponse Postern__V1__AccountsCheckOobCodeResponse;
+typedef struct Postern__V1__OobAccount Postern__V1__OobAccount;
 typedef struct Postern__V1__AccountsApplyOobCodeRequest Postern__V1__AccountsApplyOobCodeRequest;
 typedef struct Postern__V1__AccountsApplyOobCodeResponse Postern__V1__AccountsApplyOobCodeResponse;
 typedef struct Postern__V1__AccountsResetPasswordRequest Postern__V1__AccountsResetPasswordRequest;
@@ -212,10 +213,25 @@ struct  Postern__V1__AccountsCheckOobCodeResponse
   Postern__V1__OobRequestType request_type;
   ProtobufCBinaryData email;
   ProtobufCBinaryData new_email;
+  Postern__V1__OobAccount *account;
 };
 #define POSTERN__V1__ACCOUNTS_CHECK_OOB_CODE_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_check_oob_code_response__descriptor) \
-    , POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL} }
+    , POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL}, NULL }
+
+
+struct  Postern__V1__OobAccount
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData display_name;
+  int64_t created_at_micros;
+  int32_t live_session_count;
+  size_t n_sign_in_methods;
+  ProtobufCBinaryData *sign_in_methods;
+};
+#define POSTERN__V1__OOB_ACCOUNT__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__oob_account__descriptor) \
+    , {0,NULL}, 0, 0, 0,NULL }
 
 
 struct  Postern__V1__AccountsApplyOobCodeRequest
@@ -507,6 +523,9 @@ void   postern__v1__accounts_check_oob_code_request__init
 /* Postern__V1__AccountsCheckOobCodeResponse methods */
 void   postern__v1__accounts_check_oob_code_response__init
                      (Postern__V1__AccountsCheckOobCodeResponse         *message);
+/* Postern__V1__OobAccount methods */
+void   postern__v1__oob_account__init
+                     (Postern__V1__OobAccount         *message);
 /* Postern__V1__AccountsApplyOobCodeRequest methods */
 void   postern__v1__accounts_apply_oob_code_request__init
                      (Postern__V1__AccountsApplyOobCodeRequest         *message);
@@ -602,6 +621,9 @@ typedef void (*Postern__V1__AccountsCheckOobCodeRequest_Closure)
 typedef void (*Postern__V1__AccountsCheckOobCodeResponse_Closure)
                  (const Postern__V1__AccountsCheckOobCodeResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__OobAccount_Closure)
+                 (const Postern__V1__OobAccount *message,
+                  void *closure_data);
 typedef void (*Postern__V1__AccountsApplyOobCodeRequest_Closure)
                  (const Postern__V1__AccountsApplyOobCodeRequest *message,
                   void *closure_data);
@@ -677,6 +699,7 @@ extern const ProtobufCMessageDescriptor postern__v1__accounts_send_oob_code_requ
 extern const ProtobufCMessageDescriptor postern__v1__accounts_send_oob_code_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_check_oob_code_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_check_oob_code_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__oob_account__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_apply_oob_code_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_apply_oob_code_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_reset_password_request__descriptor;

@@ -67,10 +67,11 @@ struct  Postern__V1__OutboxContents
   ProtobufCBinaryData text;
   ProtobufCBinaryData html;
   ProtobufCBinaryData link;
+  ProtobufCBinaryData not_me_link;
 };
 #define POSTERN__V1__OUTBOX_CONTENTS__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__outbox_contents__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__OutboxListRequest

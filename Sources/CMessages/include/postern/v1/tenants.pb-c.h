@@ -45,6 +45,11 @@ typedef struct Postern__V1__TenantsWatchDenialsResponse Postern__V1__TenantsWatc
 
 /* --- enums --- */
 
+typedef enum _Postern__V1__ContinueUrlRule {
+  POSTERN__V1__CONTINUE_URL_RULE__CONTINUE_URL_RULE_UNSPECIFIED = 0,
+  POSTERN__V1__CONTINUE_URL_RULE__CONTINUE_URL_RULE_LISTED = 1
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__CONTINUE_URL_RULE)
+} Postern__V1__ContinueUrlRule;
 typedef enum _Postern__V1__RefreshMode {
   POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED = 0,
   POSTERN__V1__REFRESH_MODE__REFRESH_MODE_ROTATE = 1,
@@ -87,10 +92,14 @@ struct  Postern__V1__Tenant
   Postern__V1__TenantQuotas *quotas;
   int64_t anonymous_user_expiry_seconds;
   protobuf_c_boolean allow_costly_hashes;
+  size_t n_allowed_continue_domains;
+  ProtobufCBinaryData *allowed_continue_domains;
+  protobuf_c_boolean allow_loopback_continue_url;
+  Postern__V1__ContinueUrlRule continue_url_rule;
 };
 #define POSTERN__V1__TENANT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenant__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, 0, NULL, 0, POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED, 0, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, 0, 0, {0,NULL}, NULL, 0, 0 }
+    , {0,NULL}, {0,NULL}, 0, 0, 0, NULL, 0, POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED, 0, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, 0, 0, {0,NULL}, NULL, 0, 0, 0,NULL, 0, POSTERN__V1__CONTINUE_URL_RULE__CONTINUE_URL_RULE_UNSPECIFIED }
 
 
 struct  Postern__V1__PasswordPolicy
@@ -518,6 +527,7 @@ typedef void (*Postern__V1__TenantsWatchDenialsResponse_Closure)
 
 /* --- descriptors --- */
 
+extern const ProtobufCEnumDescriptor    postern__v1__continue_url_rule__descriptor;
 extern const ProtobufCEnumDescriptor    postern__v1__refresh_mode__descriptor;
 extern const ProtobufCEnumDescriptor    postern__v1__toggle__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenant__descriptor;

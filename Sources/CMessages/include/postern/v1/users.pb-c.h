@@ -489,10 +489,11 @@ struct  Postern__V1__UsersGenerateOobLinkResponse
   ProtobufCBinaryData oob_code;
   ProtobufCBinaryData oob_link;
   int64_t expires_at_micros;
+  ProtobufCBinaryData not_me_link;
 };
 #define POSTERN__V1__USERS_GENERATE_OOB_LINK_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_generate_oob_link_response__descriptor) \
-    , {0,NULL}, {0,NULL}, 0 }
+    , {0,NULL}, {0,NULL}, 0, {0,NULL} }
 
 
 struct  Postern__V1__UsersExplainLinkRequest

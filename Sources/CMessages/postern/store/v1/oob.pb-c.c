@@ -25,7 +25,7 @@ void   postern__store__v1__stored_email_config__init
   static const Postern__Store__V1__StoredEmailConfig init_value = POSTERN__STORE__V1__STORED_EMAIL_CONFIG__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field_descriptors[9] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field_descriptors[11] =
 {
   {
     "request_type",
@@ -135,8 +135,33 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "twin_hash",
+    21,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredOobCode, twin_hash),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "applied",
+    22,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredOobCode, applied),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_oob_code__field_indices_by_name[] = {
+  10,   /* field[10] = applied */
   4,   /* field[4] = created_at_micros */
   6,   /* field[6] = decoy */
   2,   /* field[2] = email */
@@ -145,13 +170,14 @@ static const unsigned postern__store__v1__stored_oob_code__field_indices_by_name
   3,   /* field[3] = new_email */
   8,   /* field[8] = recovery_place */
   0,   /* field[0] = request_type */
+  9,   /* field[9] = twin_hash */
   1,   /* field[1] = uid */
 };
 static const ProtobufCIntRange postern__store__v1__stored_oob_code__number_ranges[2 + 1] =
 {
   { 1, 0 },
   { 20, 8 },
-  { 0, 9 }
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor =
 {
@@ -161,7 +187,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor
   "Postern__Store__V1__StoredOobCode",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredOobCode),
-  9,
+  11,
   postern__store__v1__stored_oob_code__field_descriptors,
   postern__store__v1__stored_oob_code__field_indices_by_name,
   2,  postern__store__v1__stored_oob_code__number_ranges,

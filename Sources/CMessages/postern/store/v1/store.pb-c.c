@@ -1378,7 +1378,7 @@ const ProtobufCEnumDescriptor postern__store__v1__guess_outcome__descriptor =
   postern__store__v1__guess_outcome__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[42] =
+static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[44] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -1422,11 +1422,13 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_API_KEY_UPDATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_API_KEY_UPDATED", 68 },
   { "EVENT_KIND_PROVIDER_REBOUND", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PROVIDER_REBOUND", 72 },
   { "EVENT_KIND_SIGNING_KEY_REVOKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_REVOKED", 73 },
+  { "EVENT_KIND_EMAIL_RELEASED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_EMAIL_RELEASED", 80 },
+  { "EVENT_KIND_EMAIL_REJECTED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_EMAIL_REJECTED", 81 },
 };
 static const ProtobufCIntRange postern__store__v1__event_kind__value_ranges[] = {
-{0, 0},{66, 37},{72, 40},{0, 42}
+{0, 0},{66, 37},{72, 40},{80, 42},{0, 44}
 };
-static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[42] =
+static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[44] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
@@ -1437,6 +1439,8 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_EMAIL_CHANGED", 21 },
   { "EVENT_KIND_EMAIL_CONFIG_UPDATED", 26 },
   { "EVENT_KIND_EMAIL_RECOVERED", 22 },
+  { "EVENT_KIND_EMAIL_REJECTED", 43 },
+  { "EVENT_KIND_EMAIL_RELEASED", 42 },
   { "EVENT_KIND_EMAIL_VERIFIED", 20 },
   { "EVENT_KIND_OOB_LINK_GENERATED", 25 },
   { "EVENT_KIND_OUTBOX_MESSAGE_READ", 24 },
@@ -1478,11 +1482,11 @@ const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
   "EventKind",
   "Postern__Store__V1__EventKind",
   "postern.store.v1",
-  42,
+  44,
   postern__store__v1__event_kind__enum_values_by_number,
-  42,
+  44,
   postern__store__v1__event_kind__enum_values_by_name,
-  3,
+  4,
   postern__store__v1__event_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

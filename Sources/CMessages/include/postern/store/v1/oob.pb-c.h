@@ -40,10 +40,12 @@ struct  Postern__Store__V1__StoredOobCode
   protobuf_c_boolean decoy;
   protobuf_c_boolean email_verified;
   int64_t recovery_place;
+  ProtobufCBinaryData twin_hash;
+  protobuf_c_boolean applied;
 };
 #define POSTERN__STORE__V1__STORED_OOB_CODE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_oob_code__descriptor) \
-    , POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, 0, 0, 0 }
+    , POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, 0, 0, 0, {0,NULL}, 0 }
 
 
 struct  Postern__Store__V1__StoredOutboxMessage

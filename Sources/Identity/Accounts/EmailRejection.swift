@@ -1,0 +1,62 @@
+public import Base
+public import Messages
+public import Store
+
+// "This was not me": the second code of a mail that asks somebody to prove an address. It is put with the first one and
+// voided with it. When the first one is used it stays, and takes the address away from the account again.
+
+extension WriteTransaction {
+    /// Notes that a code was used, for the REJECT_EMAIL of its mail; `account` is the account as it was before.
+    func noteApplied(_ code: StoredOobCode, to account: Account) throws {
+        guard OobCodes.isRejectable(code.requestType), !code.twinHash.isEmpty else { return }
+        let key = TenantHashKey(account.user.tenantID, code.twinHash)
+        guard var rejection = try get(Tables.oobCodes, key), rejection.requestType == .rejectEmail else { return }
+        rejection.applied = true
+        rejection.emailVerified = account.user.emailVerified
+        try put(Tables.oobCodes, key, rejection)
+    }
+
+    /// `email` leaves the account: who was mailed there has nothing to take back any more, not even when the account
+    /// gets the address again in another way.
+    func noteLeft(_ email: Text, account key: UserKey) throws {
+        let prefix = OobSubjectKey(
+            key.tenant, subject: OobCodes.subject(uid: key.uid), kind: UInt8(OobRequestType.rejectEmail.rawValue))
+        for hash in try reading.oobCodeHashes(prefix) {
+            let row = TenantHashKey(key.tenant, hash)
+            guard var rejection = try get(Tables.oobCodes, row), rejection.applied,
+                Email(stored: rejection.recipient) == Email(stored: email)
+            else { continue }
+            rejection.applied = false
+            try put(Tables.oobCodes, row, rejection)
+        }
+    }
+
+    /// Takes the address of a REJECT_EMAIL away from the account. Before the code's twin was used, or after the address
+    /// left the account in another way, the account stays as it is and only the twin is void.
+    func rejecting(_ code: StoredOobCode, in account: Account) throws -> AccountEffect {
+        let key = account.key
+        try voidTwin(of: code, tenantID: key.tenant)
+        guard code.applied, Email(stored: account.user.email) == Email(stored: code.recipient) else {
+            return AccountEffect(account, kind: .emailRejected, detail: "not the account's")
+        }
+        var code = code
+        if let former = code.formerEmail, try !isFree(former, for: key) { code.newEmail = .empty }
+        let changed = try account.applying(code)
+        try removeOobCodes(of: key) { OobCodes.isAbout($0, account.user.email) }
+        return AccountEffect(changed, kind: .emailRejected, detail: "taken away", endsSessions: .signedOut)
+    }
+}
+
+extension ReadTransaction {
+    /// What a page shows to whoever was mailed a code; nil where there is no account, or the code is of another kind.
+    public func joinedAccount(_ code: StoredOobCode, settings: TenantSettings, now: Timestamp) throws -> OobAccount? {
+        guard OobCodes.isRejectable(code.requestType) || code.requestType == .rejectEmail else { return nil }
+        let key = UserKey(settings.tenantID, code.uid)
+        guard let account = try account(key) else { return nil }
+        let phone: [Text] = account.user.phoneNumber.isEmpty ? [] : [ProviderInfo.phone]
+        let sessionCount = try liveSessions(of: key, settings: settings, now: now).count
+        return OobAccount(
+            displayName: account.user.displayName, createdAtMicros: account.user.createdAtMicros,
+            liveSessionCount: Int32(clamping: sessionCount), signInMethods: account.signInMethodsByEmail + phone)
+    }
+}
