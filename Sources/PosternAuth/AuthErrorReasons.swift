@@ -48,6 +48,7 @@ enum AuthErrorReasons {
         "INVALID_CUSTOM_TOKEN": .invalidCustomToken,
         "INVALID_DISPLAY_NAME": .internalError,
         "INVALID_EMAIL": .invalidEmail,
+        "INVALID_END_USER_IP": .internalError,
         "INVALID_IDENTIFIER": .invalidEmail,
         "INVALID_IDP_CONFIGURATION": .invalidProviderID,
         "INVALID_IDP_RESPONSE": .invalidCredential,
