@@ -35,7 +35,7 @@ struct WorkAdmission: Sendable {
     private var waitsForMemory: Work?
     private var passes = 0
 
-    static let longWork = Duration.milliseconds(250)
+    static let longWork = Duration.milliseconds(100)
     static let passesMax = 16
 
     init(workers: Int, memoryMax: Int) {
