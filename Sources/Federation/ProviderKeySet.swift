@@ -17,9 +17,15 @@ final class ProviderKeySet: Sendable {
         let issuer: Text
     }
 
+    private struct Checks: Sendable {
+        /// By the place in `entries`; nil for a key that must not be used.
+        var made: [Int: VerificationKey?] = [:]
+        /// Who waits for the checks under way; nil when there are none.
+        var waiters: [Promise<Void>]?
+    }
+
     private let entries: [Entry]
-    /// By the place in `entries`; nil for a key that must not be used.
-    private let made = Mutex<[Int: VerificationKey?]>([:])
+    private let checks = Mutex(Checks())
 
     static let keysMax = 64
     /// How many keys are tried for one token: of several of its id, or of all where it names none. OpenID Connect Core
@@ -48,7 +54,36 @@ final class ProviderKeySet: Sendable {
     }
 
     /// Whether none of these has to be checked any more.
-    func areMade(_ places: [Int]) -> Bool { made.withLock { made in places.allSatisfy { made[$0] != nil } } }
+    private func areMade(_ places: [Int]) -> Bool {
+        checks.withLock { checks in places.allSatisfy { checks.made[$0] != nil } }
+    }
+
+    /// Has the keys at these places checked by `check`, which calls `make`, unless they are. One check at a time,
+    /// however many want its keys: those who come meanwhile wait for it, and look again. Throws what `check` throws.
+    func checkOnce(_ places: [Int], _ check: () async throws -> Void) async throws {
+        while !areMade(places) {
+            let other: Promise<Void>? = checks.withLock { checks in
+                guard let waiters = checks.waiters else {
+                    checks.waiters = []
+                    return nil
+                }
+                let waiter = Promise<Void>()
+                checks.waiters = waiters + [waiter]
+                return waiter
+            }
+            if let other {
+                try await other.cancellableValue()
+                continue
+            }
+            defer { endCheck() }
+            try await check()
+        }
+    }
+
+    private func endCheck() {
+        let waiters = checks.withLock { $0.waiters.take() ?? [] }
+        for waiter in waiters { waiter.succeed(()) }
+    }
 
     /// Checks the keys at these places that were not checked yet, and returns how many that were. Each takes up to a
     /// millisecond: not on a loop.
@@ -56,7 +91,7 @@ final class ProviderKeySet: Sendable {
         var count = 0
         for place in places where !areMade([place]) {
             let key = try? VerificationKey(jwk: entries[place].jwk, check: .quick)
-            made.withLock { $0[place] = .some(key) }
+            checks.withLock { $0.made[place] = .some(key) }
             count += 1
         }
         return count
@@ -64,7 +99,7 @@ final class ProviderKeySet: Sendable {
 
     /// The keys at these places that may be used, of those that were made.
     func keys(_ places: [Int]) -> [VerificationKey] {
-        made.withLock { made in places.compactMap { made[$0] ?? nil } }
+        checks.withLock { checks in places.compactMap { checks.made[$0] ?? nil } }
     }
 
     private static func entry(_ json: JSONValue) -> Entry? {

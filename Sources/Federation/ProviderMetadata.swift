@@ -70,8 +70,8 @@ final class ProviderMetadata: Sendable {
         _ places: [Int], of keys: ProviderKeySet, _ configuration: ProviderConfiguration, now: Timestamp,
         deadline: Instant
     ) async throws -> [VerificationKey] {
-        if !keys.areMade(places) {
-            let tenantID = configuration.tenantID
+        let tenantID = configuration.tenantID
+        try await keys.checkOnce(places) {
             try time.require(tenantID, now: now)
             try await requests.compute(tenant: tenantID, deadline: deadline) { [time, checkedKeys] in
                 checkedKeys.add(UInt64(time.spend(tenantID, now: now) { keys.make(places) }))

@@ -48,8 +48,8 @@ struct Application {
         TestClock(wallStartingAt: server.clock.clock.now() + error)
     }
 
-    /// How many users are followed at the server.
-    var streamCount: Int { server.project.changes.watchCount.load(ordering: .acquiring) }
+    /// How many users are followed at the server, which itself follows the credentials of its callers.
+    var streamCount: Int { server.project.changes.watchCount.load(ordering: .acquiring) - 1 }
 
     func setTenant(_ paths: [Text], _ change: (inout Messages.Tenant) -> Void) async throws {
         var tenant = Messages.Tenant()

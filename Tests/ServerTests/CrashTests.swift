@@ -65,7 +65,7 @@ import Wire
     }
 
     static func adminKey(_ directory: String) throws -> Secret {
-        for _ in 0..<200 {
+        for _ in 0..<1_200 {
             if let bytes = readFile("\(directory)/admin-key"), bytes.count > 1 {
                 return Secret(Array(bytes.dropLast()))
             }

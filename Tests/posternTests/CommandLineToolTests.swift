@@ -123,7 +123,7 @@ import Testing
         #expect(codes.written.contains("  7    some rows of an import were rejected\n"))
         let completion = TestConsole()
         #expect(await completion.run("completion", "bash") == .ok)
-        #expect(completion.written.contains("\"tenant\") words=\"create delete get list update\""))
+        #expect(completion.written.contains("\"tenant\") words=\"create delete get list update usage\""))
         #expect(completion.written.contains("--hash-algo"))
     }
 }

@@ -20,6 +20,7 @@ extension WriteTransaction {
     /// gets the address again in another way.
     func noteLeft(_ email: Text, account key: UserKey) throws {
         let prefix = OobSubjectKey(
+            // Proof: the kinds of codes have numbers below 128.
             key.tenant, subject: OobCodes.subject(uid: key.uid), kind: UInt8(OobRequestType.rejectEmail.rawValue))
         for hash in try reading.oobCodeHashes(prefix) {
             let row = TenantHashKey(key.tenant, hash)

@@ -15,6 +15,7 @@ extension ReadTransaction {
     /// The account's open ways back.
     func waysBack(of key: UserKey, now: Timestamp) throws -> WaysBack {
         let prefix = OobSubjectKey(
+            // Proof: the kinds of codes have numbers below 128.
             key.tenant, subject: OobCodes.subject(uid: key.uid), kind: UInt8(OobRequestType.recoverEmail.rawValue))
         var codes: [StoredOobCode] = []
         for hash in try oobCodeHashes(prefix) {

@@ -20,7 +20,7 @@ struct MailText {
         /// The action link, which is ASCII.
         var link: Text
         /// "This was not me"; empty where the kind of mail has none.
-        var notMeLink: Text
+        var notMeLink: Text = .empty
     }
 
     private init(subject: Text, text: Text, html: Text) {

@@ -30,7 +30,10 @@ struct HostileScene: Sendable {
             var tenant = Tenant()
             tenant.enableAnonymousUser = true
             tenant.enableEmailLinkSignin = true
-            let mask = ProtobufFieldMask(paths: ["enable_anonymous_user", "enable_email_link_signin"])
+            tenant.allowedContinueDomains = ["hostile.example"]
+            let mask = ProtobufFieldMask(paths: [
+                "enable_anonymous_user", "enable_email_link_signin", "allowed_continue_domains",
+            ])
             try admin.require(
                 "Tenants", "Create", TenantsCreateRequest(tenantID: tenantID, tenant: tenant, updateMask: mask))
         }

@@ -95,7 +95,7 @@ import Testing
 
     @Test func costlyHashesAreForAProjectAdminToAllow() throws {
         let wanted = Messages.Tenant(allowCostlyHashes: true)
-        let refused = failure { _ = try apply(["display_name", "allow_costly_hashes"]) { $0 = wanted } }
+        let refused = failure { _ = try TenantChange(wanted, paths: ["display_name", "allow_costly_hashes"]) }
         #expect(refused?.reason == "INSUFFICIENT_PERMISSION" && refused?.metadata.first?.value == "project-admin")
         var tenant = Self.before
         _ = try TenantChange(wanted, paths: ["allow_costly_hashes"], isProjectAdmin: true)

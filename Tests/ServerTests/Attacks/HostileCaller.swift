@@ -45,12 +45,14 @@ final class HostileCaller {
         wanted.enableEmailLinkSignin = true
         wanted.synthetic = true
         wanted.allowInternationalEmail = true
+        wanted.allowedContinueDomains = ["a.example"]
         let _: TenantsCreateResponse = try client.call(
             "postern.v1.Tenants/Create",
             TenantsCreateRequest(
                 tenantID: tenant, tenant: wanted,
                 updateMask: ProtobufFieldMask(paths: [
                     "synthetic", "enable_anonymous_user", "enable_email_link_signin", "allow_international_email",
+                    "allowed_continue_domains",
                 ])))
         let signedUp: AccountsSignUpResponse = try client.call(
             "postern.v1.Accounts/SignUp",

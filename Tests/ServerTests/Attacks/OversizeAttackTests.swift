@@ -69,7 +69,8 @@ import Testing
 
     // MARK: What a mail is made of
 
-    private static let longURL = Text("https://a.example/" + String(repeating: "?", count: 2_048 - 18))
+    /// At the action page's own host.
+    private static let longURL = Text("https://issuer.test/" + String(repeating: "?", count: 2_048 - 20))
 
     private static func template(html: String) -> EmailTemplate {
         EmailTemplate(requestType: .passwordReset, subject: "Reset", text: "%LINK%", html: Text(html))
