@@ -23,8 +23,9 @@ extension Call {
         if text.isEmpty { throw Failure.missingEmail }
         let email = try Values.email(text, form: .toFind, limits: limits)
         if password.isEmpty { throw Failure.missingPassword }
+        let check = PasswordCheck()
         func signIn() async throws -> SignedIn {
-            try await startingOverWhenAccountMoved { try await body(try await proof(email, password)) }
+            try await startingOverWhenAccountMoved { try await body(try await proof(email, password, check)) }
         }
         if settings.isSynthetic { return try await signIn() }
         // The account of now tells which devices and addresses are known; whose password is proved is looked up later.
@@ -40,7 +41,8 @@ extension Call {
             guesses.failed(charge)
             throw failure
         } catch {
-            guesses.notTried(charge)
+            // Also a call that was cancelled or whose deadline passed while the password was looked at.
+            if check.mayBeGuess { guesses.failed(charge) } else { guesses.notTried(charge) }
             throw error
         }
     }
@@ -49,22 +51,24 @@ extension Call {
         ["INVALID_LOGIN_CREDENTIALS", "EMAIL_NOT_FOUND", "INVALID_PASSWORD"]
     }
 
-    private func proof(_ email: Email, _ typed: Secret) async throws -> PasswordProof {
+    private func proof(_ email: Email, _ typed: Secret, _ check: PasswordCheck) async throws -> PasswordProof {
         let isPrivate = settings.hasEmailPrivacy
         // No account has a password of more than `passwordMax` bytes. It is answered as a wrong one and costs as much,
         // but it is a stand-in that is hashed: work over what was sent would have no bound.
         let isTooLong = typed.byteCount > limits.passwordMax
         let password = isTooLong ? Secret(project.resources.random.alphanumeric(32).bytes) : typed
         guard let account = try project.account(email: email, tenantID: tenantID) else {
-            try await project.passwords.verifyDecoy(password, email: email, settings: settings, deadline: deadline)
+            try await project.passwords.verifyDecoy(
+                password, email: email, settings: settings, deadline: deadline, check: check)
             throw isPrivate ? Failure.invalidLoginCredentials : Failure.emailNotFound
         }
         guard account.hasPassword else {
-            try await project.passwords.verifyDecoy(password, email: email, settings: settings, deadline: deadline)
+            try await project.passwords.verifyDecoy(
+                password, email: email, settings: settings, deadline: deadline, check: check)
             throw isPrivate ? Failure.invalidLoginCredentials : Failure.invalidPassword
         }
         let found = try await project.passwords.verify(
-            password, stored: account.passwordHash, settings: settings, deadline: deadline)
+            password, stored: account.passwordHash, settings: settings, deadline: deadline, check: check)
         let outcome = isTooLong ? .wrong : found
         // Only whoever knows the password learns that the account is disabled.
         if outcome != .wrong, account.user.disabled { throw Failure.userDisabled }

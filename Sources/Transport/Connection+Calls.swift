@@ -56,6 +56,8 @@ extension Connection {
         guard phase != .closed else { return }
         perform(state.finished(stream: stream))
         if phase == .peerClosed { closeIfNothingLeft() }
+        // What waited in its inbox may be what reading was paused for.
+        if phase != .closed { resumeReadingIfDrained() }
     }
 
     func cancel(stream: UInt32) {

@@ -42,7 +42,7 @@ extension WriteTransaction {
             try putIndexes(added, key: key)
         }
         try put(Tables.users, key, new.record)
-        if old.user.email != new.user.email { try noteLeft(old.user.email, account: key) }
+        if new.hasOtherEmail(than: old) { try noteLeft(old.user.email, account: key) }
         if old.passwordHash != new.passwordHash {
             try countPasswordHash(old.passwordHash, tenantID: key.tenant, by: -1)
             try countPasswordHash(new.passwordHash, tenantID: key.tenant, by: 1)

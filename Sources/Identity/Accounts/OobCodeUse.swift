@@ -62,6 +62,8 @@ extension Project {
                 transaction, current in
                 let proof = try transaction.reading.proofOfUnprovedEmail(current, now: now)
                 if try transaction.reading.emailIsAnothers(key, now: now) { throw AccountMoved() }
+                // A disabled account is not split, and its owner's is the way back.
+                if case .isAnothers? = proof { throw Failure.invalidOobCode }
                 let taken = try transaction.takeOobCode(code, .passwordReset, tenantID: settings.tenantID, now: now)
                 let (changed, removed) = try current.resetting(passwordHash: passwordHash, by: taken, now: now)
                 try transaction.removeOobCodes(of: key, after: proof)

@@ -48,8 +48,9 @@ public final class PasswordService: Sendable {
         case rightRehashed(Text)
     }
 
+    /// `check` learns whether the password was looked at, and found right, also where no answer comes of it.
     public func verify(
-        _ password: Secret, stored: Text, settings: TenantSettings, deadline: Instant
+        _ password: Secret, stored: Text, settings: TenantSettings, deadline: Instant, check: PasswordCheck? = nil
     ) async throws -> Outcome {
         guard let credential = try? PasswordCredential(stored: stored) else {
             throw Failure(.internal, "CORRUPT_PASSWORD_HASH", "The stored password hash cannot be read.")
@@ -59,10 +60,12 @@ public final class PasswordService: Sendable {
         let random = random
         let cost = WorkCost(credential.work, rehashedAs: credential.needsRehash(under: profile) ? profile : nil)
         return try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [computed] in
+            check?.begin()
             for candidate in PasswordBytes.candidates(password, for: credential.kind) {
                 try Self.checkTime(deadline)
                 computed.add(credential.kind)
                 guard try credential.verify(candidate, signerKeys: { _ in signerKey }) else { continue }
+                check?.foundRight()
                 guard credential.needsRehash(under: profile) else { return .right }
                 let canonical = PasswordBytes.canonical(password)
                 try Self.checkTime(deadline)
@@ -75,12 +78,13 @@ public final class PasswordService: Sendable {
 
     /// Takes as long as checking a real password of this tenant, and finds nothing.
     public func verifyDecoy(
-        _ password: Secret, email: Email, settings: TenantSettings, deadline: Instant
+        _ password: Secret, email: Email, settings: TenantSettings, deadline: Instant, check: PasswordCheck? = nil
     ) async throws {
         let credential = try store.read { try decoy(for: email, settings: settings, in: $0) }
         let signerKey = Secret(random.bytes(64))
         let cost = WorkCost(credential.work)
         try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [computed] in
+            check?.begin()
             // As often as a real one: a password that NFC changes is tried in both forms.
             for candidate in PasswordBytes.candidates(password, for: credential.kind) {
                 try Self.checkTime(deadline)

@@ -458,7 +458,7 @@ extension MethodDescriptor {
     static let accountsApplyOobCode = MethodDescriptor(
         service: "postern.v1.Accounts", method: "ApplyOobCode", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+        refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Sets a new password with a code of PASSWORD_RESET, ends every session and verifies the email. An account whose email
     /// was never verified keeps nothing else: whoever registered it had not proved to be its owner.
@@ -467,7 +467,7 @@ extension MethodDescriptor {
     static let accountsResetPassword = MethodDescriptor(
         service: "postern.v1.Accounts", method: "ResetPassword", requestStreaming: false, responseStreaming: false,
         role: .app, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+        refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Begins a sign-in: with provider_id says where to send the end user's browser, with identifier whether an email has
     /// an account and how it signs in (nothing of it where email-enumeration protection is on). One of them is needed.
