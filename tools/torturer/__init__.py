@@ -1,0 +1,1 @@
+"""What tools/torture is made of: see docs/torture.md."""

@@ -1,0 +1,108 @@
+"""What the tables of a store hold: read from the sources that document it, and keyed from the master key file."""
+import ctypes
+import ctypes.util
+import hashlib
+import hmac
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = re.compile(
+    r'= Table<\s*([\w\[\]]+),\s*([\w\[\]]+)>\(\s*id: (\d+), name: "(\w+)"(?:, owner: \.(\w+)(?:\((\d+)\))?)?\)')
+SEAL_BYTES, SEAL_VERSION, ROW_OVERHEAD = 17, 1, 16
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as Sources/Store/Tables.swift declares it."""
+    id: int
+    name: str
+    record: str  # name of the Swift type; "[UInt8]" for plain bytes
+    owner: str  # "nobody", "keyPrefix" or "field"
+    owner_field: int
+
+    def tenant(self, key, payload):
+        """Whose row it is; None for nobody's."""
+        if self.owner == "keyPrefix":
+            return key.split(b"\0", 1)[0] if b"\0" in key else None
+        return text_field(payload, self.owner_field) if self.owner == "field" else None
+
+
+def declared_tables():
+    tables = {}
+    for name in ("Schema.swift", "Tables.swift"):
+        for _, record, number, table, owner, field in TABLE.findall((ROOT / "Sources/Store" / name).read_text()):
+            tables[table] = Table(int(number), table, record, owner or "nobody", int(field or 0))
+    if len(tables) < 30:
+        raise SystemExit("torture: Sources/Store/Tables.swift is not written as it was: layout.py must follow")
+    return tables
+
+
+def text_field(record, number):
+    """The last one that lies in an encoded record; nothing where there is none."""
+    at, found = 0, b""
+    while at < len(record):
+        tag, at = varint(record, at)
+        if tag & 7 == 2:
+            count, at = varint(record, at)
+            if tag >> 3 == number:
+                return record[at:at + count]
+            at += count
+        else:
+            at = varint(record, at)[1] if tag & 7 == 0 else at + (8 if tag & 7 == 1 else 4)
+    return found
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        at += 1
+        if data[at - 1] < 0x80:
+            return value, at
+        shift += 7
+
+
+class Seals:
+    """Record MACs as docs/decisions/0002 describes them: SipHash-2-4-128 of the value, under SipHash of the key."""
+
+    def __init__(self, master_key):
+        self.master_key, self.keys = master_key, {}
+        name = ctypes.util.find_library("sodium") or "libsodium.so.23"
+        self.library = ctypes.CDLL(name)
+        self.output = ctypes.create_string_buffer(16)
+
+    @classmethod
+    def of_file(cls, path):
+        return cls(bytes.fromhex(Path(path).read_text().strip()))
+
+    def tag(self, table, key, value):
+        if table not in self.keys:
+            self.keys[table] = derive(self.master_key, f"postern/1/record/{table}", 16)
+        return self._hash(value, self._hash(key, self.keys[table]))
+
+    def _hash(self, message, key):
+        self.library.crypto_shorthash_siphashx24(
+            self.output, message, ctypes.c_ulonglong(len(message)), key)
+        return self.output.raw
+
+    def seal(self, table, key, payload):
+        return bytes([SEAL_VERSION]) + self.tag(table, key, payload) + payload
+
+    def open(self, table, key, stored):
+        """The payload, or None when the value is not what was put there under this key."""
+        if len(stored) < SEAL_BYTES or stored[0] != SEAL_VERSION:
+            return None
+        payload = stored[SEAL_BYTES:]
+        return payload if self.tag(table, key, payload) == stored[1:SEAL_BYTES] else None
+
+
+def derive(key, label, count):
+    """HKDF with SHA-256 (RFC 5869), no salt, at most 32 bytes."""
+    pseudorandom = hmac.digest(bytes(32), key, "sha256")
+    return hmac.digest(pseudorandom, label.encode() + b"\x01", "sha256")[:count]
+
+
+def sha256(*parts):
+    return hashlib.sha256(b"".join(parts)).digest()

@@ -1,0 +1,177 @@
+"""One server from its first start to its last stop: phases of work and faults, each followed by every check."""
+import shutil
+import threading
+import time
+
+from . import checker
+from .caller import Caller, Refused, Unknown
+from .faults import CONDITIONS, ENDINGS, Ending, FailingDisk, WrongClock, WrongClockAtStart
+from .server import KILLED, DidNotStart, Server, seeded
+from .verify import verify
+from .worker import Worker
+
+WORKERS, SWEEP_SECONDS = 4, 70
+
+
+class Round:
+    def __init__(self, options, seed, folder, report):
+        self.options, self.seed, self.report = options, seed, report
+        self.server = Server(options.posternd, options.shim, folder, options.disk)
+        self.choices = seeded(seed, "round")
+        self.workers = [Worker(number, self.server, seeded(seed, number), report) for number in range(WORKERS)]
+        self.story = []  # what was done, for whoever repeats it
+
+    def run(self, end):
+        """Phases until `end` (monotonic) or a finding."""
+        self.end = end
+        try:
+            self.first_start()
+            for worker in self.workers:
+                worker.prepare()
+            for _ in range(self.options.phases):
+                if time.monotonic() > end or self.report.findings:
+                    break
+                self.phase()
+            self.last_stop()
+        except DidNotStart as error:
+            status = error.args[0]
+            self.report.find(f"the server did not start: {'it hangs' if status is None else f'status {status}'}")
+        except (Refused, Unknown) as error:
+            self.report.find(f"{type(error).__name__}: {error}")
+        finally:
+            self.server.control.heal()
+            self.server.kill()
+
+    def clear(self):
+        shutil.rmtree(self.server.data, ignore_errors=True)
+        shutil.rmtree(self.server.folder, ignore_errors=True)
+
+    def first_start(self):
+        """Killed at some of its writes: what is there must be enough for the next one."""
+        for _ in range(self.choices.choice((0, 1, 1, 2, 3))):
+            self.server.control.kill_tears = self.choices.randrange(2)
+            self.server.control.kill_countdown = self.choices.randrange(1, 40)
+            try:
+                self.server.start()
+                self.server.kill()
+            except DidNotStart as error:
+                if error.args[0] != KILLED:
+                    raise
+            self.tell("killed at a first start")
+            if self.choices.random() < 0.5:
+                self.server.lose_power(self.choices)
+                self.tell("and the power was lost")
+        self.start()
+
+    def start(self):
+        self.server.control.heal()
+        self.server.start()
+        self.report.count("restarts")
+
+    def tell(self, what):
+        self.report.count(what)
+        self.story.append(what)
+        if self.options.verbose:
+            print(f"  {what}", flush=True)
+
+    def phase(self):
+        picked, ending_kind = self.draw()
+        length, pause = self.choices.uniform(0.1, 1.5), 0.0
+        if any(issubclass(kind, WrongClock) for kind in picked) and self.choices.random() < 0.04:
+            length, pause = SWEEP_SECONDS, 0.05  # a server sweeps once a minute what it takes for expired
+        length = min(length, max(1.0, self.end - time.monotonic()))
+        self.tell(ending_kind.name)
+        conditions = [self.begin(kind) for kind in picked]
+        for worker in self.workers:
+            worker.is_clock_right = not any(issubclass(kind, WrongClock) for kind in picked)
+            worker.is_time_right = WrongClockAtStart not in picked
+            # A call that fails out of the blue on a disk with room is none that a reserve can help.
+            worker.has_reserve = not issubclass(ending_kind, FailingDisk)
+        stop = threading.Event()
+        threads = [threading.Thread(target=worker.run, args=(stop, pause)) for worker in self.workers]
+        for thread in threads:
+            thread.start()
+        died_early = self.server.wait(length)
+        ending = ending_kind(self.server, self.choices, self.report, conditions)
+        if died_early is None:
+            ending.strike()
+        for condition in conditions:
+            condition.end()
+        stop.set()
+        for thread in threads:
+            thread.join()
+        status = ending.finish() if died_early is None else died_early
+        self.server.control.heal()
+        if died_early is not None or status not in ending.allowed:
+            self.report.find(f"the server ended with status {status} under {self.under(conditions, ending)}; its log:\n"
+                             f"{self.server.log_tail()}")
+        self.settle(status)
+
+    def draw(self):
+        """The phase's conditions and its ending."""
+        count = self.choices.choices((0, 1, 2, 3), (2, 4, 2, 1))[0]
+        ending = self.choices.choices([kind for kind, _ in ENDINGS], [weight for _, weight in ENDINGS])[0]
+        picked = sorted(self.choices.sample(CONDITIONS, count), key=CONDITIONS.index)  # one starts the server anew
+        picked = [kind for kind in picked if kind.name not in self.options.without]
+        return picked, Ending if ending.name in self.options.without else ending
+
+    def begin(self, kind):
+        self.tell(kind.name)
+        condition = kind(self.server, self.choices, self.report)
+        if issubclass(kind, WrongClock):
+            self.story.append(f"by {self.server.control.clock_offset_micros / 1e6:g} s")
+        return condition
+
+    def under(self, conditions, ending):
+        return ", ".join([condition.name for condition in conditions] + [ending.name])
+
+    def settle(self, status):
+        """After each phase: the raw store if the server is gone, then everything that was acknowledged."""
+        if status is not None:
+            self.check_store()
+            self.start()
+        self.must_work()
+        for worker in self.workers:
+            worker.is_clock_right = worker.is_time_right = True
+        threads = [threading.Thread(target=verify, args=(worker,)) for worker in self.workers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if status is not None and self.server.process.poll() is not None:
+            self.report.find(f"the server ended with status {self.server.process.poll()} without a fault; its log:\n"
+                             f"{self.server.log_tail()}")
+
+    def check_store(self):
+        store = checker.check(self.server.data)
+        self.report.count("raw checks")
+        self.report.count("records checked", store.record_count)
+        for kind, text in store.findings:
+            self.report.find(f"raw store: {kind}: {text}")
+
+    def must_work(self):
+        """Writes work again when nothing is wrong any more, without anybody's help."""
+        caller = Caller(self.server, self.report)
+        try:
+            caller.surely("Tenants/Update", tenant_id="torture-0", tenant={"display_name": "works"},
+                          update_mask={"paths": ["display_name"]})
+        except (Refused, Unknown) as error:
+            self.report.find(f"nothing is wrong any more, and no write works: {error}")
+        status, body = self.server.healthz()
+        if status != 200:
+            self.report.find(f"a server that works says on /healthz: {status} {body}")
+        caller.close()
+
+    def last_stop(self):
+        if not self.report.findings:
+            self.server.terminate()
+            if (status := self.server.wait(15.0)) != 0:
+                self.report.find(f"the last SIGTERM: status {status}")
+                self.server.kill()
+            self.check_store()
+
+    def keep(self, target):
+        """Everything for whoever looks for the fault."""
+        shutil.copytree(self.server.folder, target, dirs_exist_ok=True)
+        shutil.copytree(self.server.data, target / "data", dirs_exist_ok=True)
+        (target / "story").write_text("\n".join([f"seed {self.seed}", *self.story, *self.report.findings]) + "\n")
