@@ -3,13 +3,15 @@ public import Messages
 import Synchronization
 import Wire
 
-/// A way to one server: one TCP connection, made when it is needed and again when it is lost, over which any number of
-/// calls go at once. Safe to use from any task; the typed stubs (`UsersClient`, …) are built on it.
+/// A way to one server: a TCP connection, made when it is needed and again when it is lost, over which any number of
+/// calls go at once; more than one only where streams fill it. Safe to use from any task; the typed stubs
+/// (`UsersClient`, …) are built on it.
 ///
-/// Calls fail at once with UNAVAILABLE while the server cannot be reached. Up to the server's limit of streams they
-/// are in flight together; above it they wait in order. Idempotent calls are repeated by `RetryPolicy`; any call is,
-/// when the server says that it did not process it. `GOAWAY` lets what is in flight end while new calls go to a new
-/// connection. Looking up a host name holds the channel's calls up; numeric addresses do not.
+/// Calls fail at once with UNAVAILABLE while the server cannot be reached, unless they wait for it. Up to the server's
+/// limit of streams they are in flight together; above it they wait in order. Idempotent calls are repeated by
+/// `RetryPolicy`; any call is, when the server says that it did not process it. `GOAWAY` lets what is in flight end
+/// while new calls go to a new connection. Looking up a host name holds the channel's calls up; numeric addresses do
+/// not.
 ///
 /// One thread belongs to each channel. `shutdown` ends it; dropping the last reference does too, and waits for it.
 public final class Channel: Sendable {

@@ -13,15 +13,13 @@ final class ChannelLoop {
     private let mailbox: Mailbox
     private var generator = SystemRandomNumberGenerator()
 
-    /// Where new calls go; nil: none is needed, or none can be had.
-    private var current: ClientConnection?
-    /// Told to leave by the server; they end with what is in flight on them.
-    private var leaving: [ClientConnection] = []
+    private var connections = ConnectionSet()
     /// The server's addresses that were not tried yet.
     private var untried: ArraySlice<ResolvedAddress> = []
     private var backoff: ReconnectBackoff
-    /// No attempt to connect before this, and why.
-    private var down: (until: Instant, failure: Failure)?
+    private var down: Down?
+    /// Calls wait for the next attempt to connect.
+    private var isConnectionWanted = false
     /// Bidirectional streams that open with their first message.
     private var unopened: [Call] = []
     /// Started, without a stream yet, in order.
@@ -29,6 +27,17 @@ final class ChannelLoop {
     /// At or before the first deadline of all calls: finding the exact one again at each answer would cost more than
     /// waking up for nothing now and then.
     private var nextDeadline = Instant.distantFuture
+
+    /// The server could not be reached.
+    private struct Down {
+        let since: Instant
+        /// No attempt to connect before this.
+        var until: Instant
+        let failure: Failure
+    }
+
+    /// How soon after a failed attempt a call that waits may cause another one.
+    private static let attemptInterval = Duration.milliseconds(200)
 
     init(address: ServerAddress, authorization: Text, options: ChannelOptions, mailbox: Mailbox) {
         self.address = address
@@ -48,7 +57,7 @@ final class ChannelLoop {
             commands.removeAll(keepingCapacity: true)
             if isClosed { return settleAll() }
             placeWaiting(now: now)
-            for connection in connections {
+            for connection in connections.all {
                 connection.flush()
                 connection.resumeOutboxes()
                 connection.flush()
@@ -57,8 +66,6 @@ final class ChannelLoop {
             waitForEvents()
         }
     }
-
-    private var connections: [ClientConnection] { current.map { [$0] + leaving } ?? leaving }
 
     // Commands
 
@@ -98,12 +105,19 @@ final class ChannelLoop {
                 Failure(
                     .resourceExhausted, ClientReason.tooManyWaitingCalls,
                     "\(waiting.count) calls wait for an answer to others; wait before making more."))
-        } else if let current, waiting.isEmpty, current.hasRoom, current.open(call, now: now) {
+        } else if waiting.isEmpty, connections.open(call, isPatient: isPatient(call), now: now) {
             return
         } else {
             call.placement = .waiting
             waiting.append(call)
+            if isPatient(call) { hastenConnecting() }
         }
+    }
+
+    private func isPatient(_ call: Call) -> Bool { options.waitsForConnection || call.options.waitsForConnection }
+
+    private func hastenConnecting() {
+        if let down { self.down?.until = min(down.until, down.since.advanced(by: Self.attemptInterval)) }
     }
 
     private func open(_ call: Call, with message: any Message, now: Instant) {
@@ -122,27 +136,47 @@ final class ChannelLoop {
 
     // Connections
 
-    /// Gives waiting calls their streams, connecting first if need be.
+    /// Gives waiting calls their places, in order, connecting first if need be. A stream that finds none does not hold
+    /// up the calls behind it.
     private func placeWaiting(now: Instant) {
         waiting.removeAll { $0.isSettled }
-        while let call = waiting.first {
-            if let current, current.isLeaving {
-                leaving.append(current)
-                self.current = nil
-            }
-            guard let current else {
-                connect(now: now)
-                if self.current == nil { return failImpatient(now: now) }
-                continue
-            }
-            guard current.hasRoom else { return }
-            if current.open(call, now: now) { waiting.removeFirst() } else if !current.isLeaving { return }
+        isConnectionWanted = false
+        guard !waiting.isEmpty else { return }
+        connections.setLeavingAside()
+        if connections.taking.isEmpty {
+            connect(now: now)
+            if connections.taking.isEmpty { return failImpatient(now: now) { _ in true } }
         }
+        var (isFull, isFullForStreams) = (false, false)
+        waiting.removeAll { call in
+            guard !isFull, !(isFullForStreams && call.kind != .unary) else { return false }
+            if connections.open(call, isPatient: isPatient(call), now: now) { return true }
+            if call.kind == .unary { isFull = true } else { isFullForStreams = true }
+            return false
+        }
+        if connections.taking.contains(where: \.isLeaving) { return placeWaiting(now: now) }
+        if isFullForStreams, connections.isFullOfStreams { makeRoomForStreams(now: now) }
+    }
+
+    private func makeRoomForStreams(now: Instant) {
+        let count = connections.taking.count
+        if count < options.connectionsMax {
+            connect(now: now)
+            return failImpatient(now: now) { $0.kind != .unary }
+        }
+        for call in waiting where call.kind != .unary {
+            call.fail(
+                Failure(
+                    .resourceExhausted, ClientReason.tooManyStreams,
+                    "\(count) connections are full of streams; end some, or use another channel."))
+        }
+        waiting.removeAll { $0.isSettled }
     }
 
     private func connect(now: Instant) {
         if let down {
-            guard down.until <= now else { return }
+            isConnectionWanted = down.until > now
+            if isConnectionWanted { return }
             self.down = nil
         }
         do throws(Failure) {
@@ -157,8 +191,9 @@ final class ChannelLoop {
         var failure = Failure.connectionFailed("The name has no address.")
         while let candidate = untried.popFirst() {
             do throws(SystemError) {
-                current = try ClientConnection(
-                    connectingTo: candidate, authorization: authorization, options: options, now: now)
+                connections.add(
+                    try ClientConnection(
+                        connectingTo: candidate, authorization: authorization, options: options, now: now))
                 return
             } catch {
                 failure = .connectionFailed("\(error)")
@@ -171,23 +206,24 @@ final class ChannelLoop {
         let delay = backoff.failed(using: &generator)
         var failure = failure
         failure.message = "Cannot reach \(address.host):\(address.port): \(failure.message)"
-        down = (until: now.advanced(by: delay), failure)
+        down = Down(since: now, until: now.advanced(by: delay), failure: failure)
+        isConnectionWanted = !waiting.isEmpty
     }
 
-    private func failImpatient(now: Instant) {
+    private func failImpatient(now: Instant, where isConcerned: (Call) -> Bool) {
         guard let down else { return }
         var failure = down.failure
         failure.retryAfter = .nanoseconds(down.until.nanoseconds(since: now))
-        for call in waiting where !call.options.waitsForConnection { call.fail(failure) }
+        for call in waiting where isConcerned(call) && !isPatient(call) { call.fail(failure) }
         waiting.removeAll { $0.isSettled }
     }
 
     /// Settles what ended connections leave behind. True: there is something to do before sleeping.
     private func removeEnded(now: Instant) -> Bool {
         var mustGoOn = false
-        for connection in connections {
+        for connection in connections.all {
             if place(connection.takeUnprocessed()) { mustGoOn = true }
-            if connection === current, connection.isWelcomed {
+            if connection.isWelcomed, !connection.isLeaving {
                 backoff.succeeded()
                 untried = []
             }
@@ -197,7 +233,7 @@ final class ChannelLoop {
             }
             remove(connection, failure: failure)
             mustGoOn = mustGoOn || !waiting.isEmpty
-            if !connection.isWelcomed, current == nil, untried.isEmpty {
+            if !connection.isWelcomed, untried.isEmpty {
                 leaveAlone(because: failure, now: now)
             }
         }
@@ -206,8 +242,7 @@ final class ChannelLoop {
 
     private func remove(_ connection: ClientConnection, failure: Failure = .channelClosed) {
         for call in connection.close() { call.fail(failure) }
-        if current === connection { current = nil }
-        leaving.removeAll { $0 === connection }
+        connections.remove(connection)
     }
 
     /// Lets calls that the server did not process wait again, where nothing was sent that is gone now.
@@ -227,13 +262,13 @@ final class ChannelLoop {
         for call in waiting + unopened { call.fail(.channelClosed) }
         waiting = []
         unopened = []
-        for connection in connections { remove(connection) }
+        for connection in connections.all { remove(connection) }
     }
 
     // Time
 
     private func waitForEvents() {
-        let watched = connections
+        let watched = connections.all
         var descriptors = [pollfd(fd: mailbox.wakeDescriptor, events: Int16(POLLIN), revents: 0)]
         var wakeUp = nextDeadline
         for connection in watched {
@@ -241,7 +276,7 @@ final class ChannelLoop {
                 pollfd(fd: connection.socket.descriptor, events: connection.wantedEvents, revents: 0))
             wakeUp = min(wakeUp, connection.nextCheck)
         }
-        if !waiting.isEmpty, current == nil, let down { wakeUp = min(wakeUp, down.until) }
+        if isConnectionWanted, let down { wakeUp = min(wakeUp, down.until) }
         guard mailbox.prepareToSleep() else {
             // Answers are read as well while commands keep coming.
             poll(&descriptors, nfds_t(descriptors.count), 0)
@@ -264,13 +299,21 @@ final class ChannelLoop {
 
     private func failOverdue(now: Instant) {
         nextDeadline = .distantFuture
-        for call in waiting + unopened + connections.flatMap({ Array($0.inFlight) }) {
+        for call in waiting + unopened + connections.all.flatMap({ Array($0.inFlight) }) {
             if call.deadline <= now {
-                cancel(call, .deadlineExceeded, .deadlinePassed)
+                cancel(call, .deadlineExceeded, overdue(call))
             } else {
                 nextDeadline = min(nextDeadline, call.deadline)
             }
         }
+    }
+
+    /// What a call failed of that has reached its deadline: one that found no connection was never sent.
+    private func overdue(_ call: Call) -> Failure {
+        guard case .waiting = call.placement, call.refusalCount == 0 else { return .deadlinePassed }
+        if let down { return down.failure }
+        let isConnecting = !connections.taking.contains(where: \.isWelcomed)
+        return isConnecting ? .connectionFailed("No connection before the deadline.") : .deadlinePassed
     }
 
     /// Rounded up: waking up too early would mean to look again at once. -1: for ever.

@@ -30,6 +30,11 @@ public struct ChannelOptions: Sendable {
     /// For one address of the server.
     public var connectTimeout = Duration.seconds(5)
     public var reconnect = ReconnectBackoff()
+    /// Every call waits for a connection until its deadline, as if it had `CallOptions.waitsForConnection`.
+    public var waitsForConnection = false
+    /// Streams take places that calls would need: when three quarters of a connection's places hold streams, the next
+    /// stream gets another connection, up to so many. One beyond fails with RESOURCE_EXHAUSTED.
+    public var connectionsMax = 8
     public var retry = RetryPolicy()
     /// Calls that may wait because as many are in flight as the server takes; further ones fail with
     /// RESOURCE_EXHAUSTED.
@@ -67,7 +72,8 @@ public struct CallOptions: Sendable {
     public var idempotencyKey: Text
     /// W3C trace context.
     public var traceparent: Text
-    /// Wait while there is no connection, until the deadline, instead of failing at once.
+    /// Wait while there is no connection, until the deadline, instead of failing at once. A call that waits has the
+    /// channel try to connect at once, unless it did within the last 200 ms.
     public var waitsForConnection: Bool
 
     public init(
@@ -95,6 +101,8 @@ public enum ClientReason {
     public static let cancelled = "CANCELLED"
     /// More calls wait than `ChannelOptions.waitingCallsMax`.
     public static let tooManyWaitingCalls = "TOO_MANY_WAITING_CALLS"
+    /// `ChannelOptions.connectionsMax` connections are full of streams.
+    public static let tooManyStreams = "TOO_MANY_STREAMS"
     /// Above the frame size that the server takes.
     public static let messageTooLarge = "MESSAGE_TOO_LARGE"
     /// The answer is no message of the expected type.

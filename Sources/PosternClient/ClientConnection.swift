@@ -224,9 +224,16 @@ final class ClientConnection {
 
 extension ClientConnection {
     /// Whether `open` would find room.
-    var hasRoom: Bool {
-        isOpen && !isLeaving && hasSpace && state.streamsInFlight < min(state.streamsMax, streamsMaxLearned)
+    func hasRoom(for kind: StreamKind) -> Bool {
+        guard isOpen, !isLeaving, hasSpace, state.streamsInFlight < placesMax else { return false }
+        return kind == .unary || !isFullOfStreams
     }
+
+    /// Streams may stay for as long as the application runs: a quarter of the places, 64 at most, is kept for calls
+    /// that end by themselves.
+    var isFullOfStreams: Bool { calls.values.count { $0.kind != .unary } >= placesMax - min(placesMax / 4, 64) }
+
+    private var placesMax: Int { min(state.streamsMax, streamsMaxLearned) }
 
     private var hasSpace: Bool { sending.readableByteCount + queued.readableByteCount < Self.unsentByteCountMax }
 
