@@ -15,6 +15,9 @@ public struct Idempotency: Sendable {
     /// Hash of the caller and the end user; empty where the request is about no end user.
     let subject: [UInt8]
     let limits: Limits
+    /// Of the refresh attempt that the key also is; empty where it is none. A client that lost the answer to a change,
+    /// and the request with it, asks for the tokens that the change made by `Tokens.Refresh` with this attempt.
+    let attemptHash: [UInt8]
 
     /// `request` is the message's bytes; they are kept as an HMAC only, because they may hold a password. `endUser`:
     /// whatever tells the request's end user from others of the caller's; empty where it is about none.
@@ -35,6 +38,8 @@ public struct Idempotency: Sendable {
         self.tenantID = tenantID
         self.subject = endUser.isEmpty ? [] : Array(Digest.sha256(caller.bytes + [0] + endUser).prefix(16))
         self.limits = limits
+        let attempt = key.count == 32 ? Hex.decode(Array(key)) : nil
+        self.attemptHash = attempt.map { Digest.sha256($0) } ?? []
     }
 }
 

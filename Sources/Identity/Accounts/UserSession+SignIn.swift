@@ -115,7 +115,7 @@ extension UserSession {
                         key, by: token, settings: settings, now: now)
                     let effect = try decide(transaction, current)
                     var session = alive
-                    session.goOn(after: start, effect, now: now)
+                    session.goOn(after: start, effect, origin: origin, now: now)
                     let account = try transaction.apply(
                         effect, to: current, keeping: sessionID, origin: origin, now: now)
                     try transaction.put(Tables.sessions, SessionKey(sessionID), session)
@@ -150,8 +150,10 @@ extension UserSession {
 
 extension StoredSession {
     /// The refresh token is a new one, and the login too when a credential was proved.
-    fileprivate mutating func goOn(after start: SessionStart?, _ effect: AccountEffect, now: Timestamp) {
-        rotate(attemptHash: [], effect.refreshCause, now: now)
+    fileprivate mutating func goOn(
+        after start: SessionStart?, _ effect: AccountEffect, origin: Origin, now: Timestamp
+    ) {
+        rotate(attemptHash: origin.idempotency?.attemptHash ?? [], effect.refreshCause, now: now)
         if let end = effect.endsOlderTokens { endOlderTokens(end) }
         guard let start else { return }
         authTimeMicros = now.microseconds

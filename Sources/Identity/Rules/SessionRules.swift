@@ -71,11 +71,14 @@ extension StoredSession {
             session.rotate(attemptHash: attemptHash, .expired, now: now)
             return .rotated(session)
         }
+        // The successor carries `counter`; had it been presented, the counter would have moved on, or the hash be gone. A
+        // tenant that stopped rotating has sessions whose last answer got lost, too. A change that ends older tokens is
+        // no exception: only whoever made it knows the attempt.
+        if presentedCounter &+ 1 == counter, !attemptHash.isEmpty, constantTimeEqual(attemptHash, self.attemptHash) {
+            return .repeatedAfterLoss
+        }
         if presentedCounter < counterValidFrom { return .refused(.init(olderTokensEnd) ?? .signedOut) }
         if presentedCounter &+ 1 == counter {
-            // The successor carries `counter`; had it been presented, the counter would have moved on, or the hash be
-            // gone. A tenant that stopped rotating has sessions whose last answer got lost, too.
-            if !attemptHash.isEmpty, constantTimeEqual(attemptHash, self.attemptHash) { return .repeatedAfterLoss }
             let sinceRotation = now - Timestamp(microseconds: rotatedAtMicros)
             // Negative where the clock was set back, or where another node's clock is ahead of this one's.
             let isYoung = (.zero - Self.graceWindow...Self.graceWindow).contains(sinceRotation)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Identity
 
-/// Every refresh token there can be, presented to a session after every kind of change: 5,760 cases.
+/// Every refresh token there can be, presented to a session after every kind of change: 11,520 cases.
 @Suite struct SessionChangeRulesTests {
     /// What moved the counter from 5 to 6.
     private enum Change: CaseIterable {
@@ -36,14 +36,15 @@ import Testing
     }
 
     /// A session that had its fifth token, made by an attempt, and was changed `age` ago; then refreshed `later` times.
-    private func session(_ change: Change, age: Duration, later: Int) -> StoredSession {
+    /// `isAttempt`: the change's idempotency key was an attempt, too.
+    private func session(_ change: Change, isAttempt: Bool, age: Duration, later: Int) -> StoredSession {
         let time = now - age
         var session = StoredSession(
             tenantID: "acme", uid: "u1", createdAtMicros: (now - .days(1)).microseconds, signInProvider: "password",
             counter: 5, lastUsedAtMicros: (now - .hours(1)).microseconds,
             attemptHash: hash(.ofThePreviousRotation), rotatedAtMicros: (now - .hours(1)).microseconds)
         session.rotate(
-            attemptHash: change == .refresh ? hash(.ofTheNewest) : [], .expired, now: time)
+            attemptHash: change == .refresh || isAttempt ? hash(.ofTheNewest) : [], .expired, now: time)
         if let end = change.end { session.endOlderTokens(end) }
         for _ in 0..<later { session.rotate(attemptHash: hash(.ofTheNewest), .expired, now: time) }
         return session
@@ -66,12 +67,12 @@ import Testing
             next.rotatedAtMicros = now.microseconds
             return .rotated(next)
         }
+        let hasNewestAttempt = !session.attemptHash.isEmpty && attempt == .ofTheNewest
+        if counter + 1 == session.counter, hasNewestAttempt { return .repeatedAfterLoss }
         if counter < 6, let end = change.end {
             return .refused(end == .passwordChanged ? .passwordChanged : .signedOut)
         }
         if counter + 1 == session.counter {
-            let hasNewestAttempt = !session.attemptHash.isEmpty && attempt == .ofTheNewest
-            if hasNewestAttempt { return .repeatedAfterLoss }
             if settings.refreshMode == .rotate, age <= .seconds(10), age >= .seconds(-10) {
                 return .repeatedWithinGrace
             }
@@ -85,9 +86,9 @@ import Testing
             .zero, .seconds(10), .seconds(10) + .microseconds(1), .hours(3), .seconds(-10),
             .seconds(-10) - .microseconds(1),
         ]
-        for change in Change.allCases {
+        for (change, isAttempt) in Change.allCases.flatMap({ [($0, false), ($0, true)] }) {
             for (age, later) in ages.flatMap({ age in [0, 1, 3].map { (age, $0) } }) {
-                let session = session(change, age: age, later: later)
+                let session = session(change, isAttempt: isAttempt, age: age, later: later)
                 for counter: UInt64 in 0..<10 {
                     for (attempt, settings) in Attempt.allCases.flatMap({ [($0, rotating), ($0, reusing)] }) {
                         let found = session.refreshing(
@@ -100,11 +101,11 @@ import Testing
                 }
             }
         }
-        #expect(count == 5_760)
+        #expect(count == 11_520)
     }
 
     @Test func aSecondChangeMovesTheBoundOn() {
-        var session = session(.password, age: .hours(1), later: 2)
+        var session = session(.password, isAttempt: false, age: .hours(1), later: 2)
         session.rotate(attemptHash: [], .emailChanged, now: now)
         session.endOlderTokens(.signedOut)
         for counter in 0..<session.counter {
