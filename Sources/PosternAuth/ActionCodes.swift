@@ -6,7 +6,7 @@ import PosternClient
 public struct ActionCodeSettings: Sendable, Equatable {
     /// Where the action page sends the user; https, or empty.
     public var url: String
-    /// The mail's language, BCP 47; nil: `Auth.Configuration.languageCode`.
+    /// The mail's language, BCP 47; nil: `Auth.languageCode`.
     public var languageCode: String?
 
     public init(url: String = "", languageCode: String? = nil) {
@@ -77,7 +77,7 @@ extension Backend {
         let request = AccountsSendOobCodeRequest(
             tenantID: tenantID, requestType: type, email: email, newEmail: newEmail, idToken: idToken,
             continueURL: try text(settings.url, .invalidContinueURI), endUserIP: endUserIP,
-            locale: try settings.languageCode.map { code throws(AuthError) in try text(code) } ?? languageCode)
+            locale: try settings.languageCode.map { code throws(AuthError) in try text(code) } ?? language.code)
         _ = try await call { try await accounts.sendOobCode(request) }
     }
 }

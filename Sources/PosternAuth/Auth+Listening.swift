@@ -13,18 +13,29 @@ extension Auth {
 
     /// Calls `listener` soon with the current user, and each time it is another one.
     ///
-    /// On a thread of its own, one call after the other; a listener that blocks delays nobody else, and is then called
-    /// with the newest state. It stays until the handle's `remove`.
+    /// A closure that is written on an actor, for example in a `@MainActor` class, is called there; any other on a
+    /// thread of its own, where it may block. One call comes after the other; a slow listener delays nobody else, and
+    /// is then called with the newest state. It stays until the handle's `remove`.
     @discardableResult
-    public func addStateDidChangeListener(_ listener: @escaping @Sendable (Auth, User?) -> Void) -> ListenerHandle {
+    public func addStateDidChangeListener(
+        @_inheritActorContext _ listener: @escaping @isolated(any) @Sendable (Auth, User?) -> Void
+    ) -> AuthStateDidChangeListenerHandle {
         add(AuthListener(.users, listener))
     }
 
     /// The same, and also each time the current user has another ID token, which is refreshed before it runs out.
     @discardableResult
-    public func addIDTokenDidChangeListener(_ listener: @escaping @Sendable (Auth, User?) -> Void) -> ListenerHandle {
+    public func addIDTokenDidChangeListener(
+        @_inheritActorContext _ listener: @escaping @isolated(any) @Sendable (Auth, User?) -> Void
+    ) -> IDTokenDidChangeListenerHandle {
         add(AuthListener(.tokens, listener))
     }
+
+    /// As `handle.remove()`.
+    public func removeStateDidChangeListener(_ handle: AuthStateDidChangeListenerHandle) { handle.remove() }
+
+    /// As `handle.remove()`.
+    public func removeIDTokenDidChangeListener(_ handle: IDTokenDidChangeListenerHandle) { handle.remove() }
 
     private func add(_ listener: AuthListener) -> ListenerHandle {
         let id: Int = add(listener)

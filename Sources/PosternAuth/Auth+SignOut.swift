@@ -11,7 +11,7 @@ extension Auth {
     ///
     /// Throws keychainError when the storage cannot be written: the next run of the application would find the user
     /// signed in. Calling it again tries again.
-    public func signOut() async throws(AuthError) {
+    public func signOut() async throws {
         let written = Promise<StorageWriter.Outcome>()
         let leaving = forgetCurrentUser(written)
         // Only ever succeeds.

@@ -13,14 +13,14 @@ public final class Auth: Sendable {
         var observers: [Int: any AuthObserver] = [:]
         var lastObserverID = 0
         /// Refreshes ahead of time, while there is a user and somebody listens to ID tokens.
-        var refreshing: Task<Void, Never>?
+        var refreshing: Refreshing?
+        var lastRefreshingNumber = 0
         /// Hears from the server what becomes of the user, while there is one and somebody listens.
         var watching: Watching?
     }
 
-    /// As configured; nil: the default pool, or the tenant that the key is bound to.
-    public let tenantID: String?
-    let backend: Backend
+    private let configured: Backend
+    private let tenant: Mutex<Text>
     let writer: StorageWriter
     let state: Mutex<State>
 
@@ -33,9 +33,7 @@ public final class Auth: Sendable {
         case .channel(let made): channel = made
         case .address(let address, let credentials):
             do throws(Failure) {
-                var options = ChannelOptions()
-                // A line that died without a word would leave the user's stream open for ever.
-                options.keepalive = .minutes(1)
+                let options = Self.channelOptions(timeout: configuration.timeout)
                 channel = try Channel(address: address, credentials: credentials, options: options)
             } catch {
                 throw AuthError(error)
@@ -50,9 +48,9 @@ public final class Auth: Sendable {
             accounts: AccountsClient(channel: channel), tokens: TokensClient(channel: channel),
             sessions: SessionsClient(channel: channel), tenantID: tenantID, clock: configuration.clock,
             random: configuration.random, deviceName: deviceName, endUserIP: endUserIP,
-            languageCode: languageCode, device: KnownDevice())
-        self.tenantID = tenantID.stringOrNil
-        self.backend = backend
+            language: Language(code: languageCode), device: KnownDevice())
+        self.tenant = Mutex(tenantID)
+        self.configured = backend
         self.writer = StorageWriter(configuration.storage, report: configuration.storageErrorHandler)
         let saved = writer.load { record throws(AuthStorageError) in try SavedState(record, tenantID: tenantID) }
         if let saved { backend.device.remember(saved.deviceToken) }
@@ -61,11 +59,50 @@ public final class Auth: Sendable {
         user?.kept(by: self)
     }
 
+    static func channelOptions(timeout: Duration) -> ChannelOptions {
+        var options = ChannelOptions()
+        // A line that died without a word would leave the user's stream open for ever.
+        options.keepalive = .minutes(1)
+        // A person waits: the server is tried again soon, and calls wait for it as long as they may.
+        options.reconnect.firstDelay = .milliseconds(500)
+        options.reconnect.delayMax = .seconds(3)
+        options.waitsForConnection = true
+        options.timeout = timeout
+        return options
+    }
+
     deinit {
         state.withLock { state in
-            state.refreshing?.cancel()
+            state.refreshing?.task.cancel()
             state.watching?.task.cancel()
         }
+    }
+
+    /// Whose users sign in from now on; nil: those of the default pool, or of the tenant that the key is bound to.
+    ///
+    /// The current user stays who it is. A text that holds a NUL is none, and changes nothing. The storage's user is of
+    /// the tenant that the configuration names.
+    public var tenantID: String? {
+        get { tenant.withLock { $0.stringOrNil } }
+        set {
+            guard let id = Text(validating: [UInt8]((newValue ?? "").utf8)) else { return }
+            tenant.withLock { $0 = id }
+        }
+    }
+
+    /// The language of mails, BCP 47; nil: the tenant's own. A text that holds a NUL changes nothing.
+    public var languageCode: String? {
+        get { configured.language.code.stringOrNil }
+        set {
+            guard let code = Text(validating: [UInt8]((newValue ?? "").utf8)) else { return }
+            configured.language.code = code
+        }
+    }
+
+    var backend: Backend {
+        var backend = configured
+        backend.tenantID = tenant.withLock { $0 }
+        return backend
     }
 
     /// Who is signed in, without waiting.
@@ -76,7 +113,7 @@ public final class Auth: Sendable {
 
     /// Makes a user the current one, also one that another `Auth` of the same tenant signed in, or that was signed out
     /// here. Throws tenantIDMismatch.
-    public func updateCurrentUser(_ user: User) async throws(AuthError) {
+    public func updateCurrentUser(_ user: User) async throws {
         guard user.backend.tenantID == backend.tenantID else {
             throw AuthError(
                 .tenantIDMismatch, reason: "TENANT_ID_MISMATCH", "The user belongs to another tenant than this Auth.")

@@ -15,6 +15,8 @@ extension Auth {
         /// Where the signed-in user is kept between runs. By default it is not.
         public var storage: any AuthStorage = InMemoryStorage()
         public var clock = AuthClock.system
+        /// How long a call may take, waiting for a connection included. A `channel` goes by its own options instead.
+        public var timeout = Duration.seconds(10)
         /// What the user's list of sessions calls this device, for example "Ada's laptop"; at most 256 bytes.
         public var deviceName = ""
         /// The end user's address, where a back end acts for a front end; the server believes it only from credentials
@@ -28,8 +30,10 @@ extension Auth {
         var random = RandomSource.operatingSystem
 
         /// Several `Auth` may share a channel. It is shut down by whoever made it, and should have a `keepalive` where
-        /// somebody listens: a line that died without a word is not noticed otherwise. Each `Auth` that is listened to
-        /// takes one of the calls that a connection has room for (the server's `streams_max`).
+        /// somebody listens: a line that died without a word is not noticed otherwise. A back end's channel leaves a
+        /// server that it cannot reach alone for up to two minutes: for an application, set `reconnect.delayMax` to a
+        /// few seconds and `waitsForConnection`, as an `Auth` with a channel of its own does. Each `Auth` that is
+        /// listened to takes a stream: a channel opens further connections for them.
         public init(channel: Channel) { server = .channel(channel) }
 
         /// A channel of its own. `address` is `host:port`.

@@ -97,6 +97,9 @@ extension AuthError {
         }
     }
 
+    /// The task was cancelled, and nothing is wrong.
+    var isCancellation: Bool { reason == ClientReason.cancelled }
+
     static let noCurrentUser = AuthError(.nullUser, reason: "NO_CURRENT_USER", "Nobody is signed in.")
     static let cancelled = AuthError(
         Failure(.cancelled, ClientReason.cancelled, "The task was cancelled."))
@@ -118,6 +121,19 @@ extension AuthError.SessionEndCause {
             default: .other(word)
             }
     }
+}
+
+extension AuthError {
+    /// `code.rawValue`, FirebaseAuth's number.
+    public var errorCode: Int { code.rawValue }
+
+    /// What to show to a person: the administrator's own words where there are any, else `message`.
+    public var localizedDescription: String { guidance?.message ?? message }
+
+    // What Foundation makes an NSError of, in applications that use it: its `domain` and `code` are then
+    // FirebaseAuth's.
+    public var _domain: String { "FIRAuthErrorDomain" }
+    public var _code: Int { code.rawValue }
 }
 
 extension AuthError: CustomStringConvertible {

@@ -1,8 +1,8 @@
 import Base
 import Synchronization
 
-/// A function that is called with each new state, on a thread that lives while there is one: it may block, and delays
-/// nobody but itself.
+/// A function that is called with each new state: on its actor if it has one, else on a thread that lives while there
+/// is news, so that it may block and delays nobody but itself.
 final class AuthListener: AuthObserver {
     private struct State {
         var newest: NewestEvent
@@ -13,10 +13,10 @@ final class AuthListener: AuthObserver {
     }
 
     let interest: Interest
-    private let body: @Sendable (Auth, User?) -> Void
+    private let body: @isolated(any) @Sendable (Auth, User?) -> Void
     private let state: Mutex<State>
 
-    init(_ interest: Interest, _ body: @escaping @Sendable (Auth, User?) -> Void) {
+    init(_ interest: Interest, _ body: @escaping @isolated(any) @Sendable (Auth, User?) -> Void) {
         self.interest = interest
         self.body = body
         self.state = Mutex(State(newest: NewestEvent(interest)))
@@ -30,13 +30,13 @@ final class AuthListener: AuthObserver {
             return !state.isRunning
         }
         guard mustStart else { return nil }
-        return { OSThread.startDetached(name: "postern-listen") { self.run() } }
+        return { ListenerThread.run { await self.run() } }
     }
 
     func remove() { state.withLock { $0.isRemoved = true } }
 
-    private func run() {
-        while let (auth, event) = next() { body(auth, event.user) }
+    private func run() async {
+        while let (auth, event) = next() { await body(auth, event.user) }
     }
 
     private func next() -> (Auth, IDTokenEvent)? {
@@ -48,6 +48,12 @@ final class AuthListener: AuthObserver {
         }
     }
 }
+
+/// What `addStateDidChangeListener` returns.
+public typealias AuthStateDidChangeListenerHandle = ListenerHandle
+
+/// What `addIDTokenDidChangeListener` returns.
+public typealias IDTokenDidChangeListenerHandle = ListenerHandle
 
 /// A listener's registration. The listener stays until `remove`, also when this is dropped.
 public final class ListenerHandle: Sendable {

@@ -12,7 +12,7 @@ protocol AuthObserver: Sendable {
 
 /// What is news to an observer.
 enum Interest: Sendable {
-    /// Changes of the uid only: then no token needs to be refreshed ahead of time.
+    /// Changes of `Auth.currentUser` only: then no token needs to be refreshed ahead of time.
     case users
     /// And each new ID token.
     case tokens
@@ -20,11 +20,19 @@ enum Interest: Sendable {
     case events
 }
 
-/// The newest event, and whether it is news for one who was told the uid that was told last.
+/// The newest event, and whether it is news for an observer who was told of a user before.
+///
+/// Users are compared as objects. Somebody whose session ended and who signed in again is a new `User` with the same
+/// uid, and the old object is of no use any more.
 struct NewestEvent: Sendable {
     private enum Told {
         case nothing
-        case uid(String?)
+        case nobody
+        case user(WeakUser)
+    }
+
+    private struct WeakUser: Sendable {
+        weak let user: User?
     }
 
     private let interest: Interest
@@ -45,9 +53,17 @@ struct NewestEvent: Sendable {
 
     mutating func take() -> IDTokenEvent? {
         guard let event = event.take() else { return nil }
-        if interest == .users, case .uid(let uid) = told, uid == event.user?.uid { return nil }
-        told = .uid(event.user?.uid)
+        if interest == .users, wasTold(of: event.user) { return nil }
+        told = event.user.map { .user(WeakUser(user: $0)) } ?? .nobody
         return event
+    }
+
+    private func wasTold(of user: User?) -> Bool {
+        switch told {
+        case .nothing: false
+        case .nobody: user == nil
+        case .user(let last): user != nil && last.user === user
+        }
     }
 }
 

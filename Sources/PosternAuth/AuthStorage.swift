@@ -24,6 +24,10 @@ public struct AuthStorageError: Error, Sendable, Equatable {
         case otherTenant
         /// Of a newer version of this library. As `damaged`.
         case newerVersion
+        /// Another process has it. As `damaged`; a user who signs in is kept until the application ends.
+        case inUse
+        /// Others could have read it, or written it. As `damaged`.
+        case exposed
         /// Signing in and out works all the same, until the application ends.
         case unwritable
     }

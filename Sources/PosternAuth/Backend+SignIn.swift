@@ -58,7 +58,7 @@ extension Backend {
         case .password(let email, let password):
             let request = AccountsSignInWithPasswordRequest(
                 tenantID: tenantID, email: try text(email, .invalidEmail),
-                password: try secret(password, .wrongPassword), endUserIP: endUserIP, deviceName: deviceName,
+                password: try givenPassword(password), endUserIP: endUserIP, deviceName: deviceName,
                 deviceToken: device.token)
             let response = try await call { try await accounts.signInWithPassword(request, options: options) }
             return try answer(response.user, response.tokens, deviceToken: response.deviceToken)
@@ -91,7 +91,7 @@ extension Backend {
         case .password(let email, let password):
             proof = .password(
                 EmailPasswordCredential(
-                    email: try text(email, .invalidEmail), password: try secret(password, .wrongPassword)))
+                    email: try text(email, .invalidEmail), password: try givenPassword(password)))
         case .emailLink(let email, let code): proof = .emailLink(try emailLink(email, code))
         case .customToken(let token): proof = .customToken(try secret(token, .invalidCustomToken))
         case .idToken, .accessToken, .authorizationCode, .pending: proof = .idp(try identity(credential))
@@ -103,6 +103,14 @@ extension Backend {
             try await accounts.reauthenticate(request, options: options)
         }
         return try answer(response.user, response.tokens, deviceToken: response.deviceToken)
+    }
+
+    /// Nobody's password is empty.
+    private func givenPassword(_ password: Secret) throws(AuthError) -> Secret {
+        guard password.withBytes({ !$0.isEmpty }) else {
+            throw AuthError(.wrongPassword, reason: "MISSING_PASSWORD", "The password is empty.")
+        }
+        return try secret(password, .wrongPassword)
     }
 
     private func emailLink(_ email: String, _ code: Secret) throws(AuthError) -> EmailLinkCredential {

@@ -8,12 +8,12 @@ struct Backend: Sendable {
     let accounts: AccountsClient
     let tokens: TokensClient
     let sessions: SessionsClient
-    let tenantID: Text
+    var tenantID: Text
     let clock: AuthClock
     let random: RandomSource
     let deviceName: Text
     let endUserIP: Text
-    let languageCode: Text
+    let language: Language
     let device: KnownDevice
 
     /// Runs calls; every failure comes out as an AuthError. `attempted` is the credential they prove.
@@ -101,6 +101,18 @@ final class KnownDevice: Sendable {
     /// Answers without a token change nothing.
     func remember(_ token: Text) {
         if !token.isEmpty { newest.withLock { $0 = token } }
+    }
+}
+
+/// The language of mails, which the application may change at any time.
+final class Language: Sendable {
+    private let chosen: Mutex<Text>
+
+    init(code: Text) { self.chosen = Mutex(code) }
+
+    var code: Text {
+        get { chosen.withLock { $0 } }
+        set { chosen.withLock { $0 = newValue } }
     }
 }
 

@@ -3,21 +3,30 @@ import Glibc
 
 /// Keeps the record in a file that only its owner can read (mode 0600).
 ///
-/// A save writes `<path>.new`, syncs it, and renames it over the old file: there is always a whole one. The folder must
-/// exist.
+/// A save writes a file of a name of its own beside it, syncs it, and renames it over the old one: there is always a
+/// whole one. The folder must exist. A lock on `<path>.lock`, held until the last copy of this value is dropped, keeps
+/// other processes and other values out: they get `inUse`, and what is there stays as it is.
 public struct FileStorage: AuthStorage {
     public let path: String
+    private let lock: FileLock
 
     /// Far above any record; a larger file is not ours.
     private static let byteCountMax = 1 << 20
 
-    public init(path: String) { self.path = path }
+    public init(path: String) {
+        self.path = path
+        self.lock = FileLock(path: path + ".lock")
+    }
 
+    /// Throws `inUse`, `unreadable`, `exposed`, and `damaged` for a file that is larger than any record.
     public func load() throws(AuthStorageError) -> [UInt8]? {
+        // Where no lock can be made, nothing can be saved either, and a record that is only read cannot be lost.
+        if case .taken = try lock.take() { removeLeftOvers() }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         if descriptor < 0, errno == ENOENT { return nil }
         guard descriptor >= 0 else { throw failed(.unreadable, "open", path) }
         defer { close(descriptor) }
+        try checkPrivate(descriptor)
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 16_384)
         while true {
@@ -33,11 +42,8 @@ public struct FileStorage: AuthStorage {
     }
 
     public func save(_ record: [UInt8]) throws(AuthStorageError) {
-        let new = path + ".new"
-        // A left-over of a crash, perhaps with another mode.
-        unlink(new)
-        let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw failed(.unwritable, "create", new) }
+        try lock.take().orThrow()
+        let (new, descriptor) = try createNew()
         do throws(AuthStorageError) {
             defer { close(descriptor) }
             try write(record, to: descriptor, new)
@@ -54,12 +60,57 @@ public struct FileStorage: AuthStorage {
         try syncFolder()
     }
 
+    /// While another process uses the file there is nothing of ours to remove.
     public func remove() throws(AuthStorageError) {
+        do throws(AuthStorageError) {
+            _ = try lock.take()
+        } catch {
+            if error.kind == .inUse { return }
+            throw error
+        }
         guard unlink(path) == 0 else {
             if errno == ENOENT { return }
             throw failed(.unwritable, "unlink", path)
         }
         try syncFolder()
+    }
+
+    /// A file that others can read, or could have written, is not believed: its user may be somebody else's choice, and
+    /// its tokens somebody else's too.
+    private func checkPrivate(_ descriptor: Int32) throws(AuthStorageError) {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw failed(.unreadable, "fstat", path) }
+        guard status.st_mode & S_IFMT == S_IFREG else { return }
+        guard status.st_uid == geteuid() else {
+            throw AuthStorageError(.exposed, "\(path) belongs to user \(status.st_uid), not to the one who runs this.")
+        }
+        guard status.st_mode & 0o077 == 0 else {
+            let mode = String(status.st_mode & 0o777, radix: 8)
+            throw AuthStorageError(
+                .exposed, "\(path) has mode \(mode), so that others can use it; if none did, set it to 600.")
+        }
+    }
+
+    private var newPrefix: String { path + ".new-" }
+
+    /// A new file of a name that no other has (mkstemp(3): mode 0600, O_EXCL).
+    private func createNew() throws(AuthStorageError) -> (name: String, descriptor: Int32) {
+        var template = [CChar]((newPrefix + "XXXXXX").utf8CString)
+        let descriptor = mkstemp(&template)
+        guard descriptor >= 0 else { throw failed(.unwritable, "create", newPrefix) }
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        return (String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self), descriptor)
+    }
+
+    /// What a save that a crash cut short left behind. The caller has the lock: nobody saves now.
+    private func removeLeftOvers() {
+        var found = glob_t()
+        defer { globfree(&found) }
+        let pattern = newPrefix.reduce(into: "") { $0 += "\\\($1)" } + "??????"
+        guard glob(pattern, 0, nil, &found) == 0 else { return }
+        for index in 0..<Int(found.gl_pathc) {
+            if let name = found.gl_pathv[index] { unlink(name) }
+        }
     }
 
     private func write(_ bytes: [UInt8], to descriptor: Int32, _ name: String) throws(AuthStorageError) {

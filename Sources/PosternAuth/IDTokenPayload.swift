@@ -10,6 +10,8 @@ struct IDTokenPayload: Sendable {
     /// 32 hexadecimal digits; nil of a server that names none.
     var sessionID: String? { claims["sid"]?.string }
 
+    var uid: Text? { claims["sub"]?.text }
+
     var signInProvider: Text { claims["firebase"]?["sign_in_provider"]?.text ?? .empty }
 
     /// Throws malformedJWT.

@@ -58,6 +58,13 @@ public struct OAuthAuthorizationRequest: Sendable {
 }
 
 extension OAuthProvider {
+    /// The same with this provider's `scopes` and `customParameters`.
+    public func authorizationRequest(continueURI: String, auth: Auth) async throws -> OAuthAuthorizationRequest {
+        try await Self.authorizationRequest(
+            providerID: providerID, continueURI: continueURI, scopes: scopes, customParameters: customParameters,
+            auth: auth)
+    }
+
     /// Begins a sign-in in a browser, with state, nonce and PKCE (`Accounts.CreateAuthUri`).
     ///
     /// `continueURI` as it is registered at the provider: https, http to this machine, or an application's own scheme.
@@ -65,7 +72,7 @@ extension OAuthProvider {
     public static func authorizationRequest(
         providerID: String, continueURI: String, scopes: [String] = [], customParameters: [String: String] = [:],
         auth: Auth
-    ) async throws(AuthError) -> OAuthAuthorizationRequest {
+    ) async throws -> OAuthAuthorizationRequest {
         let backend = auth.backend
         var request = AccountsCreateAuthUriRequest(
             tenantID: backend.tenantID, providerID: try backend.text(providerID, .invalidProviderID),
@@ -75,8 +82,12 @@ extension OAuthProvider {
             request.customParameters.append(
                 AuthUriParameter(name: try backend.text(name), value: try backend.text(value)))
         }
-        let response = try await backend.call { [request] in try await backend.accounts.createAuthUri(request) }
-        guard !response.authURI.isEmpty, !response.sessionID.isEmpty else { throw .malformedAnswer("auth_uri") }
+        let response = try await cancellable { [request] () async throws(AuthError) in
+            try await backend.call { try await backend.accounts.createAuthUri(request) }
+        }
+        guard !response.authURI.isEmpty, !response.sessionID.isEmpty else {
+            throw AuthError.malformedAnswer("auth_uri")
+        }
         return OAuthAuthorizationRequest(
             providerID: providerID, continueURI: continueURI, url: response.authURI.string,
             state: response.sessionID.string, nonce: response.nonce.string, codeVerifier: response.codeVerifier)

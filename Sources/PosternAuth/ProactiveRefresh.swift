@@ -7,50 +7,89 @@ extension Auth {
     private static let retryDelayMin = Duration.seconds(15)
     private static let retryDelayMax = Duration.minutes(5)
 
-    /// Starts, restarts or ends the task that refreshes ahead of time: there is one exactly while somebody is signed in
-    /// and somebody listens to ID tokens. It does not keep the user alive.
+    /// The task that refreshes ahead of time.
+    struct Refreshing {
+        let number: Int
+        let task: Task<Void, Never>
+        /// By the monotonic clock. The task looks again by then, so that later tokens need no other task.
+        var wakesAt: Instant
+    }
+
+    /// Starts the task that refreshes ahead of time, if somebody is signed in and somebody listens to ID tokens. It
+    /// does not keep the user alive.
+    ///
+    /// A task that sleeps already is left alone if it wakes in time: it looks again then, and ends when nobody needs
+    /// it. A sleep that is cancelled keeps its memory until its time has come (Swift 6.3 on Linux): most of an hour for
+    /// each token.
     func rearmRefreshing(_ state: inout State) {
-        state.refreshing?.cancel()
-        state.refreshing = nil
-        guard let user = state.currentUser, state.observers.values.contains(where: { $0.interest != .users }) else {
-            return
+        guard let user = refreshedUser(state) else { return }
+        let now = backend.clock.monotonic()
+        let due = now.advanced(by: user.timeUntilRefresh(at: now))
+        if let refreshing = state.refreshing {
+            guard due < refreshing.wakesAt else { return }
+            refreshing.task.cancel()
         }
-        let clock = backend.clock
+        state.lastRefreshingNumber += 1
+        let (number, clock) = (state.lastRefreshingNumber, backend.clock)
         let early = Self.jitterMax * backend.random.fraction()
-        state.refreshing = Task { [weak user] in
-            // A server whose tokens are good for nothing is not asked for the next one at once.
-            guard var delay = user.map({ max($0.timeUntilRefresh - early, Self.retryDelayMin - $0.tokenAge) }) else {
-                return
-            }
-            var retryDelay = Self.retryDelayMin
-            while !Task.isCancelled {
+        let task = Task { [weak self] in
+            var retryDelay: Duration?
+            while let delay = self?.sleepUntilRefresh(number, early, retryDelay) {
                 if delay > .zero, (try? await clock.sleep(delay)) == nil { return }
-                guard let user else { return }
-                // When it succeeds, or ends the session, this task is cancelled: the next tokens have their own.
-                if (try? await user.refreshAhead(early)) != nil { return }
-                delay = retryDelay
-                retryDelay = min(retryDelay * 2, Self.retryDelayMax)
+                retryDelay = await self?.refreshAhead(number, early, lastDelay: retryDelay)
             }
+        }
+        state.refreshing = Refreshing(number: number, task: task, wakesAt: due)
+    }
+
+    /// Whose tokens are kept fresh; nil: nobody's.
+    private func refreshedUser(_ state: borrowing State) -> User? {
+        state.observers.values.contains { $0.interest != .users } ? state.currentUser : nil
+    }
+
+    /// How long the task has to sleep; nil: it is over.
+    private func sleepUntilRefresh(_ number: Int, _ early: Duration, _ retryDelay: Duration?) -> Duration? {
+        let now = backend.clock.monotonic()
+        return state.withLock { state in
+            guard state.refreshing?.number == number else { return nil }
+            guard let user = refreshedUser(state) else {
+                state.refreshing = nil
+                return nil
+            }
+            // A server whose tokens are good for nothing is not asked for the next one at once.
+            let wait = max(user.timeUntilRefresh(at: now) - early, Self.retryDelayMin - user.tokenAge(at: now), .zero)
+            let delay = retryDelay ?? wait
+            state.refreshing?.wakesAt = now.advanced(by: delay)
+            return delay
+        }
+    }
+
+    /// Refreshes if it is time. Returns how long to wait after a failure; nil: there was none.
+    private func refreshAhead(_ number: Int, _ early: Duration, lastDelay: Duration?) async -> Duration? {
+        let user = state.withLock { $0.refreshing?.number == number ? refreshedUser($0) : nil }
+        do throws(AuthError) {
+            try await user?.refreshAhead(early)
+            return nil
+        } catch {
+            return lastDelay.map { min($0 * 2, Self.retryDelayMax) } ?? Self.retryDelayMin
         }
     }
 }
 
 extension User {
     /// From now until the ID token must be replaced; negative when it is time.
-    fileprivate var timeUntilRefresh: Duration {
-        let now = backend.clock.monotonic()
-        return state.withLock { $0.tokens.remaining(at: now) - $0.tokens.margin }
+    fileprivate func timeUntilRefresh(at now: Instant) -> Duration {
+        state.withLock { $0.tokens.remaining(at: now) - $0.tokens.margin }
     }
 
     /// Since the ID token was asked for.
-    fileprivate var tokenAge: Duration {
-        let now = backend.clock.monotonic()
-        return state.withLock { $0.tokens.lifetime - $0.tokens.remaining(at: now) }
+    fileprivate func tokenAge(at now: Instant) -> Duration {
+        state.withLock { $0.tokens.lifetime - $0.tokens.remaining(at: now) }
     }
 
     /// Refreshes unless, meanwhile, somebody else did. Waking up a little early counts as in time.
     fileprivate func refreshAhead(_ early: Duration) async throws(AuthError) {
-        guard timeUntilRefresh <= early + .seconds(1) else { return }
+        guard timeUntilRefresh(at: backend.clock.monotonic()) <= early + .seconds(1) else { return }
         _ = try await validTokens(forced: true, cause: .expired)
     }
 }

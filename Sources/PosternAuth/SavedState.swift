@@ -57,6 +57,9 @@ struct SavedState: Sendable, Equatable {
             let lifetime = json["id_token_lifetime_micros"]?.integer, lifetime >= 0,
             let askedAt = json["asked_at_micros"]?.integer, let savedTenantID = json["tenant_id"]?.text
         else { throw .damaged("a field is missing") }
+        guard let payload = try? IDTokenPayload(idToken), payload.uid == account.uid else {
+            throw .damaged("its user is not the one of its ID token")
+        }
         guard savedTenantID == tenantID else {
             throw AuthStorageError(
                 .otherTenant, "The stored record is of tenant \"\(savedTenantID)\", not of \"\(tenantID)\".")

@@ -1,10 +1,11 @@
 import Base
 import Messages
 import PosternClient
+import Synchronization
 
 extension User {
     /// Asks the server for what another device may have changed.
-    public func reload() async throws(AuthError) {
+    public func reload() async throws {
         try await inTurn { idToken throws(AuthError) in
             let asked = backend.clock.moment()
             let request = AccountsLookupRequest(tenantID: backend.tenantID, idToken: idToken)
@@ -16,7 +17,7 @@ extension User {
     /// Proves the user again, with any credential linked to it: what needs a recent login can then be done. Throws
     /// userMismatch for a credential of another user.
     @discardableResult
-    public func reauthenticate(with credential: AuthCredential) async throws(AuthError) -> AuthDataResult {
+    public func reauthenticate(with credential: AuthCredential) async throws -> AuthDataResult {
         let answer = try await exchange(.reauthenticated) { [backend] idToken, options throws(AuthError) in
             try await backend.reauthenticate(credential, idToken, options)
         }
@@ -26,7 +27,7 @@ extension User {
     /// Adds a way to sign in. An anonymous user becomes a known one and keeps its uid; everybody else needs a recent
     /// login. Throws credentialAlreadyInUse, with an `updatedCredential` that signs in to the other account.
     @discardableResult
-    public func link(with credential: AuthCredential) async throws(AuthError) -> AuthDataResult {
+    public func link(with credential: AuthCredential) async throws -> AuthDataResult {
         let answer = try await exchange(.providersChanged) { [backend] idToken, options throws(AuthError) in
             try await backend.link(credential, to: idToken, options)
         }
@@ -36,7 +37,7 @@ extension User {
     /// Removes a way to sign in, for example "google.com". Needs a recent login; the last one is kept
     /// (LAST_SIGN_IN_METHOD).
     @discardableResult
-    public func unlink(fromProvider providerID: String) async throws(AuthError) -> User {
+    public func unlink(fromProvider providerID: String) async throws -> User {
         let provider = try backend.text(providerID, .noSuchProvider)
         _ = try await exchange(.providersChanged) { [backend] idToken, options throws(AuthError) in
             let request = AccountsUnlinkRequest(
@@ -48,14 +49,14 @@ extension User {
     }
 
     /// Signs every other device out. Needs a recent login.
-    public func updatePassword(to password: String) async throws(AuthError) {
+    public func updatePassword(to password: String) async throws {
         let password = try backend.secret(password, .weakPassword)
         try await update(["password"], .passwordChanged) { $0.password = password }
     }
 
     /// Only where the tenant has email-enumeration protection off; elsewhere operationNotAllowed, and
     /// `sendEmailVerification(beforeUpdatingEmail:)` is the way. Signs every other device out. Needs a recent login.
-    public func updateEmail(to email: String) async throws(AuthError) {
+    public func updateEmail(to email: String) async throws {
         let email = try backend.text(email, .invalidEmail)
         try await update(["email"], .emailChanged) { $0.email = email }
     }
@@ -66,7 +67,7 @@ extension User {
     /// Mails a link that proves the email to be this user's.
     public func sendEmailVerification(
         with settings: ActionCodeSettings = ActionCodeSettings()
-    ) async throws(AuthError) {
+    ) async throws {
         try await inTurn { idToken throws(AuthError) in
             try await backend.sendCode(.verifyEmail, idToken: idToken, settings: settings)
         }
@@ -75,7 +76,7 @@ extension User {
     /// Mails a link to `email` that makes it this user's. Needs a recent login; the change signs every device out.
     public func sendEmailVerification(
         beforeUpdatingEmail email: String, actionCodeSettings settings: ActionCodeSettings = ActionCodeSettings()
-    ) async throws(AuthError) {
+    ) async throws {
         let email = try backend.text(email, .invalidEmail)
         try await inTurn { idToken throws(AuthError) in
             try await backend.sendCode(.verifyAndChangeEmail, newEmail: email, idToken: idToken, settings: settings)
@@ -83,11 +84,19 @@ extension User {
     }
 
     /// Deletes the account and signs out. Needs a recent login; adminRestrictedOperation where the tenant leaves
-    /// deletion to its administrators.
-    public func delete() async throws(AuthError) {
+    /// deletion to its administrators. After an answer that was lost, calling it again finds out what became of it.
+    public func delete() async throws {
         try await inTurn { idToken throws(AuthError) in
             let request = AccountsDeleteRequest(tenantID: backend.tenantID, idToken: idToken)
-            _ = try await backend.call { try await backend.accounts.delete(request) }
+            do throws(AuthError) {
+                _ = try await backend.call { try await backend.accounts.delete(request) }
+            } catch {
+                let wasLostBefore = state.withLock { state in
+                    defer { state.mayBeDeleted = state.mayBeDeleted || error.isLostAnswer }
+                    return state.mayBeDeleted
+                }
+                guard wasLostBefore, error.reason == "USER_NOT_FOUND" else { throw error }
+            }
             // In turn: what the server tells of it by itself comes after.
             end(nil)
         }
@@ -95,7 +104,7 @@ extension User {
 
     func update(
         _ paths: [Text], _ cause: TokenRefreshCause, _ change: (inout AccountsUpdateRequest) -> Void
-    ) async throws(AuthError) {
+    ) async throws {
         var request = AccountsUpdateRequest(
             tenantID: backend.tenantID, updateMask: ProtobufFieldMask(paths: paths))
         change(&request)
@@ -119,7 +128,7 @@ public struct UserProfileChangeRequest: Sendable {
     init(user: User) { self.user = user }
 
     /// Throws what the server says of the values; without values nothing is sent.
-    public func commitChanges() async throws(AuthError) {
+    public func commitChanges() async throws {
         var paths: [Text] = []
         let displayName = try displayName.map { name throws(AuthError) in try user.backend.text(name) }
         let photoURL = try photoURL.map { url throws(AuthError) in try user.backend.text(url) }

@@ -18,15 +18,23 @@ extension User {
     /// Calls the server with a good ID token, in turn. When it doubts the token, a refresh decides: a session that is
     /// over ends here, and a token that only looked good, because a clock did not, is replaced and the call repeated.
     ///
-    /// What the call brought is in the storage when this returns: a process that ends then knows it when it is back.
+    /// What the call brought, or that it ended the session, is in the storage when this returns: a process that ends
+    /// then knows it when it is back.
     func inTurn<Result>(
+        _ body: (Text) async throws(AuthError) -> Result
+    ) async throws -> Result {
+        try await cancellable { () async throws(AuthError) in try await takingTurn(body) }
+    }
+
+    private func takingTurn<Result>(
         _ body: (Text) async throws(AuthError) -> Result
     ) async throws(AuthError) -> Result {
         await turns.take()
         defer { turns.giveBack() }
-        let result = try await calling(body)
+        let outcome: Swift.Result<Result, AuthError>
+        do throws(AuthError) { outcome = .success(try await calling(body)) } catch { outcome = .failure(error) }
         for auth in observers { await auth.writer.settled() }
-        return result
+        return try outcome.get()
     }
 
     private func calling<Result>(
@@ -51,27 +59,33 @@ extension User {
     func exchange(
         _ cause: TokenRefreshCause,
         _ change: @escaping @Sendable (Text, CallOptions) async throws(AuthError) -> Answer
-    ) async throws(AuthError) -> Answer {
-        if Task.isCancelled { throw .cancelled }
+    ) async throws -> Answer {
+        try Task.checkCancellation()
         let task = Task { () async -> Result<Answer, AuthError> in
             do throws(AuthError) {
                 return .success(
-                    try await self.inTurn { idToken throws(AuthError) in
+                    try await self.takingTurn { idToken throws(AuthError) in
                         try await self.exchangeInTurn(idToken, cause, change)
                     })
             } catch {
                 return .failure(error)
             }
         }
-        return try await task.value.get()
+        let outcome = await task.value
+        return try await cancellable { () throws(AuthError) in try outcome.get() }
     }
 
     private func exchangeInTurn(
         _ idToken: Text, _ cause: TokenRefreshCause,
         _ change: @escaping @Sendable (Text, CallOptions) async throws(AuthError) -> Answer
     ) async throws(AuthError) -> Answer {
+        // A refresh whose answer is not known may have moved the session on already: a change after it could not be told
+        // from that of a thief.
+        var idToken = idToken
+        if state.withLock({ $0.attempt != nil }) { idToken = try await refreshInTurn(.expired).idToken }
+        let attempt = await beginAttempt()
         let asked = backend.clock.moment()
-        var options = backend.onceOptions()
+        var options = CallOptions(idempotencyKey: Hex.encode(attempt.id))
         do throws(AuthError) {
             let answer: Answer
             do throws(AuthError) {
@@ -81,16 +95,41 @@ extension User {
                 options = CallOptions()
                 answer = try await change(idToken, options)
             }
+            endAttempt(attempt)
             try apply(answer, asked: asked, cause: cause)
             return answer
         } catch {
             if error.isLostAnswer, !options.idempotencyKey.isEmpty {
-                let lost = LostChange(since: asked.monotonic, cause: cause) { [options] () throws(AuthError) in
+                let lost = LostChange(since: asked.monotonic, cause: cause) { [idToken, options] () throws(AuthError) in
                     try await change(idToken, options)
                 }
                 state.withLock { $0.lostChange = lost }
+            } else {
+                endAttempt(attempt)
             }
             throw error
+        }
+    }
+
+    /// Has it in the storage that a change is under way. Its idempotency key is also the id of a refresh attempt: if this
+    /// process ends before it has the answer, the next one refreshes with it, and goes on with the session that the
+    /// change left. The change itself is not in the storage, for it may hold a password.
+    private func beginAttempt() async -> RefreshAttempt {
+        let attempt = state.withLock { state in
+            let attempt = RefreshAttempt(
+                id: backend.random.bytes(RefreshAttempt.idByteCount), refreshToken: state.tokens.refreshToken)
+            state.attempt = attempt
+            return attempt
+        }
+        // A storage that fails is reported there; the change is made all the same.
+        for auth in observers { await auth.save(user: self) }
+        return attempt
+    }
+
+    /// What became of the change is known.
+    private func endAttempt(_ attempt: RefreshAttempt) {
+        state.withLock { state in
+            if state.attempt == attempt { state.attempt = nil }
         }
     }
 

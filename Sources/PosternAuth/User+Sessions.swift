@@ -36,7 +36,7 @@ public struct UserSession: Sendable, Equatable, Identifiable {
 
 extension User {
     /// Where the user is signed in: the live sessions, the one used last first; at most 100.
-    public func sessions() async throws(AuthError) -> [UserSession] {
+    public func sessions() async throws -> [UserSession] {
         try await inTurn { idToken throws(AuthError) in
             let request = SessionsListRequest(tenantID: backend.tenantID, idToken: idToken)
             return try await backend.call { try await backend.sessions.list(request) }.sessions.map { UserSession($0) }
@@ -46,7 +46,7 @@ extension User {
     /// Signs the user out on another device, at once; one that is over already is no error. Of this user's own session
     /// it is the end, as `signOut` is, for whoever holds the object, too. Reason SESSION_NOT_FOUND for an id that is
     /// none of the user's.
-    public func revokeSession(_ id: String) async throws(AuthError) {
+    public func revokeSession(_ id: String) async throws {
         let sessionID = try backend.text(id)
         try await inTurn { idToken throws(AuthError) in
             _ = try await revoke(.sessionID(sessionID), idToken)
@@ -58,7 +58,7 @@ extension User {
 
     /// Signs the user out everywhere but here; the number of sessions that this ended.
     @discardableResult
-    public func signOutOtherSessions() async throws(AuthError) -> Int {
+    public func signOutOtherSessions() async throws -> Int {
         try await inTurn { idToken throws(AuthError) in try await revoke(.allOthers(true), idToken) }
     }
 

@@ -8,14 +8,29 @@ extension User {
     ///
     /// Callers that come while a refresh is under way share it. Offline it throws a retryable networkError, and the
     /// next call repeats the same attempt: an answer that got lost never costs the session.
-    public func idToken(forcingRefresh: Bool = false) async throws(AuthError) -> String {
-        try await validTokens(forced: forcingRefresh, cause: forcingRefresh ? .requested : .expired).idToken.string
+    public func idToken(forcingRefresh: Bool = false) async throws -> String {
+        try await tokens(forcingRefresh: forcingRefresh).idToken.string
     }
 
     /// The same with what the token says.
-    public func idTokenResult(forcingRefresh: Bool = false) async throws(AuthError) -> AuthTokenResult {
-        let cause: TokenRefreshCause = forcingRefresh ? .requested : .expired
-        return try AuthTokenResult(await validTokens(forced: forcingRefresh, cause: cause).idToken)
+    public func idTokenResult(forcingRefresh: Bool = false) async throws -> AuthTokenResult {
+        try AuthTokenResult(await tokens(forcingRefresh: forcingRefresh).idToken)
+    }
+
+    /// As `idToken(forcingRefresh:)`.
+    public func getIDToken(forcingRefresh: Bool = false) async throws -> String {
+        try await idToken(forcingRefresh: forcingRefresh)
+    }
+
+    /// As `idTokenResult(forcingRefresh:)`.
+    public func getIDTokenResult(forcingRefresh: Bool = false) async throws -> AuthTokenResult {
+        try await idTokenResult(forcingRefresh: forcingRefresh)
+    }
+
+    private func tokens(forcingRefresh: Bool) async throws -> TokenSet {
+        try await cancellable { () async throws(AuthError) in
+            try await validTokens(forced: forcingRefresh, cause: forcingRefresh ? .requested : .expired)
+        }
     }
 
     private enum Need {
@@ -56,6 +71,7 @@ extension User {
             result = .failure(error)
         }
         turns.giveBack()
+        for auth in observers { await auth.writer.settled() }
         let waiters = state.withLock { state in
             defer { state.refreshWaiters = [] }
             return state.refreshWaiters
@@ -87,9 +103,7 @@ extension User {
             response = try await backend.call { try await backend.tokens.refresh(request) }
         } catch {
             guard error.endsSession else { throw error }
-            // Of a deleted account nothing is left but what the other call was told.
-            let isToldLess = error.reason == "INVALID_REFRESH_TOKEN" || doubt?.reason == "USER_NOT_FOUND"
-            let reason = if let doubt, doubt.endsSession, isToldLess { doubt } else { error }
+            let reason = await whySessionEnded(error, doubt: doubt)
             end(reason)
             throw reason
         }
@@ -101,6 +115,26 @@ extension User {
         }
         for auth in observers { auth.userChanged(self, .tokenRefreshed(cause)) }
         return tokens
+    }
+}
+
+extension User {
+    /// Why a refresh was refused for good. Of a deleted account no session is left that could tell; a call by ID token
+    /// is still told of it.
+    private func whySessionEnded(_ refusal: AuthError, doubt: AuthError?) async -> AuthError {
+        if refusal.reason == "USER_DISABLED" || refusal.reason == "USER_NOT_FOUND" { return refusal }
+        if let doubt, doubt.endsSession {
+            let isToldMore = refusal.reason == "INVALID_REFRESH_TOKEN" || doubt.reason == "USER_NOT_FOUND"
+            return isToldMore ? doubt : refusal
+        }
+        let idToken = state.withLock { $0.tokens.idToken }
+        let request = AccountsLookupRequest(tenantID: backend.tenantID, idToken: idToken)
+        do throws(AuthError) {
+            _ = try await backend.call { try await backend.accounts.lookup(request) }
+            return refusal
+        } catch {
+            return error.reason == "USER_NOT_FOUND" ? error : refusal
+        }
     }
 }
 

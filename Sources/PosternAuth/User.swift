@@ -22,6 +22,8 @@ public final class User: Sendable, Identifiable {
         var keeperCount = 0
         /// How many of its own calls have told what the account is.
         var answerCount = 0
+        /// The answer to a deletion was lost: an account that is gone now was deleted by it.
+        var mayBeDeleted = false
         /// The server accepts nothing of it any more.
         var isOver = false
     }

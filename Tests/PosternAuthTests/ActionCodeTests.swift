@@ -19,7 +19,7 @@ import Testing
             try await auth.applyActionCode(link)
             try await user.reload()
             #expect(user.isEmailVerified)
-            let used = try await error { () throws(AuthError) in try await auth.applyActionCode(link) }
+            let used = try await error { try await auth.applyActionCode(link) }
             #expect(used.code == .invalidActionCode)
         }
     }
@@ -35,7 +35,7 @@ import Testing
             let code = try #require(ActionLink(link).code)
             #expect(try await visitor.verifyPasswordResetCode(code) == "ada@example.com")
             try await visitor.confirmPasswordReset(withCode: code, newPassword: "another horse")
-            let refusal = try await error { () throws(AuthError) in _ = try await user.idToken(forcingRefresh: true) }
+            let refusal = try await error { _ = try await user.idToken(forcingRefresh: true) }
             #expect(refusal.cause == .passwordChanged)
             #expect(auth.currentUser == nil)
             try await visitor.signIn(withEmail: "ada@example.com", password: "another horse")
@@ -49,11 +49,11 @@ import Testing
             let link = try await application.mailedLink()
             #expect(auth.isSignIn(withEmailLink: link))
             #expect(!auth.isSignIn(withEmailLink: "https://app.example/?mode=verifyEmail&oobCode=a"))
-            let other = try await error { () throws(AuthError) in
+            let other = try await error {
                 _ = try await auth.signIn(withEmail: "eve@example.com", link: link)
             }
             #expect(other.code == .invalidEmail)
-            let code = try await error { () throws(AuthError) in _ = try await auth.verifyPasswordResetCode(link) }
+            let code = try await error { _ = try await auth.verifyPasswordResetCode(link) }
             #expect(code.code == .invalidActionCode)
             let result = try await auth.signIn(withEmail: "ada@example.com", link: link)
             #expect(result.additionalUserInfo.isNewUser)
@@ -65,7 +65,7 @@ import Testing
         try await Application.run { application in
             let auth = try application.auth()
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
-            let refused = try await error { () throws(AuthError) in try await user.updateEmail(to: "new@example.com") }
+            let refused = try await error { try await user.updateEmail(to: "new@example.com") }
             #expect(refused.code == .operationNotAllowed)
             try await user.sendEmailVerification(beforeUpdatingEmail: "new@example.com")
             let link = try await application.mailedLink()
@@ -74,7 +74,7 @@ import Testing
             #expect(info.email == "new@example.com")
             #expect(info.previousEmail == "ada@example.com")
             try await auth.applyActionCode(link)
-            let over = try await error { () throws(AuthError) in try await user.reload() }
+            let over = try await error { try await user.reload() }
             #expect(over.code == .userTokenExpired)
             #expect(auth.currentUser == nil)
             try await auth.signIn(withEmail: "new@example.com", password: password)
@@ -87,7 +87,7 @@ import Testing
             try await auth.sendSignInLink(toEmail: "ada@example.com")
             let link = try await application.mailedLink()
             application.server.clock.advance(by: .minutes(16))
-            let expired = try await error { () throws(AuthError) in
+            let expired = try await error {
                 _ = try await auth.signIn(withEmail: "ada@example.com", link: link)
             }
             #expect(expired.code == .expiredActionCode)

@@ -32,7 +32,8 @@ struct Application {
     /// Another device. Its clock is the server's unless it is wrong by `clockError`; `through`: another way there.
     func auth(
         storage: any AuthStorage = InMemoryStorage(), clock: TestClock? = nil, through address: String? = nil,
-        tenantID: String = "", deviceName: String = "", storageErrors: Recording<AuthStorageError>? = nil
+        tenantID: String = "", deviceName: String = "", storageErrors: Recording<AuthStorageError>? = nil,
+        timeout: Duration = .seconds(10)
     ) throws -> Auth {
         var configuration = Auth.Configuration(
             address: address ?? "127.0.0.1:\(server.port)", credentials: .apiKey(server.adminKey))
@@ -40,6 +41,7 @@ struct Application {
         configuration.clock = (clock ?? self.clock()).clock
         configuration.tenantID = tenantID
         configuration.deviceName = deviceName
+        configuration.timeout = timeout
         if let storageErrors { configuration.storageErrorHandler = { storageErrors.append($0) } }
         return try Auth(configuration: configuration)
     }
@@ -96,11 +98,11 @@ final class Recording<Element: Sendable>: Sendable {
 
 /// The error `body` throws; fails the test when it throws none.
 func error(
-    of body: () async throws(AuthError) -> Void, sourceLocation: SourceLocation = #_sourceLocation
+    of body: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
 ) async throws -> AuthError {
-    do throws(AuthError) {
+    do {
         try await body()
-    } catch {
+    } catch let error as AuthError {
         return error
     }
     Issue.record("nothing was thrown", sourceLocation: sourceLocation)

@@ -43,7 +43,7 @@ import Testing
     @Test func `A credential with a NUL in it is refused here`() async throws {
         let auth = try Auth(configuration: .init(address: "127.0.0.1:1", credentials: .none))
         let credential = OAuthProvider.credential(providerID: "google.com", idToken: "a\0b")
-        let refusal = try await error { () throws(AuthError) in _ = try await auth.signIn(with: credential) }
+        let refusal = try await error { _ = try await auth.signIn(with: credential) }
         #expect(refusal.code == .invalidCredential)
         #expect(refusal.reason == "INVALID_TEXT")
     }

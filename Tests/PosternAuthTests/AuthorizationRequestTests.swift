@@ -68,7 +68,7 @@ import Testing
         try await withProvider { _, _, auth in
             let (mine, theirs) = (try await request(auth), try await request(auth))
             func refusal(_ query: String) async throws -> AuthError {
-                try await error { () throws(AuthError) in
+                try await error {
                     _ = try mine.credential(fromRedirect: "\(Self.back)?\(query)")
                 }
             }
@@ -90,7 +90,7 @@ import Testing
         try await withProvider { _, _, auth in
             func refusal(_ providerID: String, _ continueURI: String, _ scopes: [String] = []) async throws -> AuthError
             {
-                try await error { () throws(AuthError) in
+                try await error {
                     _ = try await OAuthProvider.authorizationRequest(
                         providerID: providerID, continueURI: continueURI, scopes: scopes, auth: auth)
                 }

@@ -110,7 +110,7 @@ import Testing
             try await eventually { first.load() == user.saved.encoded() && second.load() == user.saved.encoded() }
 
             let foreign = try application.auth(tenantID: "acme")
-            let refusal = try await error { () throws(AuthError) in try await foreign.updateCurrentUser(user) }
+            let refusal = try await error { try await foreign.updateCurrentUser(user) }
             #expect(refusal.code == .tenantIDMismatch)
             #expect(foreign.currentUser == nil)
         }
@@ -125,7 +125,7 @@ import Testing
             #expect(auth.tenantID == "acme" && user.tenantID == "acme")
             _ = try await user.idToken(forcingRefresh: true)
             let visitor = try application.auth()
-            let unknown = try await error { () throws(AuthError) in
+            let unknown = try await error {
                 _ = try await visitor.signIn(withEmail: "ada@example.com", password: password)
             }
             #expect(unknown.code == .invalidCredential)

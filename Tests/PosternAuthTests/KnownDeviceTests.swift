@@ -12,7 +12,7 @@ import Testing
     private static func guess(_ application: Application) async throws {
         let stranger = try application.auth()
         for _ in 0..<20 {
-            let refusal = try await error { () throws(AuthError) in
+            let refusal = try await error {
                 _ = try await stranger.signIn(withEmail: "ada@example.com", password: "wrong")
             }
             if refusal.code == .tooManyRequests { return }
@@ -28,7 +28,7 @@ import Testing
             try await auth.signOut()
             try await auth.signIn(withEmail: "ada@example.com", password: password)
             let other = try application.auth()
-            let unknown = try await error { () throws(AuthError) in
+            let unknown = try await error {
                 _ = try await other.signIn(withEmail: "ada@example.com", password: password)
             }
             #expect(unknown.code == .tooManyRequests)

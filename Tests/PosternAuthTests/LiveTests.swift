@@ -29,7 +29,7 @@ import Testing
             try await eventually { application.streamCount == 1 }
         }
 
-        func rename(_ name: String) async throws(AuthError) {
+        func rename(_ name: String) async throws {
             var request = onLaptop.createProfileChangeRequest()
             request.displayName = name
             try await request.commitChanges()

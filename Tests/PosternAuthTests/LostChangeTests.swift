@@ -41,12 +41,12 @@ import Testing
         try await Application.run { application in
             let proxy = CuttingProxy(target: application.server.port)
             let clock = application.clock()
-            let auth = try application.auth(clock: clock, through: proxy.address)
+            let auth = try application.auth(clock: clock, through: proxy.address, timeout: .seconds(1))
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
             var events = auth.idTokenEvents.makeAsyncIterator()
             _ = await events.next()
             proxy.cutNextAnswer(to: "Update", goingDown: true)
-            let lost = try await error { () throws(AuthError) in try await user.updatePassword(to: Self.newPassword) }
+            let lost = try await error { try await user.updatePassword(to: Self.newPassword) }
             #expect(lost.reason == "CONNECTION_LOST")
             #expect(lost.isRetryable)
             #expect(auth.currentUser === user)
@@ -75,9 +75,10 @@ import Testing
             let saved = InMemoryStorage()
             saved.save(user.saved.encoded())
             proxy.stop()
-            let offline = try application.auth(storage: saved, through: proxy.address)
+            let offline = try application.auth(
+                storage: saved, through: proxy.address, timeout: .milliseconds(100))
             let held = try #require(offline.currentUser)
-            let refused = try await error { () throws(AuthError) in
+            let refused = try await error {
                 try await held.updatePassword(to: Self.newPassword)
             }
             #expect(refused.reason == "CONNECTION_FAILED")
@@ -118,8 +119,7 @@ import Testing
                 () throws(AuthError) in throw .cancelled
             }
             user.state.withLock { $0.lostChange = lost }
-            let cancelled = try await error { () throws(AuthError) in try await user.reload() }
-            #expect(cancelled.reason == "CANCELLED")
+            await #expect(throws: CancellationError.self) { try await user.reload() }
             let isOpen = user.state.withLock { $0.lostChange != nil }
             #expect(isOpen)
         }
@@ -140,6 +140,51 @@ import Testing
             _ = try await user.idToken(forcingRefresh: true)
             #expect(auth.currentUser === user)
             proxy.stop()
+        }
+    }
+
+    /// The process ends between the answer to a change and its save, and comes back when no grace helps any more.
+    @Test(arguments: ["password", "link", "unlink", "reauthenticate"])
+    func `A process that was killed during a change goes on with the session after a restart`(
+        change: String
+    ) async throws {
+        try await Application.run { application in
+            let proxy = CuttingProxy(
+                target: application.server.port, methods: ["Update", "SignInWithIdp", "Unlink", "Reauthenticate"])
+            let storage = InMemoryStorage()
+            let auth = try application.auth(storage: storage, through: proxy.address, timeout: .seconds(1))
+            let user = try await auth.createUser(withEmail: "ada@gmail.com", password: password).user
+            if change == "unlink" { try await user.link(with: application.credential(.google())) }
+            let method =
+                ["password": "Update", "link": "SignInWithIdp", "unlink": "Unlink"][change] ?? "Reauthenticate"
+            proxy.cutNextAnswer(to: method, goingDown: true)
+            let lost = try await error {
+                switch change {
+                case "password": try await user.updatePassword(to: Self.newPassword)
+                case "link": try await user.link(with: application.credential(.google()))
+                case "unlink": try await user.unlink(fromProvider: "google.com")
+                default:
+                    try await user.reauthenticate(
+                        with: EmailAuthProvider.credential(withEmail: "ada@gmail.com", password: password))
+                }
+            }
+            #expect(lost.isRetryable)
+            let killed = InMemoryStorage()
+            killed.save(try #require(storage.load()))
+            proxy.stop()
+
+            application.server.clock.advance(by: .seconds(13))
+            let clock = application.clock()
+            let again = try application.auth(storage: killed, clock: clock)
+            let same = try #require(again.currentUser)
+            // Whatever it does first.
+            try await same.reload()
+            application.server.clock.advance(by: .seconds(13))
+            _ = try await same.idToken(forcingRefresh: true)
+            #expect(again.currentUser === same)
+            if change == "password" {
+                _ = try await application.auth().signIn(withEmail: "ada@gmail.com", password: Self.newPassword)
+            }
         }
     }
 }

@@ -7,7 +7,27 @@ import Testing
 
 /// Refreshing ahead of time: exactly while somebody listens to ID tokens.
 @Suite(.timeLimit(.minutes(2))) struct ProactiveRefreshTests {
-    @Test func `There is a timer only while there is a user and somebody listens to ID tokens`() async throws {
+    /// A sleep that is cancelled keeps its memory until its time has come.
+    @Test func `Refreshes, sign-outs and listeners that come and go share one sleep`() async throws {
+        try await Application.run { application in
+            let clock = application.clock()
+            let auth = try application.auth(clock: clock)
+            let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
+            var handle = auth.addIDTokenDidChangeListener { _, _ in }
+            try await eventually { clock.sleeperCount == 1 }
+            for _ in 0..<50 { _ = try await user.idToken(forcingRefresh: true) }
+            for _ in 0..<10 {
+                handle.remove()
+                handle = auth.addIDTokenDidChangeListener { _, _ in }
+            }
+            try await auth.signOut()
+            try await auth.signIn(withEmail: "ada@example.com", password: password)
+            #expect(clock.sleepCount == 1)
+            handle.remove()
+        }
+    }
+
+    @Test func `Tokens are kept fresh only while there is a user and somebody listens to ID tokens`() async throws {
         try await Application.run { application in
             let clock = application.clock()
             let auth = try application.auth(clock: clock)
@@ -18,13 +38,18 @@ import Testing
             #expect(auth.isRefreshingAhead)
             try await eventually { clock.sleeperCount == 1 }
             try await auth.signOut()
-            #expect(!auth.isRefreshingAhead)
-            try await eventually { clock.sleeperCount == 0 }
-            try await auth.signIn(withEmail: "ada@example.com", password: password)
+            // The sleep ends by itself, when it finds nobody.
+            clock.advance(by: .minutes(55))
+            try await eventually { !auth.isRefreshingAhead && clock.sleeperCount == 0 }
+            application.server.clock.advance(by: .minutes(55))
+            let again = try await auth.signIn(withEmail: "ada@example.com", password: password).user
             #expect(auth.isRefreshingAhead)
+            try await eventually { clock.sleeperCount == 1 }
             tokens.remove()
-            #expect(!auth.isRefreshingAhead)
-            try await eventually { clock.sleeperCount == 0 }
+            let token = again.saved.idToken
+            clock.advance(by: .minutes(55))
+            try await eventually { !auth.isRefreshingAhead && clock.sleeperCount == 0 }
+            #expect(again.saved.idToken == token)
             states.remove()
         }
     }
@@ -53,7 +78,7 @@ import Testing
         try await Application.run { application in
             let clock = application.clock()
             let proxy = CuttingProxy(target: application.server.port)
-            let auth = try application.auth(clock: clock, through: proxy.address)
+            let auth = try application.auth(clock: clock, through: proxy.address, timeout: .milliseconds(100))
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
             proxy.stop()
             let handle = auth.addIDTokenDidChangeListener { _, _ in }

@@ -40,9 +40,9 @@ import Testing
             #expect(!result.user.isAnonymous)
             let credential = CustomTokenProvider.credential(withToken: try await token())
             try await result.user.reauthenticate(with: credential)
-            let refusal = try await error { () throws(AuthError) in _ = try await result.user.link(with: credential) }
+            let refusal = try await error { _ = try await result.user.link(with: credential) }
             #expect(refusal.code == .invalidCredential)
-            let bad = try await error { () throws(AuthError) in _ = try await auth.signIn(withCustomToken: "x.y.z") }
+            let bad = try await error { _ = try await auth.signIn(withCustomToken: "x.y.z") }
             #expect(bad.code == .invalidCustomToken)
             #expect(auth.currentUser === result.user)
         }
@@ -65,7 +65,7 @@ import Testing
         try await Application.run { application in
             let auth = try application.auth()
             try await auth.createUser(withEmail: "ada@gmail.com", password: password)
-            let refusal = try await error { () throws(AuthError) in
+            let refusal = try await error {
                 _ = try await auth.signIn(with: application.credential(.facebook()))
             }
             #expect(refusal.code == .accountExistsWithDifferentCredential)
@@ -76,7 +76,7 @@ import Testing
             #expect(Set(user.providerData.map(\.providerID)) == ["password", "facebook.com"])
             try await user.unlink(fromProvider: "facebook.com")
             #expect(user.providerData.map(\.providerID) == ["password"])
-            let last = try await error { () throws(AuthError) in
+            let last = try await error {
                 _ = try await user.unlink(fromProvider: "password")
             }
             #expect(last.reason == "LAST_SIGN_IN_METHOD")
@@ -88,7 +88,7 @@ import Testing
             let auth = try application.auth()
             let google = try await auth.signIn(with: application.credential(.google())).user
             let ada = try await auth.createUser(withEmail: "ada@example.com", password: password).user
-            let refusal = try await error { () throws(AuthError) in
+            let refusal = try await error {
                 _ = try await ada.link(with: application.credential(.google()))
             }
             #expect(refusal.code == .credentialAlreadyInUse)
@@ -106,11 +106,11 @@ import Testing
             }
             let auth = try application.auth()
             let refusals = [
-                try await error { () throws(AuthError) in
+                try await error {
                     _ = try await auth.createUser(withEmail: "ada@example.com", password: password)
                 },
-                try await error { () throws(AuthError) in _ = try await auth.signInAnonymously() },
-                try await error { () throws(AuthError) in
+                try await error { _ = try await auth.signInAnonymously() },
+                try await error {
                     _ = try await auth.signIn(with: application.credential(.google()))
                 },
             ]
@@ -124,7 +124,7 @@ import Testing
             }
             try await application.setTenant(["enable_anonymous_user", "client.permissions.disabled_user_signup"]) { _ in
             }
-            let anonymous = try await error { () throws(AuthError) in _ = try await auth.signInAnonymously() }
+            let anonymous = try await error { _ = try await auth.signInAnonymously() }
             #expect(anonymous.reason == "ADMIN_ONLY_OPERATION")
             #expect(anonymous.code == .adminRestrictedOperation)
             #expect(auth.currentUser == nil)
@@ -137,26 +137,26 @@ import Testing
         try await Application.run { application in
             let auth = try application.auth()
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
-            let wrong = try await error { () throws(AuthError) in
+            let wrong = try await error {
                 _ = try await auth.signIn(withEmail: "ada@example.com", password: "wrong horse")
             }
             #expect(wrong.code == .invalidCredential)
-            let email = try await error { () throws(AuthError) in
+            let email = try await error {
                 _ = try await auth.signIn(withEmail: "a\0@example.com", password: password)
             }
             #expect(email.code == .invalidEmail)
-            let weak = try await error { () throws(AuthError) in try await user.updatePassword(to: "a\0bcdefgh") }
+            let weak = try await error { try await user.updatePassword(to: "a\0bcdefgh") }
             #expect(weak.code == .weakPassword)
             #expect(auth.currentUser === user)
         }
     }
 
     @Test func `An address or a key that is none is refused when the Auth is made`() async throws {
-        let address = try await error { () throws(AuthError) in
+        let address = try await error {
             _ = try Auth(configuration: .init(address: "nowhere", credentials: .none))
         }
         #expect(address.reason == "INVALID_ADDRESS")
-        let key = try await error { () throws(AuthError) in
+        let key = try await error {
             _ = try Auth(configuration: .init(address: "127.0.0.1:1", credentials: .apiKey(Secret("a\0b"))))
         }
         #expect(key.code == .invalidAPIKey)

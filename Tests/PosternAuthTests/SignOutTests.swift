@@ -105,7 +105,7 @@ import Testing
         try await Application.run { application in
             let proxy = CuttingProxy(target: application.server.port)
             let storage = InMemoryStorage()
-            let auth = try application.auth(storage: storage, through: proxy.address)
+            let auth = try application.auth(storage: storage, through: proxy.address, timeout: .milliseconds(500))
             try await auth.createUser(withEmail: "ada@example.com", password: password)
             proxy.stop()
             try await auth.signOut()

@@ -42,6 +42,9 @@ final class TestClock: Sendable {
         for sleeper in awake { sleeper.promise.succeed(()) }
     }
 
+    /// How many have ever slept.
+    var sleepCount: Int { state.withLock { $0.lastID } }
+
     var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
     /// How long until each one wakes.

@@ -35,13 +35,13 @@ import Testing
             let other = try #require(try await onPhone.sessions().first { !$0.isCurrent })
             try await onPhone.revokeSession(other.id)
             #expect(try await onPhone.sessions().count == 1)
-            let over = try await error { () throws(AuthError) in try await onLaptop.reload() }
+            let over = try await error { try await onLaptop.reload() }
             #expect(over.code == .userTokenExpired && over.cause == .signedOut)
 
             let bob = try await application.auth().createUser(withEmail: "bob@example.com", password: password).user
             let bobs = try #require(try await bob.sessions().first)
             for id in [bobs.id, "none", ""] {
-                let refusal = try await error { () throws(AuthError) in try await onPhone.revokeSession(id) }
+                let refusal = try await error { try await onPhone.revokeSession(id) }
                 #expect(refusal.reason == (id.isEmpty ? "MISSING_SESSION_ID" : "SESSION_NOT_FOUND"))
             }
             try await bob.reload()
@@ -70,7 +70,7 @@ import Testing
             #expect(try await user.sessions().map(\.isCurrent) == [true])
             for other in others {
                 let held = try #require(other.currentUser)
-                _ = try await error { () throws(AuthError) in try await held.reload() }
+                _ = try await error { try await held.reload() }
                 #expect(other.currentUser == nil)
             }
         }

@@ -33,19 +33,19 @@ import Testing
             #expect(auth.isWatching && application.streamCount == 1)
             second.remove()
             #expect(!auth.isWatching)
-            try await eventually { application.streamCount == 0 && clock.sleeperCount == 0 }
+            try await eventually { application.streamCount == 0 }
 
             var events: IDTokenEventsSequence.Iterator? = auth.idTokenEvents.makeAsyncIterator()
             #expect(await events?.next()?.user != nil)
             try await eventually { application.streamCount == 1 }
             try await auth.signOut()
             #expect(!auth.isWatching)
-            try await eventually { application.streamCount == 0 && clock.sleeperCount == 0 }
+            try await eventually { application.streamCount == 0 }
             try await auth.signIn(withEmail: Self.email, password: password)
             try await eventually { application.streamCount == 1 }
             events = nil
             #expect(!auth.isWatching)
-            try await eventually { application.streamCount == 0 && clock.sleeperCount == 0 }
+            try await eventually { application.streamCount == 0 }
         }
     }
 
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `While the server cannot be reached it is tried ever more rarely, and nobody is signed out`()
+    @Test func `While the server cannot be reached the stream waits for a connection, and nobody is signed out`()
         async throws
     {
         try await Application.run { application in
@@ -104,19 +104,27 @@ import Testing
             let clock = application.clock()
             let auth = try application.auth(clock: clock, through: proxy.address)
             let user = try await auth.createUser(withEmail: Self.email, password: password).user
-            proxy.stop()
+            proxy.sever(goingDown: true)
             let handle = auth.addStateDidChangeListener { _, _ in }
-            for bound in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300] as [Int64] {
-                try await eventually { clock.sleeperCount == 1 }
-                let wait = try #require(clock.nextWakeUp)
-                // The channel's own back-off may ask for more.
-                #expect(wait >= .milliseconds(bound * 500) && wait <= max(.seconds(bound), .seconds(3)))
-                clock.advance(by: wait)
-            }
+            let refused = proxy.refusedCount
+            try await eventually { proxy.refusedCount >= refused + 3 }
+            #expect(clock.sleeperCount == 0)
             #expect(auth.currentUser === user)
+            proxy.comeUp()
+            try await eventually { application.streamCount == 1 }
             handle.remove()
-            try await eventually { clock.sleeperCount == 0 }
+            proxy.stop()
         }
+    }
+
+    @Test func `A stream that the server ends with an error is asked for ever more rarely`() {
+        var backoff = WatchBackoff()
+        for bound in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300] as [Int64] {
+            #expect(backoff.delay(after: nil, jitter: 0) == .milliseconds(bound * 500))
+        }
+        backoff.streamTold()
+        #expect(backoff.delay(after: nil, jitter: 0) == .milliseconds(500))
+        #expect(backoff.delay(after: .noCurrentUser, jitter: 0) == nil)
     }
 
     @Test func `A stream of a tenant that is switched off is not asked for again before the next tokens`()

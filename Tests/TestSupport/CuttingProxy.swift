@@ -15,6 +15,7 @@ public final class CuttingProxy: Sendable {
         /// New connections are closed at once.
         var isDown = false
         var goesDownAtCut = false
+        var refusedCount = 0
         var threads: [OSThread] = []
         var descriptors: [Int32] = []
     }
@@ -60,6 +61,9 @@ public final class CuttingProxy: Sendable {
     public func cutNextAnswer(to method: String, goingDown: Bool = false) {
         state.withLock { ($0.cut, $0.goesDownAtCut) = (method, goingDown) }
     }
+
+    /// Connections that were closed at once.
+    public var refusedCount: Int { state.withLock { $0.refusedCount } }
 
     public func comeUp() { state.withLock { $0.isDown = false } }
 
@@ -116,6 +120,7 @@ public final class CuttingProxy: Sendable {
                 return state.isDown
             }
             guard isConnected, !isDown else {
+                state.withLock { $0.refusedCount += 1 }
                 shutdown(client, Int32(SHUT_RDWR))
                 continue
             }

@@ -5,7 +5,7 @@ import PosternAuth
 struct Commands {
     let auth: Auth
 
-    func run(_ line: String) async throws(AuthError) {
+    func run(_ line: String) async throws {
         let words = line.split(separator: " ", maxSplits: 1).map(String.init)
         let operand = words.count > 1 ? words[1] : ""
         switch words.first {
@@ -23,7 +23,7 @@ struct Commands {
         }
     }
 
-    private func change(_ user: User, _ command: String, _ operand: String) async throws(AuthError) {
+    private func change(_ user: User, _ command: String, _ operand: String) async throws {
         switch command {
         case "token":
             let token = try await user.idTokenResult()
@@ -35,24 +35,24 @@ struct Commands {
             print("hello, \(operand)")
         case "password":
             let password = Terminal.askSecretly("new password: ")
-            try await withRecentLogin(of: user) { () async throws(AuthError) in
+            try await withRecentLogin(of: user) {
                 try await user.updatePassword(to: password)
             }
             print("changed; every other device is signed out")
         default:
-            try await withRecentLogin(of: user) { () async throws(AuthError) in try await user.delete() }
+            try await withRecentLogin(of: user) { try await user.delete() }
             print("gone")
         }
     }
 
     /// What is sensitive needs a login of the last minutes: proves the user again, once, when the server asks for it.
     private func withRecentLogin(
-        of user: User, _ body: () async throws(AuthError) -> Void
-    ) async throws(AuthError) {
-        do throws(AuthError) {
+        of user: User, _ body: () async throws -> Void
+    ) async throws {
+        do {
             try await body()
-        } catch {
-            guard error.code == .requiresRecentLogin, let email = user.email else { throw error }
+        } catch AuthErrorCode.requiresRecentLogin where user.email != nil {
+            let email = user.email ?? ""
             let password = Terminal.askSecretly("that was long ago; your present password: ")
             try await user.reauthenticate(
                 with: EmailAuthProvider.credential(withEmail: email, password: password))

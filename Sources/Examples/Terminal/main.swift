@@ -25,9 +25,9 @@ do {
     defer { listening.cancel() }
     print("commands: sign-up EMAIL, sign-in EMAIL, whoami, token, name TEXT, password, sign-out, delete, quit")
     while let line = Terminal.ask("> "), line != "quit" {
-        do throws(AuthError) {
+        do {
             try await Commands(auth: auth).run(line)
-        } catch {
+        } catch let error as AuthError {
             Terminal.explain(error)
         }
     }

@@ -1,0 +1,48 @@
+import Glibc
+import Synchronization
+
+/// The lock that says which process, and which storage in it, uses a file (flock(2)): it ends with the process.
+final class FileLock: Sendable {
+    enum Outcome {
+        case taken
+        case hadAlready
+        /// The lock's file cannot be made: a folder that cannot be written, or none.
+        case impossible(AuthStorageError)
+    }
+
+    private let path: String
+    /// Open while the lock is held.
+    private let descriptor = Mutex<Int32?>(nil)
+
+    init(path: String) { self.path = path }
+
+    deinit {
+        if let descriptor = descriptor.withLock({ $0 }) { close(descriptor) }
+    }
+
+    /// Does not wait. Throws `inUse` while somebody else has it.
+    func take() throws(AuthStorageError) -> Outcome {
+        let outcome = descriptor.withLock { held -> Result<Outcome, AuthStorageError> in
+            if held != nil { return .success(.hadAlready) }
+            let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            guard opened >= 0 else {
+                let reason = String(cString: strerror(errno))
+                return .success(.impossible(AuthStorageError(.unwritable, "create \(path): \(reason)")))
+            }
+            guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
+                close(opened)
+                return .failure(
+                    AuthStorageError(.inUse, "Another process, or another Auth of this one, has \(path) locked."))
+            }
+            held = opened
+            return .success(.taken)
+        }
+        return try outcome.get()
+    }
+}
+
+extension FileLock.Outcome {
+    func orThrow() throws(AuthStorageError) {
+        if case .impossible(let error) = self { throw error }
+    }
+}

@@ -1,0 +1,47 @@
+import Base
+import Synchronization
+
+/// A thread of its own for one task: what the task does outside of actors runs there, and may block.
+final class ListenerThread: TaskExecutor {
+    private struct State {
+        var jobs: [UnownedJob] = []
+        var isOver = false
+    }
+
+    private let state = Mutex(State())
+    private let wakeUp = Semaphore()
+
+    /// Returns at once. The thread ends when `body` does.
+    static func run(_ body: @escaping @Sendable () async -> Void) {
+        let thread = ListenerThread()
+        Task(executorPreference: thread) {
+            await body()
+            thread.end()
+        }
+        OSThread.startDetached(name: "postern-listen") { thread.runJobs() }
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        state.withLock { $0.jobs.append(job) }
+        wakeUp.signal()
+    }
+
+    private func end() {
+        state.withLock { $0.isOver = true }
+        wakeUp.signal()
+    }
+
+    private func runJobs() {
+        while true {
+            wakeUp.wait()
+            let (jobs, isOver) = state.withLock { state in
+                defer { state.jobs = [] }
+                return (state.jobs, state.isOver)
+            }
+            for job in jobs { job.runSynchronously(on: asUnownedTaskExecutor()) }
+            // The task's last job has said so from within.
+            if isOver { return }
+        }
+    }
+}

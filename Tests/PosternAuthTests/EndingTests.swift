@@ -1,0 +1,112 @@
+import Base
+import Messages
+import PosternClient
+import TestSupport
+import Testing
+
+@testable import PosternAuth
+
+/// What an application is told where a call ends, or ends the session.
+@Suite(.timeLimit(.minutes(2))) struct EndingTests {
+    @Test func `A user who was deleted meanwhile is not found, whatever the application asks first`() async throws {
+        try await Application.run { application in
+            for number in 0..<3 {
+                let auth = try application.auth()
+                let user = try await auth.createUser(withEmail: "u\(number)@example.com", password: password).user
+                _ = try await UsersClient(channel: application.admin).delete(UsersDeleteRequest(uid: Text(user.uid)))
+                let refusal = try await error {
+                    switch number {
+                    case 0: _ = try await user.idToken(forcingRefresh: true)
+                    case 1: try await user.reload()
+                    default: try await user.updatePassword(to: "another horse")
+                    }
+                }
+                #expect(refusal.code == .userNotFound)
+                #expect(auth.currentUser == nil)
+            }
+        }
+    }
+
+    @Test func `An empty password is a wrong one`() async throws {
+        try await Application.run { application in
+            let auth = try application.auth()
+            let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
+            let signingIn = try await error { try await auth.signIn(withEmail: "ada@example.com", password: "") }
+            #expect(signingIn.code == .wrongPassword)
+            let again = try await error {
+                try await user.reauthenticate(
+                    with: EmailAuthProvider.credential(withEmail: "ada@example.com", password: ""))
+            }
+            #expect(again.code == .wrongPassword)
+            let new = try await error { try await auth.createUser(withEmail: "bob@example.com", password: "") }
+            #expect(new.code != .wrongPassword)
+        }
+    }
+
+    @Test func `A task that is cancelled gets Swift's CancellationError`() async throws {
+        try await Application.run { application in
+            let proxy = CuttingProxy(target: application.server.port)
+            let auth = try application.auth(through: proxy.address)
+            let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
+            let calls: [@Sendable () async throws -> Void] = [
+                { try await user.reload() }, { _ = try await user.idToken(forcingRefresh: true) },
+                { _ = try await user.sessions() }, { try await user.delete() },
+                { try await user.updatePassword(to: "another horse") },
+                { try await auth.signIn(withEmail: "ada@example.com", password: password) },
+                { try await auth.sendPasswordReset(withEmail: "ada@example.com") },
+                {
+                    _ = try await OAuthProvider(providerID: .google).authorizationRequest(
+                        continueURI: "a:/b", auth: auth)
+                },
+            ]
+            for (index, call) in calls.enumerated() {
+                let task = Task { try await call() }
+                task.cancel()
+                let outcome = await task.result
+                #expect(throws: CancellationError.self, "call \(index)") { try outcome.get() }
+            }
+            #expect(auth.currentUser === user)
+            proxy.stop()
+        }
+    }
+
+    @Test func `A deletion whose answer was lost is finished by the retry, without an error`() async throws {
+        try await Application.run { application in
+            let proxy = CuttingProxy(target: application.server.port, methods: ["Delete"])
+            let auth = try application.auth(through: proxy.address)
+            let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
+            proxy.cutNextAnswer(to: "Delete")
+            let lost = try await error { try await user.delete() }
+            #expect(lost.reason == ClientReason.connectionLost)
+            var events = auth.idTokenEvents.makeAsyncIterator()
+            _ = await events.next()
+            try await user.delete()
+            guard case .signedOut(nil) = await events.next()?.change else {
+                Issue.record("the retry did not sign out without an error")
+                return
+            }
+            #expect(auth.currentUser == nil)
+            proxy.stop()
+        }
+    }
+
+    @Test func `A call that ends the session returns when the storage is empty`() async throws {
+        try await Application.run { application in
+            for number in 0..<20 {
+                let storage = InMemoryStorage()
+                let auth = try application.auth(storage: storage)
+                let user = try await auth.createUser(withEmail: "u\(number)@example.com", password: password).user
+                _ = try await UsersClient(channel: application.admin).revokeTokens(
+                    UsersRevokeTokensRequest(uid: Text(user.uid)))
+                _ = try await error {
+                    if number % 2 == 0 {
+                        _ = try await user.idToken(forcingRefresh: true)
+                    } else {
+                        try await user.reload()
+                    }
+                }
+                #expect(storage.load() == nil)
+            }
+        }
+    }
+}
