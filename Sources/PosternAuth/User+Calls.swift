@@ -79,8 +79,8 @@ extension User {
         _ idToken: Text, _ cause: TokenRefreshCause,
         _ change: @escaping @Sendable (Text, CallOptions) async throws(AuthError) -> Answer
     ) async throws(AuthError) -> Answer {
-        // A refresh whose answer is not known may have moved the session on already: a change after it could not be told
-        // from that of a thief.
+        // A refresh whose answer is not known may have moved the session on already: a change after it could not be
+        // told from that of a thief.
         var idToken = idToken
         if state.withLock({ $0.attempt != nil }) { idToken = try await refreshInTurn(.expired).idToken }
         let attempt = await beginAttempt()
@@ -111,9 +111,9 @@ extension User {
         }
     }
 
-    /// Has it in the storage that a change is under way. Its idempotency key is also the id of a refresh attempt: if this
-    /// process ends before it has the answer, the next one refreshes with it, and goes on with the session that the
-    /// change left. The change itself is not in the storage, for it may hold a password.
+    /// Has it in the storage that a change is under way. Its idempotency key is also the id of a refresh attempt: if
+    /// this process ends before it has the answer, the next one refreshes with it, and goes on with the session that
+    /// the change left. The change itself is not in the storage, for it may hold a password.
     private func beginAttempt() async -> RefreshAttempt {
         let attempt = state.withLock { state in
             let attempt = RefreshAttempt(

@@ -71,9 +71,9 @@ extension StoredSession {
             session.rotate(attemptHash: attemptHash, .expired, now: now)
             return .rotated(session)
         }
-        // The successor carries `counter`; had it been presented, the counter would have moved on, or the hash be gone. A
-        // tenant that stopped rotating has sessions whose last answer got lost, too. A change that ends older tokens is
-        // no exception: only whoever made it knows the attempt.
+        // The successor carries `counter`; had it been presented, the counter would have moved on, or the hash be gone.
+        // A tenant that stopped rotating has sessions whose last answer got lost, too. A change that ends older tokens
+        // is no exception: only whoever made it knows the attempt.
         if presentedCounter &+ 1 == counter, !attemptHash.isEmpty, constantTimeEqual(attemptHash, self.attemptHash) {
             return .repeatedAfterLoss
         }
