@@ -17,8 +17,8 @@ class Condition:
     """Begins before the workers and ends after them."""
     name = "nothing"
 
-    def __init__(self, server, choices, report):
-        self.server, self.choices, self.report = server, choices, report
+    def __init__(self, server, choices, report, ending):
+        self.server, self.choices, self.report, self.ending = server, choices, report, ending
         self.begin()
 
     def begin(self):
@@ -33,7 +33,7 @@ class FullDisk(Condition):
 
     def begin(self):
         """Really full where the server has a file system of its own, else by faults.c."""
-        pages = self.choices.choice((0, 1, 2, 5, 20, 100))
+        pages = self.choices.choice((0, 1, 2, 5, 20, 100, 1000))
         self.ballast = None
         if self.server.disk and self.choices.random() < 0.7:
             self.ballast = Path(self.server.disk) / "ballast"
@@ -42,8 +42,11 @@ class FullDisk(Condition):
                 os.posix_fallocate(file.fileno(), 0, max(1, free.f_bavail - pages) * free.f_frsize)
         else:
             self.server.control.size_limit = (self.server.data / "data.mdb").stat().st_size + 4096 * pages
+        # A call that fails out of the blue on a disk with room is none that a reserve can help.
+        self.server.filler.begin(expects_relief=not issubclass(self.ending, FailingDisk))
 
     def end(self):
+        self.server.filler.end()
         if self.ballast:
             self.ballast.unlink()
         self.server.control.size_limit = 0

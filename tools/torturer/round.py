@@ -5,7 +5,8 @@ import time
 
 from . import checker
 from .caller import Caller, Refused, Unknown
-from .faults import CONDITIONS, ENDINGS, Ending, FailingDisk, WrongClock, WrongClockAtStart
+from .faults import CONDITIONS, ENDINGS, Ending, FailingDisk, FullDisk, WrongClock, WrongClockAtStart
+from .filler import Filler
 from .server import KILLED, DidNotStart, Server, seeded
 from .verify import verify
 from .worker import Worker
@@ -17,6 +18,7 @@ class Round:
     def __init__(self, options, seed, folder, report):
         self.options, self.seed, self.report = options, seed, report
         self.server = Server(options.posternd, options.shim, folder, options.disk)
+        self.server.filler = Filler(self.server, report)
         self.choices = seeded(seed, "round")
         self.workers = [Worker(number, self.server, seeded(seed, number), report) for number in range(WORKERS)]
         self.story = []  # what was done, for whoever repeats it
@@ -28,6 +30,7 @@ class Round:
             self.first_start()
             for worker in self.workers:
                 worker.prepare()
+            self.server.filler.prepare()
             for _ in range(self.options.phases):
                 if time.monotonic() > end or self.report.findings:
                     break
@@ -79,13 +82,14 @@ class Round:
         length, pause = self.choices.uniform(0.1, 1.5), 0.0
         if any(issubclass(kind, WrongClock) for kind in picked) and self.choices.random() < 0.04:
             length, pause = SWEEP_SECONDS, 0.05  # a server sweeps once a minute what it takes for expired
+        if FullDisk in picked:
+            length += 1.5  # it takes a while to fill
         length = min(length, max(1.0, self.end - time.monotonic()))
         self.tell(ending_kind.name)
-        conditions = [self.begin(kind) for kind in picked]
+        conditions = [self.begin(kind, ending_kind) for kind in picked]
         for worker in self.workers:
             worker.is_clock_right = not any(issubclass(kind, WrongClock) for kind in picked)
             worker.is_time_right = WrongClockAtStart not in picked
-            # A call that fails out of the blue on a disk with room is none that a reserve can help.
             worker.has_reserve = not issubclass(ending_kind, FailingDisk)
         stop = threading.Event()
         threads = [threading.Thread(target=worker.run, args=(stop, pause)) for worker in self.workers]
@@ -115,9 +119,9 @@ class Round:
         picked = [kind for kind in picked if kind.name not in self.options.without]
         return picked, Ending if ending.name in self.options.without else ending
 
-    def begin(self, kind):
+    def begin(self, kind, ending):
         self.tell(kind.name)
-        condition = kind(self.server, self.choices, self.report)
+        condition = kind(self.server, self.choices, self.report, ending)
         if issubclass(kind, WrongClock):
             self.story.append(f"by {self.server.control.clock_offset_micros / 1e6:g} s")
         return condition
