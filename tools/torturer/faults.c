@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ struct control {
     volatile int64_t short_write_count; // how many are still to be cut in half
     volatile int64_t sync_error_count;  // how many syncs are still to fail with EIO
     volatile int64_t sync_hangs;        // syncs wait while this is not 0
-    volatile int64_t kill_countdown;    // SIGKILL at this many writes or syncs from now; 0 = never
+    volatile int64_t kill_countdown;    // SIGKILL at this many writes, syncs and new names from now; 0 = never
     volatile int64_t kill_tears;        // and half of that write is done
     volatile int64_t write_count;
     volatile int64_t sync_count;
@@ -231,6 +232,54 @@ int fallocate(int file, int mode, off_t offset, off_t count) {
 int fallocate64(int file, int mode, off_t offset, off_t count) { return fallocate(file, mode, offset, count); }
 int posix_fallocate(int file, off_t offset, off_t count) { return fallocate(file, 0, offset, count) == 0 ? 0 : errno; }
 int posix_fallocate64(int file, off_t offset, off_t count) { return posix_fallocate(file, offset, count); }
+
+// Names that come and go below the directory: a kill before each of these is one more moment to be killed at.
+static void before_name(const char *path) {
+    if (control && path && strncmp(path, directory, strlen(directory)) == 0 && is_last()) {
+        syscall(SYS_kill, getpid(), SIGKILL);
+    }
+}
+int openat(int folder, const char *path, int flags, ...) {
+    mode_t mode = 0;
+    if (flags & (O_CREAT | O_TMPFILE)) {
+        va_list rest;
+        va_start(rest, flags);
+        mode = va_arg(rest, mode_t);
+        va_end(rest);
+        before_name(path);
+    }
+    return (int)syscall(SYS_openat, folder, path, flags, mode);
+}
+int open(const char *path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    return openat(AT_FDCWD, path, flags, mode);
+}
+int open64(const char *path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    return openat(AT_FDCWD, path, flags | O_LARGEFILE, mode);
+}
+int rename(const char *from, const char *to) {
+    before_name(to);
+    return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+int link(const char *from, const char *to) {
+    before_name(to);
+    return (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+int unlink(const char *path) {
+    before_name(path);
+    return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+}
+int mkdir(const char *path, mode_t mode) {
+    before_name(path);
+    return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
 
 // The wall clock alone steps, as under a wrong time server; what measures time goes on.
 int clock_gettime(clockid_t clock, struct timespec *time) {

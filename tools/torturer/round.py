@@ -51,16 +51,16 @@ class Round:
 
     def first_start(self):
         """Killed at some of its writes: what is there must be enough for the next one."""
-        for _ in range(self.choices.choice((0, 1, 1, 2, 3))):
+        for _ in range(0 if "first start" in self.options.without else self.choices.choice((0, 1, 1, 2, 3))):
             self.server.control.kill_tears = self.choices.randrange(2)
-            self.server.control.kill_countdown = self.choices.randrange(1, 40)
+            self.server.control.kill_countdown = self.choices.randrange(1, 50)
             try:
                 self.server.start()
                 self.server.kill()
             except DidNotStart as error:
                 if error.args[0] != KILLED:
                     raise
-            self.tell("killed at a first start")
+            self.tell("first start")
             if self.choices.random() < 0.5:
                 self.server.lose_power(self.choices)
                 self.tell("and the power was lost")
