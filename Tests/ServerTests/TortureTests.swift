@@ -5,7 +5,8 @@ import Testing
 @Suite struct TortureTests {
     /// Faults that posternd does not survive yet, by their names in docs/torture.md.
     private static let without =
-        "first start,full disk,failing meta page,blocked log,hanging sync,clock step,wrong clock at a start"
+        "first start,rolled back store,full disk,failing meta page,blocked log,hanging sync,clock step,"
+        + "wrong clock at a start"
 
     @Test func aMinuteOfFaultsLosesNothingAndLetsNobodyIn() throws {
         try expectSuccess(["--seconds", "60", "--without", Self.without], seconds: 180)

@@ -45,7 +45,8 @@ static char directory[PATH_MAX], journal[PATH_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 __attribute__((constructor)) static void begin(void) {
-    const char *path = getenv("TORTURE_CONTROL"), *below = getenv("TORTURE_DIRECTORY"), *log = getenv("TORTURE_JOURNAL");
+    const char *path = getenv("TORTURE_CONTROL"), *below = getenv("TORTURE_DIRECTORY");
+    const char *log = getenv("TORTURE_JOURNAL");
     if (!path || !below || !log) return;
     prctl(PR_SET_PDEATHSIG, SIGKILL); // no server outlives its test
     int file = open(path, O_RDWR | O_CLOEXEC);
@@ -78,7 +79,9 @@ static const char *name_of(int file, char *path) {
     strcpy(link, "/proc/self/fd/");
     char digits[12];
     int count = 0;
-    for (unsigned number = (unsigned)file; count == 0 || number; number /= 10) digits[count++] = (char)('0' + number % 10);
+    unsigned number = (unsigned)file;
+    do digits[count++] = (char)('0' + number % 10);
+    while (number /= 10);
     char *end = link + strlen(link);
     while (count) *end++ = digits[--count];
     *end = 0;

@@ -1,4 +1,4 @@
-"""Fills a store to the brim with large users, and makes room again: what deletes must not be refused for want of room."""
+"""Fills a store to the brim with large users, and deletes them again: that must not be refused for want of room."""
 import threading
 import uuid
 

@@ -5,7 +5,7 @@ import time
 
 from . import checker
 from .caller import Caller, Refused, Unknown
-from .faults import CONDITIONS, ENDINGS, Ending, FailingDisk, FullDisk, WrongClock, WrongClockAtStart
+from .faults import CONDITIONS, ENDINGS, Ending, FailingDisk, FullDisk, PowerLoss, WrongClock, WrongClockAtStart
 from .filler import Filler
 from .server import KILLED, DidNotStart, Server, seeded
 from .verify import verify
@@ -21,6 +21,7 @@ class Round:
         self.server.filler = Filler(self.server, report)
         self.choices = seeded(seed, "round")
         self.workers = [Worker(number, self.server, seeded(seed, number), report) for number in range(WORKERS)]
+        self.before = b""  # the data file as it was at the last stop
         self.story = []  # what was done, for whoever repeats it
 
     def run(self, end):
@@ -109,7 +110,7 @@ class Round:
         if died_early is not None or status not in ending.allowed:
             self.report.find(f"the server ended with status {status} under {self.under(conditions, ending)}; its log:\n"
                              f"{self.server.log_tail()}")
-        self.settle(status)
+        self.settle(status, power_was_lost=isinstance(ending, PowerLoss))
 
     def draw(self):
         """The phase's conditions and its ending."""
@@ -129,10 +130,30 @@ class Round:
     def under(self, conditions, ending):
         return ", ".join([condition.name for condition in conditions] + [ending.name])
 
-    def settle(self, status):
+    def roll_back(self):
+        """An older store in the place of the present one brings back what was revoked since: it must not be served."""
+        path = self.server.data / "data.mdb"
+        present = path.read_bytes()
+        if not self.before or "rolled back store" in self.options.without:
+            return
+        self.tell("rolled back store")
+        path.write_bytes(self.before)
+        try:
+            self.server.start()
+            self.report.find("a store from before was served, as if it were the present one")
+        except DidNotStart as error:
+            if error.args[0] is None or error.args[0] <= 0:
+                self.report.find(f"a store from before was not refused: status {error.args[0]}")
+        self.server.kill()
+        path.write_bytes(present)
+
+    def settle(self, status, power_was_lost):
         """After each phase: the raw store if the server is gone, then everything that was acknowledged."""
         if status is not None:
             self.check_store()
+            if self.choices.random() < 0.25 and not power_was_lost:
+                self.roll_back()
+            self.before = (self.server.data / "data.mdb").read_bytes()
             self.start()
         self.must_work()
         for worker in self.workers:

@@ -153,7 +153,8 @@ class Server:
             return 0, str(error)
 
     def log_tail(self, count=15):
-        return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-count:]) if self.log_path.exists() else ""
+        lines = self.log_path.read_text(errors="replace").splitlines() if self.log_path.exists() else []
+        return "\n".join(lines[-count:])
 
     def memory(self):
         """Bytes of anonymous memory."""

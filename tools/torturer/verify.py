@@ -1,4 +1,4 @@
-"""Compares a server that has to work with what a worker knows: every acknowledged thing is there, none is half there."""
+"""Compares a server that has to work with what a worker knows: all that was acknowledged is there, nothing by half."""
 from .caller import Refused, Unknown
 from .client import ClientError, connect
 
@@ -122,5 +122,6 @@ def check_feed(worker, cursor, expected):
     stream.connection.socket.close()
     worker.report.count("revocations checked", len(expected))
     if missing := expected - told:
-        worker.report.find(f"{worker.tenant}: {'a snapshot' if is_snapshot else 'the feed'} leaves out the revocations of "
-                           f"{len(missing)} of {len(expected)} users, {sorted(missing)[0]} for example")
+        what = "a snapshot" if is_snapshot else "the feed"
+        worker.report.find(f"{worker.tenant}: {what} leaves out the revocations of {len(missing)} of "
+                           f"{len(expected)} users, {sorted(missing)[0]} for example")
