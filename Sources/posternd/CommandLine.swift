@@ -14,6 +14,8 @@ struct Invocation {
 
     var action = Action.serve
     var configuration = Configuration()
+    /// Variables that look like settings and are none, such as Kubernetes' POSTERN_SERVICE_HOST.
+    private(set) var ignoredVariables: [String] = []
 
     static let helpText: String = {
         var text = """
@@ -70,7 +72,7 @@ struct Invocation {
         }
         if action == .help || action == .version { return }
         if let file { try Self.apply(file: file, to: &configuration) }
-        try Self.apply(environment: environment, to: &configuration)
+        try apply(environment: environment)
         for (setting, value) in flags { try setting.apply(value, to: &configuration, source: setting.flag) }
         configuration = try configuration.validated()
     }
@@ -81,12 +83,21 @@ struct Invocation {
         "POSTERN_QUICKSTART_DATA", "POSTERN_QUICKSTART_PORT", "POSTERN_QUICKSTART_HTTP_PORT",
     ]
 
-    private static func apply(environment: [String: String], to configuration: inout Configuration) throws {
-        for (name, value) in environment where name.hasPrefix("POSTERN_") && !notOurs.contains(name) {
+    private mutating func apply(environment: [String: String]) throws {
+        for (name, value) in environment where name.hasPrefix("POSTERN_") && !Self.notOurs.contains(name) {
             guard let setting = Setting.all.first(where: { $0.variable == name }) else {
-                throw ConfigurationError(description: "environment \(name): no such setting")
+                ignoredVariables.append(name)
+                continue
             }
             try setting.apply(value, to: &configuration, source: "environment \(name)")
+        }
+        ignoredVariables.sort()
+    }
+
+    /// Says what was ignored, so that a misspelt setting is noticed.
+    func warn(_ log: Log) {
+        for name in ignoredVariables {
+            log.warning("environment variable ignored: it is no setting", ["variable": .text(name)])
         }
     }
 

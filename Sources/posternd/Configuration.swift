@@ -2,11 +2,13 @@ import Base
 import Glibc
 import JSON
 import Outbound
+import Transport
 
 /// Everything an operator can set, from flags, then environment, then one JSON file, then the defaults.
 ///
 /// The key `listen_address` is the flag `--listen-address`, the variable `POSTERN_LISTEN_ADDRESS` and the member
-/// `"listen_address"` of the file. Unknown and duplicate keys are refused everywhere.
+/// `"listen_address"` of the file. Unknown and duplicate flags and members are refused; an unknown variable is ignored
+/// with a warning, because others name variables after us: Kubernetes does for every service called "postern".
 struct Configuration {
     var dataDirectory = "postern-data"
     var masterKeyFile = ""
@@ -31,8 +33,16 @@ struct Configuration {
     var outboundCAFile = ""
     var logLevel = "info"
 
-    /// The issuer that tokens carry: as set, or made from the project.
-    var effectiveIssuer: String { issuer.isEmpty ? "https://postern.local/\(projectID)" : issuer }
+    /// The issuer that tokens carry: as set, or the HTTP port as this machine reaches it, where the keys are served.
+    /// Without a port that is known in advance the issuer is a name that leads nowhere.
+    var effectiveIssuer: String {
+        if !issuer.isEmpty { return issuer }
+        guard let address = SocketAddress(httpAddress), address.port != 0 else {
+            return "https://postern.local/\(projectID)"
+        }
+        let onThisMachine = ["0.0.0.0": "127.0.0.1", "::": "::1"][address.host] ?? address.host
+        return "http://\(SocketAddress(host: onThisMachine, port: address.port) ?? address)"
+    }
     /// The page that links in mails lead to: as set, or below the issuer.
     var effectiveActionURL: String { actionURL.isEmpty ? "\(effectiveIssuer)/action" : actionURL }
     var effectiveMasterKeyFile: String { masterKeyFile.isEmpty ? "\(dataDirectory)/master-key" : masterKeyFile }
@@ -75,7 +85,7 @@ struct Setting {
             Setting(key: "project_id", place: .text(\.projectID), help: "the audience (aud) of ID tokens"),
             Setting(
                 key: "issuer", place: .text(\.issuer),
-                help: "the issuer (iss) of ID tokens (default https://postern.local/<project_id>)"),
+                help: "the issuer (iss) of ID tokens (default http://<http_address>, for this machine only)"),
             Setting(
                 key: "action_url", place: .text(\.actionURL),
                 help: "the page that links in mails lead to (default <issuer>/action); tenants may have their own"),
@@ -187,6 +197,22 @@ extension Configuration {
         try require(
             actionURL.isEmpty || isURL(actionURL), "action_url: must be an http or https URL with a host")
         return self
+    }
+
+    /// The same with every value that follows from others or from the machine, as a server that starts here has it.
+    func resolved(log: Log) -> Configuration {
+        var limits = Limits()
+        limits.setConnections(self, descriptors: Descriptors.raise(), log: log)
+        var resolved = self
+        resolved.masterKeyFile = effectiveMasterKeyFile
+        resolved.issuer = effectiveIssuer
+        resolved.actionURL = effectiveActionURL
+        resolved.threads = Int64(effectiveThreads)
+        resolved.passwordWorkers = Int64(effectivePasswordWorkers)
+        resolved.connectionsMax = Int64(limits.connectionsMax)
+        resolved.connectionsPerAddressMax = Int64(limits.connectionsPerAddressMax)
+        resolved.connectionsPerCallerMax = Int64(limits.connectionsPerCallerMax)
+        return resolved
     }
 
     /// The whole configuration as a file that gives the same result.

@@ -28,10 +28,14 @@ func processEnvironment() -> [String: String] {
 do {
     let invocation = try Invocation(
         arguments: Array(CommandLine.arguments.dropFirst()), environment: processEnvironment())
+    // The server has a log of its own, with the level that was asked for.
+    let log = Log(level: .warning)
+    defer { log.close() }
+    invocation.warn(log)
     switch invocation.action {
     case .help: print(Invocation.helpText)
     case .version: print("posternd \(version)")
-    case .printConfiguration: print(invocation.configuration.printed)
+    case .printConfiguration: print(invocation.configuration.resolved(log: log).printed)
     case .recoverAdmin: try Daemon.recoverAdmin(invocation.configuration)
     case .serve: try Daemon.serve(invocation.configuration)
     }

@@ -1,0 +1,115 @@
+import Base
+import Glibc
+import JSON
+import TestSupport
+import Testing
+
+/// What posternd makes of its flags, its file and its environment.
+@Suite struct ConfigurationTests {
+    /// Runs posternd to its end with these variables besides; returns its exit status and what it said.
+    private static func run(
+        _ arguments: [String], variables: [String] = [], in directory: String
+    ) throws -> (status: Int32, said: String) {
+        let output = "\(directory)/said"
+        // timeout(1): a server that serves instead of refusing would never end.
+        let process = try ChildProcess(
+            "env", variables + ["timeout", "20", ChildProcess.built("posternd")] + arguments, output: output)
+        let status = process.wait()
+        return (status, String(decoding: readFile(output) ?? [], as: UTF8.self))
+    }
+
+    /// The configuration that `--print-config` prints, behind the warnings.
+    private static func printed(_ said: String) throws -> JSONValue {
+        let start = try #require(said.firstRange(of: "{\n")?.lowerBound)
+        return try JSONValue(parsing: [UInt8](said[start...].utf8))
+    }
+
+    /// What Kubernetes gives every container beside a service called "postern", and a misspelt setting.
+    private static let foreignVariables = [
+        "POSTERN_PORT=tcp://10.0.0.1:7400", "POSTERN_SERVICE_HOST=10.0.0.1", "POSTERN_SERVICE_PORT=7400",
+        "POSTERN_SERVICE_PORT_RPC=7400", "POSTERN_PORT_7400_TCP=tcp://10.0.0.1:7400", "POSTERN_PORT_7400_TCP_PROTO=tcp",
+        "POSTERN_PORT_7400_TCP_PORT=7400", "POSTERN_PORT_7400_TCP_ADDR=10.0.0.1", "POSTERN_HTTP_PORT=tcp://10.0.0.1:1",
+        "POSTERN_HTTP_SERVICE_HOST=10.0.0.1", "POSTERN_LISTEN_ADRESS=127.0.0.1:1",
+    ]
+
+    @Test func variablesOfOthersAreIgnoredWithAWarning() async throws {
+        try withTemporaryDirectory { directory in
+            let (status, said) = try Self.run(
+                ["--print-config"], variables: Self.foreignVariables + ["POSTERN_PROJECT_ID=mine"], in: directory)
+            #expect(status == 0, "\(said)")
+            for variable in Self.foreignVariables {
+                let name = variable.split(separator: "=")[0]
+                #expect(said.contains("\"variable\":\"\(name)\""), "\(name)")
+            }
+            let configuration = try Self.printed(said)
+            #expect(configuration["project_id"] == "mine")
+            #expect(configuration["listen_address"] == "127.0.0.1:7400")
+        }
+    }
+
+    @Test func aWrongValueInAVariableOfOursIsStillRefused() async throws {
+        try withTemporaryDirectory { directory in
+            let (status, said) = try Self.run(["--print-config"], variables: ["POSTERN_THREADS=many"], in: directory)
+            #expect(status != 0 && said.contains("POSTERN_THREADS"), "\(said)")
+        }
+    }
+
+    @Test func whatIsPrintedIsWhatCountsAndGivesTheSameAgain() async throws {
+        try withTemporaryDirectory { directory in
+            let (status, said) = try Self.run(["--print-config", "--connections-max", "100"], in: directory)
+            #expect(status == 0, "\(said)")
+            let configuration = try Self.printed(said)
+            #expect(configuration["issuer"] == "http://127.0.0.1:7401")
+            #expect(configuration["action_url"] == "http://127.0.0.1:7401/action")
+            #expect(configuration["master_key_file"] == "postern-data/master-key")
+            #expect(configuration["connections_per_address_max"] == 100)
+            #expect(configuration["connections_per_caller_max"] == 80)
+            // No setting says only "the default", but for the certificates of the system.
+            for member in configuration.object ?? [] where member.name != "outbound_ca_file" {
+                #expect(member.value != 0 && member.value != "", "\(member.name)")
+            }
+            writeFile("\(directory)/printed.json", configuration.serialized())
+            let again = try Self.run(["--config", "\(directory)/printed.json", "--print-config"], in: directory)
+            #expect(try Self.printed(again.said) == configuration)
+        }
+    }
+
+    @Test(arguments: [
+        (["--http-address", "127.0.0.1:9"], "http://127.0.0.1:9"), (["--http-address", "[::1]:9"], "http://[::1]:9"),
+        (["--http-address", "0.0.0.0:9"], "http://127.0.0.1:9"), (["--http-address", "[::]:9"], "http://[::1]:9"),
+        (["--http-address", "10.1.2.3:9"], "http://10.1.2.3:9"),
+        (["--http-address", "off", "--project-id", "p"], "https://postern.local/p"),
+        (["--http-address", "127.0.0.1:0"], "https://postern.local/postern"),
+        (["--issuer", "https://auth.example"], "https://auth.example"),
+    ])
+    func theIssuerIsTheHTTPPortUnlessItIsSet(_ flags: [String], _ issuer: String) async throws {
+        try withTemporaryDirectory { directory in
+            let (_, said) = try Self.run(["--print-config"] + flags, in: directory)
+            #expect(try Self.printed(said)["issuer"]?.string == issuer, "\(said)")
+        }
+    }
+
+    @Test func theDefaultIssuerLeadsToTheKeysOnThisMachine() async throws {
+        try withTemporaryDirectory { directory in
+            let (port, httpPort) = (try CrashTests.freePort(), try CrashTests.freePort())
+            let server = try CrashTests.start(directory, port, httpPort: httpPort)
+            defer { server.kill() }
+            _ = try CrashTests.adminKey(directory)
+            let (status, said) = try Self.run(
+                ["--print-config", "--http-address", "127.0.0.1:\(httpPort)"], in: directory)
+            #expect(status == 0, "\(said)")
+            let issuer = try #require(try Self.printed(said)["issuer"]?.string)
+            let discovery = try Self.fetch("\(issuer)/.well-known/openid-configuration", in: directory)
+            #expect(discovery["issuer"]?.string == issuer)
+            let keys = try Self.fetch(try #require(discovery["jwks_uri"]?.string), in: directory)
+            #expect(keys["keys"]?.array?.isEmpty == false, "\(keys)")
+        }
+    }
+
+    private static func fetch(_ url: String, in directory: String) throws -> JSONValue {
+        let output = "\(directory)/fetched"
+        let curl = try ChildProcess("curl", ["-fsS", "--max-time", "20", url], output: output)
+        #expect(curl.wait() == 0, "\(url)")
+        return try JSONValue(parsing: readFile(output) ?? [])
+    }
+}
