@@ -1,4 +1,5 @@
 public import Base
+import JSON
 public import Messages
 import Outbound
 
@@ -43,18 +44,28 @@ extension ProviderClient {
         return steps
     }
 
-    /// A token that cannot be one: the endpoint refuses it, and has thereby answered.
+    /// A token that cannot be one: the endpoint refuses it, and has thereby answered. Signing in takes a 404 for a
+    /// refusal too, because some providers answer so; here it is more likely that the URL is wrong.
     private func testUserInfo(
         _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
     ) async throws -> (ProviderTestResult, String) {
-        do {
-            _ = try await userInfo.profile(Secret("postern-test"), configuration, now: now, deadline: deadline)
-        } catch FederationError.rejected {
-            return (.passed, "the endpoint answers and refuses a wrong token")
+        let url = try configuration.url(try await userInfo.endpoint(of: configuration, now: now))
+        let request = HTTPRequest(
+            url, fields: [ProviderRequests.json, try ProviderRequests.bearer(Secret("postern-test"))],
+            policy: configuration.policy)
+        let answer = try await userInfo.requests.send(
+            request, tenant: configuration.tenantID, deadline: deadline
+        ) { $0 }
+        switch answer.status {
+        case 400, 401, 403: return (.passed, "the endpoint answers and refuses a wrong token")
+        case 404, 405, 410: return (.failed, Self.nothingThere(answer))
+        default:
+            _ = try ProviderRequests.object(answer)
+            return (.failed, "the endpoint takes a token that is none: whoever it names could be anybody")
         }
-        return (.failed, "the endpoint takes a token that is none: whoever it names could be anybody")
     }
 
+    /// A code that cannot be one. RFC 6749 §5.2: a token endpoint says in JSON which error it is.
     private func testExchange(
         _ configuration: ProviderConfiguration, _ now: Timestamp, _ deadline: Instant
     ) async throws -> (ProviderTestResult, String) {
@@ -63,8 +74,18 @@ extension ProviderClient {
         if answer.status == 401 || CodeExchange.refusesClient(answer) {
             throw FederationError.misconfigured(.clientRefused)
         }
-        guard answer.status < 500 else { throw FederationError.unavailable(.badAnswer) }
+        if [404, 405, 410].contains(answer.status) { return (.failed, Self.nothingThere(answer)) }
+        guard answer.status < 500, let object = try? JSONValue(parsing: answer.body), object.object != nil else {
+            throw FederationError.unavailable(.badAnswer)
+        }
+        guard object["error"] != nil else {
+            return (.failed, "the endpoint takes a code that is none: check the URL")
+        }
         return (.passed, "the endpoint answers and does not refuse client id and secret")
+    }
+
+    private static func nothingThere(_ answer: HTTPAnswer) -> String {
+        "there is no such endpoint (HTTP \(answer.status)): check the URL"
     }
 
     private func step(
@@ -120,7 +141,8 @@ extension FederationError.Fault {
     fileprivate var explanation: String {
         switch self {
         case .noIssuer: "the provider has no issuer"
-        case .badEndpoint: "an endpoint is no https URL that may be asked"
+        case .badEndpoint:
+            "an endpoint is no https URL that may be asked; allow_http_loopback allows http on this machine"
         case .noKeys: "the discovery document names no jwks_uri"
         case .noAuthorizationEndpoint: "there is no authorization endpoint"
         case .noTokenEndpoint: "there is no token endpoint"

@@ -2,6 +2,7 @@ import Base
 import Crypto
 import Federation
 import Messages
+import Reactor
 import TestSupport
 import Testing
 
@@ -227,6 +228,37 @@ import Testing
         let deadline = Instant.now.advanced(by: .seconds(20))
         return try await fixture.client.test(configuration, now: fixture.now, deadline: deadline).map { step in
             "\(step.name) \(step.result)"
+        }
+    }
+
+    /// (status, body, what the step user_info says, what the step token_exchange says). A wrong URL never passes.
+    @Test(arguments: [
+        (200, "{}", "failed", "failed"), (200, "<html>", "failed", "failed"), (204, "", "failed", "failed"),
+        (200, #"{"sub":"1"}"#, "failed", "failed"), (200, #"{"access_token":"a"}"#, "failed", "failed"),
+        // GitHub's token endpoint says 200 to a wrong code.
+        (200, #"{"error":"bad_verification_code"}"#, "failed", "passed"),
+        (400, #"{"error":"invalid_grant"}"#, "passed", "passed"), (400, "<html>", "passed", "failed"),
+        (400, #"{"error":"invalid_client"}"#, "passed", "failed"), (401, "{}", "passed", "failed"),
+        (403, #"{"error":"access_denied"}"#, "passed", "passed"), (403, "", "passed", "failed"),
+        (404, "", "failed", "failed"), (404, "<html>", "failed", "failed"), (404, "{}", "failed", "failed"),
+        (404, #"{"error":"Not Found"}"#, "failed", "failed"), (405, "", "failed", "failed"),
+        (410, "", "failed", "failed"), (418, "", "failed", "failed"), (429, "", "failed", "failed"),
+        (500, #"{"error":"server_error"}"#, "failed", "failed"), (503, "", "failed", "failed"),
+    ])
+    func onlyAnEndpointThatAnswersAsOnePasses(
+        _ status: Int, _ body: String, _ userInfo: String, _ exchange: String
+    ) async throws {
+        let other = FakeHTTPServer { _ in
+            .response(HTTPResponse(status: status, contentType: "application/json", body: [UInt8](body.utf8)))
+        }
+        defer { other.close() }
+        try await withFederation { fixture in
+            let configuration = fixture.configuration {
+                $0.endpoints = ProviderEndpoints(token: Text("\(other.url)/t"), userInfo: Text("\(other.url)/u"))
+            }
+            let steps = try await report(fixture, configuration)
+            let expected = ["user_info \(userInfo)", "token_exchange \(exchange)"]
+            #expect(steps == ["discovery passed", "jwks passed"] + expected)
         }
     }
 

@@ -101,7 +101,9 @@ public enum ProviderRules {
         let isMicrosoft = provider.providerID == "microsoft.com"
         let text = isMicrosoft ? URLTemplate.fill("{tenantid}", in: provider.issuer, with: "x") : provider.issuer
         guard isURL(text, provider), !text.bytes.contains(UInt8(ascii: "?")) else {
-            throw .invalid("INVALID_ISSUER", field: field, "must be an https URL without query and fragment")
+            throw .invalid(
+                "INVALID_ISSUER", field: field,
+                "must be an https URL without query and fragment" + plaintextAdvice(text, provider))
         }
     }
 
@@ -119,8 +121,16 @@ public enum ProviderRules {
             ("token_check", URLTemplate.fill("{client_id}", in: endpoints.tokenCheck, with: "x")),
         ]
         for (name, url) in all where !url.isEmpty && !isURL(url, provider) {
-            throw .invalid("INVALID_ENDPOINT", field: "provider.endpoints.\(name)", "must be an https URL")
+            throw .invalid(
+                "INVALID_ENDPOINT", field: "provider.endpoints.\(name)",
+                "must be an https URL" + plaintextAdvice(url, provider))
         }
+    }
+
+    /// What would make an http URL acceptable.
+    private static func plaintextAdvice(_ text: Text, _ provider: Provider) -> String {
+        guard let url = HTTPURL(text), url.isPlaintext, !provider.allowHTTPLoopback else { return "" }
+        return "; http is for a provider on this machine, with allow_http_loopback"
     }
 
     private static func isURL(_ text: Text, _ provider: Provider) -> Bool {
