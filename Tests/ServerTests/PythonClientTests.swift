@@ -71,6 +71,52 @@ import Testing
         }
     }
 
+    /// As somebody takes it along: the file and the folder proto/ beside it, and nothing else of this repository.
+    private static func copyClient(to folder: String) throws {
+        let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        let script = "mkdir \"$1\" && cp -r \"$0\"/proto \"$0\"/tools/examples/python/postern_client.py \"$1\""
+        #expect(try ChildProcess("sh", ["-c", script, root, folder]).wait() == 0)
+    }
+
+    @Test func aCopyWithItsProtosBesideItWorks() async throws {
+        try await withServer { server in
+            let folder = "\(server.directory)/copied"
+            try Self.copyClient(to: folder)
+            let (keyFile, output) = ("\(server.directory)/key", "\(server.directory)/python")
+            writeFile(keyFile, server.adminKey.withBytes { [UInt8]($0) })
+            func run(_ arguments: [String]) throws -> (status: Int32?, said: String) {
+                let process = try ChildProcess("/usr/bin/python3", arguments, output: output)
+                return (process.wait(seconds: 60), String(decoding: readFile(output) ?? [], as: UTF8.self))
+            }
+            let client = "\(folder)/postern_client.py"
+            let address = "127.0.0.1:\(server.port)"
+            let demo = try run([client, address, "--api-key-file", keyFile, "demo"])
+            #expect(demo.status == 0 && demo.said.contains("the stream ended"), "\(demo)")
+            // Moved beside its own folders, and then without them.
+            #expect(try ChildProcess("sh", ["-c", "mv \"$0\"/proto/* \"$0\"", folder]).wait() == 0)
+            #expect(try run([client, address, "--api-key-file", keyFile, "demo"]).status == 0)
+            #expect(try ChildProcess("sh", ["-c", "mv \"$0\"/postern \"$0\"/elsewhere", folder]).wait() == 0)
+            let alone = try run([client, address, "--api-key-file", keyFile, "demo"])
+            #expect(alone.status == 1 && alone.said.contains("copy the folder proto"), "\(alone)")
+        }
+    }
+
+    @Test func eightThreadsShareAConnection() async throws {
+        try await withServer { server in
+            let folder = "\(server.directory)/copied"
+            try Self.copyClient(to: folder)
+            let (keyFile, output) = ("\(server.directory)/key", "\(server.directory)/python")
+            writeFile(keyFile, server.adminKey.withBytes { [UInt8]($0) })
+            let fixtures = "/" + #filePath.split(separator: "/").dropLast(2).joined(separator: "/") + "/Fixtures"
+            let process = try ChildProcess(
+                "/usr/bin/python3", ["\(fixtures)/python_threads.py", folder, "127.0.0.1:\(server.port)", keyFile],
+                output: output)
+            #expect(process.wait(seconds: 120) == 0)
+            let said = String(decoding: readFile(output) ?? [], as: UTF8.self)
+            #expect(said.contains("right: 640 of 640, the stream: True"), "\(said)")
+        }
+    }
+
     @Test func theDemoActsInTheTenantOfItsKey() async throws {
         try await withServer { server in
             let client = try server.connect()

@@ -3,10 +3,11 @@
 
     postern_client.py 127.0.0.1:7400 --api-key-file KEY demo|watch-revocations
 
-Needs Python 3.10, protoc and protobuf (Debian: protobuf-compiler, python3-protobuf). One thread, blocking: a connection
-answers PINGs and notices GOAWAY while something waits on it. No TLS: the key travels in the clear, stay on loopback.
+Needs Python 3.10, protoc and protobuf (Debian: protobuf-compiler, python3-protobuf). To use it elsewhere copy this file and
+the folder proto/ beside it. Blocking; threads may share a connection, a stream belongs to one thread. A connection answers
+PINGs and notices GOAWAY while something waits on it. No TLS: the key travels in the clear, stay on loopback.
 """
-import argparse, os, shutil, signal, socket, struct, subprocess, sys, time, uuid
+import argparse, os, selectors, shutil, signal, socket, struct, subprocess, sys, threading, time, uuid
 from pathlib import Path
 try:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
@@ -23,6 +24,15 @@ STATUS_CODES = ("OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOU
                 "DATA_LOSS UNAUTHENTICATED").split()
 
 
+def proto_folder():
+    """proto/ beside this file or above it, or this file's own folder."""
+    here = Path(__file__).resolve().parent
+    for folder in [here / "proto", here, *(parent / "proto" for parent in here.parents)]:
+        if (folder / "postern").is_dir():
+            return folder
+    sys.exit(f"postern_client: the .proto files are missing: copy the folder proto to {here}")
+
+
 def compile_protos(folder):
     """Every message and method of the .proto files in `folder`, to be found by name."""
     if not shutil.which("protoc"):
@@ -35,7 +45,7 @@ def compile_protos(folder):
     return pool
 
 
-POOL = compile_protos(Path(__file__).resolve().parents[3] / "proto")
+POOL = compile_protos(proto_folder())
 # The first is the name since protobuf 4.22.
 message_class = getattr(message_factory, "GetMessageClass", 0) or message_factory.MessageFactory(POOL).GetPrototype
 
@@ -71,12 +81,19 @@ class CallFailed(ClientError):
 
 
 class Connection:
-    """A TCP connection that began with HELLO. Calls run on it side by side, each on a stream of its own."""
+    """A TCP connection that began with HELLO. Calls run on it side by side, each on a stream of its own.
+
+    Of the threads that wait for an answer one reads, and puts what comes into the inbox of whoever it is for."""
 
     def __init__(self, address, api_key, timeout=10.0):
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host.strip("[]"), port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.settimeout(10)
+        self.readable = selectors.DefaultSelector()
+        self.readable.register(self.socket, selectors.EVENT_READ)
+        self.sending = threading.RLock()  # held for a whole frame; REQUESTs leave in the order of their streams
+        self.changed, self.is_reading = threading.Condition(), False  # notified when frames came
         self.api_key, self.going_away, self.next_stream = api_key, None, 1
         self.received, self.inboxes = bytearray(), {}  # an inbox: frames that came for a stream in flight
         hello = message("postern.wire.v1.WireHello")
@@ -99,8 +116,8 @@ class Connection:
 
     def send(self, kind, stream, flags, payload):
         payload = payload if isinstance(payload, bytes) else payload.SerializeToString()
-        self.socket.settimeout(10)
-        self.socket.sendall(struct.pack(">IIBB", len(payload), stream, kind, flags) + payload)
+        with self.sending:
+            self.socket.sendall(struct.pack(">IIBB", len(payload), stream, kind, flags) + payload)
 
     def read_frame(self, deadline):
         """The next frame: type, stream, flags, payload. A TimeoutError keeps what came of it for the next time."""
@@ -111,12 +128,28 @@ class Connection:
                     payload = bytes(self.received[HEADER_BYTES:HEADER_BYTES + length])
                     del self.received[:HEADER_BYTES + length]
                     return kind, stream, flags, payload
-            if (remaining := deadline - time.monotonic()) <= 0:
+            # Not by the socket's timeout: that is for those who send meanwhile.
+            if (remaining := deadline - time.monotonic()) <= 0 or not self.readable.select(remaining):
                 raise TimeoutError("the server does not answer")
-            self.socket.settimeout(remaining)
             if not (chunk := self.socket.recv(65536)):
                 raise ClientError("the server closed the connection")
             self.received += chunk
+
+    def process_frames(self, stream, deadline):
+        """Returns when a frame came, for this stream or another; waits while another thread reads."""
+        with self.changed:
+            if self.is_reading:
+                if not stream.inbox and not self.changed.wait(deadline - time.monotonic()):
+                    raise TimeoutError("the server does not answer")
+                return
+            self.is_reading = True
+        try:
+            if not stream.inbox:  # it may have come before the lock was taken
+                self.process_frame(deadline)
+        finally:
+            with self.changed:
+                self.is_reading = False
+                self.changed.notify_all()
 
     def process_frame(self, deadline):
         """Reads a frame and puts it into its stream's inbox, or does what it asks for."""
@@ -141,14 +174,16 @@ class Stream:
         service, _, name = method.partition("/")
         descriptor = POOL.FindServiceByName(service).methods_by_name[name]
         self.response_class = message_class(descriptor.output_type)
-        self.connection, self.id, self.inbox, self.ungranted = connection, connection.next_stream, [], 0
-        connection.next_stream += 2
-        connection.inboxes[self.id] = self.inbox
         metadata = {"authorization": f"Bearer {connection.api_key}", **metadata}
-        connection.send(REQUEST, self.id, flags, message("postern.wire.v1.WireRequest")(
+        request = message("postern.wire.v1.WireRequest")(
             service=service, method=name, timeout_nano=int(timeout * 1e9),
             payload=message_class(descriptor.input_type)(**fields).SerializeToString(),
-            metadata=[{"key": key, "value": value} for key, value in metadata.items()]))
+            metadata=[{"key": key, "value": value} for key, value in metadata.items()])
+        with connection.sending:
+            self.connection, self.id, self.inbox, self.ungranted = connection, connection.next_stream, [], 0
+            connection.next_stream += 2
+            connection.inboxes[self.id] = self.inbox
+            connection.send(REQUEST, self.id, flags, request)
 
     def read(self, timeout):
         """The next message, or None when the stream has ended. Raises ClientError, and TimeoutError: read again."""
@@ -158,7 +193,7 @@ class Stream:
                 return None
             if (away := self.connection.going_away) and self.id > away.last_stream_id:
                 raise ClientError("the server stops and did not begin the call: send it again on a new connection")
-            self.connection.process_frame(deadline)
+            self.connection.process_frames(self, deadline)
         kind, flags, payload = self.inbox.pop(0)
         if kind == DATA and not flags & LAST:
             self.ungranted += HEADER_BYTES + len(payload)
