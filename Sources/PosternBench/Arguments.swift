@@ -8,6 +8,8 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 /// `--name value`, `--name=value`; each name at most once. What is not asked for by `finish` is refused.
 struct Arguments {
     private var values: [String: String] = [:]
+    /// What the command asked for so far, with the default's text: what its help has to name.
+    private(set) var asked: [(name: String, standard: String?)] = []
 
     init(_ arguments: some Sequence<String>) throws(UsageError) {
         var iterator = arguments.makeIterator()
@@ -25,7 +27,14 @@ struct Arguments {
         }
     }
 
-    mutating func text(_ name: String) -> String? { values.removeValue(forKey: name) }
+    mutating func text(_ name: String) -> String? { take(name, standard: nil) }
+
+    mutating func text(_ name: String, default value: String) -> String { take(name, standard: value) ?? value }
+
+    private mutating func take(_ name: String, standard: String?) -> String? {
+        asked.append((name, standard))
+        return values.removeValue(forKey: name)
+    }
 
     mutating func required(_ name: String) throws(UsageError) -> String {
         guard let value = text(name) else { throw UsageError("\(name) is missing") }
@@ -33,7 +42,16 @@ struct Arguments {
     }
 
     mutating func number(_ name: String, default value: Int, in range: ClosedRange<Int>) throws(UsageError) -> Int {
-        guard let text = text(name) else { return value }
+        try Self.number(name, text: take(name, standard: "\(value)"), in: range) ?? value
+    }
+
+    /// Nil when it is not given.
+    mutating func number(_ name: String, in range: ClosedRange<Int>) throws(UsageError) -> Int? {
+        try Self.number(name, text: text(name), in: range)
+    }
+
+    private static func number(_ name: String, text: String?, in range: ClosedRange<Int>) throws(UsageError) -> Int? {
+        guard let text else { return nil }
         guard let number = Int(text), range.contains(number) else {
             throw UsageError("\(name): must be a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
@@ -43,8 +61,8 @@ struct Arguments {
     mutating func choice<Choice: RawRepresentable & CaseIterable>(
         _ name: String, default value: Choice
     ) throws(UsageError) -> Choice where Choice.RawValue == String {
-        guard let text = text(name) else { return value }
-        guard let choice = Choice(rawValue: text) else {
+        guard let text = take(name, standard: value.rawValue) else { return value }
+        guard let choice = Choice.allCases.first(where: { $0.rawValue == text }) else {
             let known = Choice.allCases.map(\.rawValue).joined(separator: " or ")
             throw UsageError("\(name): must be \(known)")
         }

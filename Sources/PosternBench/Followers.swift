@@ -36,6 +36,8 @@ final class Followers: @unchecked Sendable {
     func run() {
         var news = [Int](repeating: 0, count: connections.count)
         do {
+            // What came together with the snapshot's end: the poll knows nothing of it.
+            for index in connections.indices { take(connections[index], &news[index]) }
             while !isStopping.load(ordering: .relaxed) {
                 for event in 0..<(try poll.wait(milliseconds: 20)) {
                     let index = poll.number(at: event)
@@ -53,6 +55,11 @@ final class Followers: @unchecked Sendable {
         case .wouldBlock: return
         case .bytes: break
         }
+        take(connection, &newsCount)
+    }
+
+    /// Takes the whole messages that have been read.
+    private func take(_ connection: Connection, _ newsCount: inout Int) {
         let now = Instant.now
         var seen = newsCount
         connection.takeFrames { header, payload in

@@ -11,6 +11,7 @@ enum OutputFormat: String, CaseIterable {
 struct Report {
     /// What was asked for: flags and their values, the defaults as well.
     var configuration: [(name: Text, value: JSONValue)]
+    var hashes: Hashes
     var seconds: Double
     /// In the order of the mix.
     var operations: [(operation: Operation, outcome: Outcome)]
@@ -36,6 +37,17 @@ struct Report {
         max(0, Double(machineCPUMicroseconds - generatorCPUMicroseconds - (serverCPUMicroseconds ?? 0)) / 1e6 / seconds)
     }
 
+    /// Fails when nothing went well, or more answers failed than are allowed: figures over failures look fast.
+    func check(failuresMaxPercent: Int) throws(BenchError) {
+        let failures = operations.reduce(0) { $0 + $1.outcome.errorCount }
+        guard failures < answerCount else { throw BenchError(.failed, "nothing went well") }
+        guard failures * 100 > answerCount * failuresMaxPercent else { return }
+        throw BenchError(
+            .failed,
+            "\(failures) of \(answerCount) answers failed; --failures-max PERCENT says how many may (now "
+                + "\(failuresMaxPercent))")
+    }
+
     func printed(as format: OutputFormat) -> String {
         switch format {
         case .table: table
@@ -46,7 +58,7 @@ struct Report {
     private var json: JSONValue {
         var members: [JSONValue.Member] = [
             .init("configuration", .object(configuration.map { .init($0.name, $0.value) })),
-            .init("seconds", .double(seconds)),
+            .init("hashes", .string(Text(hashes.rawValue))), .init("seconds", .double(seconds)),
             .init("operations", .array(operations.map { json(of: $0.operation, $0.outcome) })),
             .init("connections_lost", .integer(Int64(connectionsLost))),
             .init("generator_cpu_share", .double(Double(generatorCPUMicroseconds) / 1e6 / seconds)),
@@ -103,6 +115,7 @@ struct Report {
             text += "RSS \(server.after.residentByteCount / 1024) KiB, "
             text += "RssAnon \(server.after.anonymousByteCount / 1024) KiB\n"
         }
+        text += "\(hashes)\n"
         return text + "load: \(decimal(Double(generatorCPUMicroseconds) / 1e6 / seconds, places: 2)) CPUs, "
             + "everything else: \(decimal(otherCPUShare, places: 2)) CPUs\n"
     }

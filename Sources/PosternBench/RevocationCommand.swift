@@ -33,6 +33,7 @@ struct RevocationCommand {
             throw BenchError(.notReady, "revocation needs a --state file with --users and --sessions")
         }
         raiseFileLimit()
+        let hashes = try Hashes.ofTenant(population.tenantID, at: target)
         let process = target.process
         let before = try process?.usage()
         let followers = try Followers(target, tenantID: population.tenantID, count: verifiers)
@@ -65,7 +66,7 @@ struct RevocationCommand {
         let seconds = max(1e-3, Double(Instant.now.nanoseconds(since: begin)) / 1e9)
         let wakeAfter = try process?.usage()
         var report = RevocationReport(
-            verifiers: verifiers, rounds: rounds, latency: latency,
+            hashes: hashes, verifiers: verifiers, rounds: rounds, latency: latency,
             verificationsPerSecond: Double(verifications.answeredCount - verifiedBefore) / seconds)
         if let before, let idle {
             report.bytesPerVerifier =
@@ -132,6 +133,7 @@ struct RevocationCommand {
 
 /// What a run came to.
 private struct RevocationReport {
+    let hashes: Hashes
     let verifiers: Int
     let rounds: Int
     let latency: Histogram
@@ -162,13 +164,15 @@ private struct RevocationReport {
             text += "RssAnon \(anonymousByteCount >> 20) MiB\n"
         }
         if let wakeMicroseconds { text += "telling one: \(decimal(wakeMicroseconds, places: 1)) µs of CPU\n" }
+        text += "\(hashes)\n"
         return text + "a token seen before, verified by TokenVerifier: \(decimal(offlineNanoseconds, places: 0)) ns\n"
     }
 
     private var json: JSONValue {
         .object(
             [
-                .init("revocations", .integer(Int64(rounds))), .init("verifiers", .integer(Int64(verifiers))),
+                .init("hashes", .string(Text(hashes.rawValue))), .init("revocations", .integer(Int64(rounds))),
+                .init("verifiers", .integer(Int64(verifiers))),
                 .init("verifications_per_second", .double(verificationsPerSecond)),
                 .init(
                     "latency_milliseconds",

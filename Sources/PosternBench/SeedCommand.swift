@@ -6,13 +6,6 @@ import Wire
 ///
 /// May be run again: what is there stays, and sessions are started anew.
 struct SeedCommand {
-    enum Hashes: String, CaseIterable {
-        /// A synthetic tenant: cheap password hashes, no throttling.
-        case synthetic
-        /// A tenant like any other.
-        case production
-    }
-
     /// Below what one tenant may queue for hashing, so that nothing is refused.
     private static let callsInFlight = 16
 
@@ -26,8 +19,8 @@ struct SeedCommand {
 
     init(_ arguments: inout Arguments) throws {
         target = try Target(&arguments)
-        tenantID = Text(arguments.text("--tenant") ?? "bench")
-        hashes = try arguments.choice("--hashes", default: Hashes.synthetic)
+        tenantID = Text(arguments.text("--tenant", default: "bench"))
+        hashes = try arguments.choice("--hashes", default: Hashes.production)
         userCount = try arguments.number("--users", default: 10_000, in: 0...100_000_000)
         passwordUserCount = try arguments.number("--password-users", default: 100, in: 0...1_000_000)
         sessionCount = try arguments.number("--sessions", default: 1_000, in: 0...1_000_000)
@@ -49,7 +42,7 @@ struct SeedCommand {
         try TextFile.write(population.encoded(), to: statePath)
         try TextFile.printOut(
             "tenant \(tenantID): \(userCount) users (\(created) new, \(decimal(seconds, places: 2)) s), "
-                + "\(passwordUserCount) with passwords, \(sessionCount) sessions\n")
+                + "\(passwordUserCount) with passwords, \(sessionCount) sessions; \(hashes)\n")
     }
 
     private func createTenant(_ connection: Connection) throws {

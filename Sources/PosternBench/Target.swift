@@ -8,10 +8,9 @@ struct Target: Sendable {
     private let pid: Int?
 
     init(_ arguments: inout Arguments) throws {
-        address = try ServerAddress(parsing: arguments.text("--server") ?? "127.0.0.1:7400")
+        address = try ServerAddress(parsing: arguments.text("--server", default: "127.0.0.1:7400"))
         let path = try arguments.required("--key-file")
-        let pid = try arguments.number("--server-pid", default: 0, in: 1...Int(Int32.max))
-        self.pid = pid == 0 ? nil : pid
+        pid = try arguments.number("--server-pid", in: 1...Int(Int32.max))
         let key = try TextFile.read(path).filter { $0 > UInt8(ascii: " ") }
         guard let text = Text(validating: [UInt8]("Bearer ".utf8) + key), !key.isEmpty else {
             throw BenchError(.notReady, "\(path) holds no API key")

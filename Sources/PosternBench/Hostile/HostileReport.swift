@@ -6,6 +6,8 @@ struct HostileReport {
     let canary: [(name: String, outcome: Outcome)]
     let attacks: [(name: String, answers: [(answer: String, count: Int)])]
 
+    /// Of both tenants: `HostileScene` makes them as real ones are.
+    private static let hashes = Hashes.production
     private static let shares = [("p50", 0.5), ("p99", 0.99), ("max", 1.0)]
 
     func printed(as format: OutputFormat) -> String {
@@ -45,6 +47,7 @@ struct HostileReport {
             let shown = answers.prefix(6).map { "\($0.answer) \($0.count)" }.joined(separator: ", ")
             text += "\(name): \(shown.isEmpty ? "nothing was answered" : shown)\n"
         }
+        text += "\(Self.hashes)\n"
         return text
     }
 
@@ -63,6 +66,7 @@ struct HostileReport {
 
     private var json: JSONValue {
         .object([
+            .init("hashes", .string(Text(Self.hashes.rawValue))),
             .init("canary", .array(canary.map { Self.json(of: $0.name, $0.outcome) })),
             .init(
                 "attacks",

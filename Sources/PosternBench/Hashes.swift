@@ -1,0 +1,35 @@
+import Base
+import Messages
+
+/// How dear a tenant's password hashes are: the first question about any figure with sign-ins in it.
+enum Hashes: String, CaseIterable, CustomStringConvertible {
+    /// A tenant like any other.
+    case production
+    /// A synthetic tenant: cheap password hashes, no throttling. Its sign-ins say nothing about a real tenant's.
+    case synthetic
+    /// The credential may not ask.
+    case unknown
+
+    static let allCases: [Hashes] = [.production, .synthetic]
+
+    var description: String {
+        switch self {
+        case .production: "password hashes: production"
+        case .synthetic: "password hashes: synthetic (cheap, for load tests)"
+        case .unknown: "password hashes: unknown (the key may not read the tenant)"
+        }
+    }
+
+    /// As the server has it.
+    static func ofTenant(_ tenantID: Text, at target: Target) throws -> Hashes {
+        let connection = try Connection(to: target.address, authorization: target.authorization)
+        return try connection.call(
+            service: "postern.v1.Tenants", method: "Get", TenantsGetRequest(tenantID: tenantID)
+        ) { result -> Hashes in
+            guard case .ok(let message) = result, let tenant = try TenantsGetResponse(decoding: message).tenant else {
+                return .unknown
+            }
+            return tenant.synthetic ? .synthetic : .production
+        }
+    }
+}

@@ -1,0 +1,112 @@
+/// What `postern-bench --help` prints. A test holds it to what the commands ask for: every flag with its default.
+enum Help {
+    static let text = """
+        postern-bench: load for a Postern server, and what it costs there. docs/bench.md explains the figures.
+
+        """ + sections.map { "\($0.text)\n" }.joined() + """
+
+            Exit status: 1 usage, 2 not reachable or not seeded, 3 the run failed or answers did, 98 above a threshold,
+            130 interrupted.
+
+            """
+
+    /// A command's part; `common` is every command's but `allocations`'.
+    static let sections: [(name: String, text: String)] = [
+        (
+            "seed",
+            """
+              postern-bench seed --key-file F --state S [flags]
+                  makes a tenant with users, passwords and sessions; S remembers them for the other commands
+                  --tenant T             the tenant to make (bench)
+                  --users N              users without a password (10000)
+                  --password-users N     users with one, for sign-in (100)
+                  --sessions N           sessions, for verify, lookup and refresh (1000)
+                  --hashes H             production, or synthetic: cheap hashes, no throttling (production)
+            """
+        ),
+        (
+            "run",
+            """
+              postern-bench run --key-file F --mix get=70,verify=20,refresh=10 [flags]
+                  closed loop: an answer is followed by the next request. Operations: get, get-by-email, lookup, verify,
+                  refresh, sign-in, create, sign-up, idp, health; idp brings its own identity provider on 127.0.0.1
+                  --state S              what was seeded; create, sign-up, idp and health do without
+                  --tenant T             the tenant without a state file (bench)
+                  --connections N        (8)
+                  --in-flight N          requests under way on each connection (1)
+                  --threads N            of this program (1)
+                  --seconds N            that count (5)
+                  --warmup N             seconds before (1)
+                  --seed N               of the order of requests (1)
+                  --repeat-tokens N      use so many ID tokens only (all of the state file)
+                  --idp-users N          users of the identity provider (4000)
+                  --failures-max PERCENT of the answers may fail (0)
+                  -o table|json          (table)
+            """
+        ),
+        (
+            "idle",
+            """
+              postern-bench idle --key-file F [flags]
+                  what an idle connection costs the server, or one that waits for news
+                  --connections N        (1000)
+                  --stream S             none, revocations or auth-state, which need --state (none)
+                  --state S              what was seeded
+                  -o table|json          (table)
+            """
+        ),
+        (
+            "revocation",
+            """
+              postern-bench revocation --key-file F --state S [flags]
+                  how soon verifiers know of a revocation, and what a verifier's stream costs the server
+                  --verifiers N          streams that wait (1000)
+                  --verifications N      a second, meanwhile (10000)
+                  --revocations N        one after the other (100)
+                  -o table|json          (table)
+            """
+        ),
+        (
+            "providers",
+            """
+              postern-bench providers --key-file F [flags]
+                  what identity providers of many tenants cost the server's memory; no passwords are hashed
+                  --tenants N            (1000)
+                  --per-tenant N         providers of each (3)
+                  -o table|json          (table)
+            """
+        ),
+        (
+            "hostile",
+            """
+              postern-bench hostile --key-file F [flags]
+                  open loop of one tenant while another tenant's app, its admin and connections from outside do their
+                  worst; 98 when a request of the first failed or was slow. Makes two tenants and leaves them
+                  --http HOST:PORT       attack the HTTP port, too (not)
+                  --seconds N            (60)
+                  --connections N        without a credential (1000)
+                  --rate N               the first tenant's requests a second (50)
+                  --p99-max N            milliseconds (250)
+                  -o table|json          (table)
+            """
+        ),
+        (
+            "allocations",
+            """
+              postern-bench allocations [--check FILE]
+                  allocations of the codec's paths, in this process; run it by tools/allocations/run
+                  --check FILE           of thresholds: 98 when one does not hold (print only)
+            """
+        ),
+        (
+            "common",
+            """
+
+                With each but allocations:
+                  --key-file F           holds an API key; where posternd runs here: postern-data/admin-key
+                  --server HOST:PORT     (127.0.0.1:7400)
+                  --server-pid N         whose CPU time and memory count (found by the port, on this machine)
+            """
+        ),
+    ]
+}

@@ -1,0 +1,50 @@
+import Glibc
+import Testing
+
+@testable import PosternBench
+
+/// The help against what the commands really ask for.
+@Suite struct HelpTests {
+    private typealias Made = (inout Arguments) throws -> Void
+
+    /// Each command, with the flags it cannot do without.
+    private static let commands: [(name: String, words: [String], make: Made)] = [
+        ("seed", ["--state", "s"], { _ = try SeedCommand(&$0) }),
+        ("run", ["--mix", "get=1"], { _ = try RunCommand(&$0) }),
+        ("idle", [], { _ = try IdleCommand(&$0) }),
+        ("revocation", ["--state", "s"], { _ = try RevocationCommand(&$0) }),
+        ("providers", [], { _ = try ProvidersCommand(&$0) }),
+        ("hostile", [], { _ = try HostileCommand(&$0) }),
+        ("allocations", [], { _ = try AllocationsCommand(&$0) }),
+    ]
+
+    @Test func `Every flag of every command is in its help, with its default`() throws {
+        let keyFile = "/tmp/postern-bench-help-\(getpid())"
+        try TextFile.write([UInt8]("pk_a_b\n".utf8), to: keyFile)
+        defer { unlink(keyFile) }
+        let common = try #require(Help.sections.first { $0.name == "common" }?.text)
+        #expect(Set(Self.commands.map(\.name)) == Set(Help.sections.map(\.name)).subtracting(["common"]))
+        var checked = 0
+        for command in Self.commands {
+            let key = command.name == "allocations" ? [] : ["--key-file", keyFile]
+            var arguments = try Arguments(key + command.words)
+            try command.make(&arguments)
+            let own = try #require(Help.sections.first { $0.name == command.name }?.text)
+            for (name, standard) in arguments.asked {
+                let isCommon = ["--key-file", "--server", "--server-pid"].contains(name)
+                let lines = (isCommon ? common : own).split(separator: "\n").map { $0.drop { $0 == " " } }
+                let line = lines.first { $0.hasPrefix("\(name) ") }
+                let isInUsage = lines.contains { $0.hasPrefix("postern-bench") && $0.contains(" \(name) ") }
+                #expect(line != nil || isInUsage, "\(command.name) \(name)")
+                if let standard { #expect(line?.hasSuffix("(\(standard))") == true, "\(command.name) \(name)") }
+                checked += 1
+            }
+            // And no flag that is none.
+            for line in own.split(separator: "\n").map({ $0.drop { $0 == " " } }) where line.hasPrefix("-") {
+                let name = line.prefix { $0 != " " }
+                #expect(arguments.asked.contains { $0.name == name }, "\(command.name) \(name)")
+            }
+        }
+        #expect(checked == 56)
+    }
+}

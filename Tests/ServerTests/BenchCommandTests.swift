@@ -1,0 +1,66 @@
+import Base
+import TestSupport
+import Testing
+
+/// `postern-bench` as a program, against a posternd of its own.
+@Suite struct BenchCommandTests {
+    private static func run(_ words: [String], in directory: String, _ port: UInt16) throws -> (
+        status: Int32?, said: String
+    ) {
+        let output = "\(directory)/said"
+        let target = ["--server", "127.0.0.1:\(port)", "--key-file", "\(directory)/admin-key"]
+        let process = try ChildProcess(
+            ChildProcess.built("postern-bench"), [words[0]] + target + words.dropFirst(), output: output)
+        let status = process.wait(seconds: 120)
+        return (status, String(decoding: readFile(output) ?? [], as: UTF8.self))
+    }
+
+    private static func withPosternd(_ body: (_ directory: String, _ port: UInt16) throws -> Void) throws {
+        try withTemporaryDirectory { directory in
+            let port = try CrashTests.freePort()
+            let server = try CrashTests.start(directory, port)
+            defer { server.kill() }
+            _ = try CrashTests.adminKey(directory)
+            try body(directory, port)
+        }
+    }
+
+    @Test func failedAnswersFailTheRunUnlessTheyAreAllowed() throws {
+        try Self.withPosternd { directory, port in
+            let state = "\(directory)/state"
+            let seed = ["seed", "--state", state, "--users", "10", "--password-users", "0", "--sessions", "1"]
+            let seeded = try Self.run(seed, in: directory, port)
+            #expect(seeded.status == 0 && seeded.said.contains("password hashes: production\n"), "\(seeded)")
+            // Twice as many users as there are: half the answers are USER_NOT_FOUND.
+            let text = String(decoding: readFile(state) ?? [], as: UTF8.self)
+            writeFile(state, [UInt8](text.replacing(" bench 10 ", with: " bench 20 ").utf8))
+            let get = ["run", "--state", state, "--mix", "get=1", "--seconds", "1", "--warmup", "0"]
+            let failed = try Self.run(get, in: directory, port)
+            #expect(failed.status == 3 && failed.said.contains("answers failed"), "\(failed)")
+            #expect(try Self.run(get + ["--failures-max", "10"], in: directory, port).status == 3)
+            #expect(try Self.run(get + ["--failures-max", "90"], in: directory, port).status == 0)
+        }
+    }
+
+    /// A user has 100 sessions: sign-ins beyond that revoke the oldest, and the snapshot that a verifier begins with
+    /// outgrows the 64 KiB that a stream may bring without credit.
+    @Test func revocationsAreMeasuredAfterManySignIns() throws {
+        try Self.withPosternd { directory, port in
+            let state = "\(directory)/state"
+            let seed = [
+                "seed", "--state", state, "--users", "5", "--password-users", "1", "--sessions", "1", "--hashes",
+                "synthetic",
+            ]
+            #expect(try Self.run(seed, in: directory, port).status == 0)
+            // 64 KiB are at most some 1,500 revocations of a session.
+            let signIns = ["run", "--state", state, "--mix", "sign-in=1", "--seconds", "4", "--in-flight", "2"]
+            let signedIn = try Self.run(signIns + ["-o", "json"], in: directory, port)
+            #expect(signedIn.status == 0 && signedIn.said.contains("\"hashes\": \"synthetic\""), "\(signedIn)")
+            let revocation = [
+                "revocation", "--state", state, "--verifiers", "3", "--verifications", "10", "--revocations", "3",
+            ]
+            let measured = try Self.run(revocation, in: directory, port)
+            #expect(measured.status == 0 && measured.said.contains("3 revocations, 3 verifiers"), "\(measured)")
+        }
+    }
+}
