@@ -22,6 +22,8 @@ struct Command: Sendable {
     var flags: [Flag] = []
     /// Takes --validate-only.
     var isValidatable = false
+    /// Changes nothing on the server. What does not say so names the server before it is changed.
+    var isReadOnly = false
     let run: @Sendable (Session) async throws -> Void
 
     var name: String { path.joined(separator: " ") }
@@ -68,10 +70,10 @@ func describe(_ rows: [(String, String)]) -> String {
 
 enum GlobalFlags {
     static let all = [
-        Flag("context", "NAME", "use this context instead of the current one"),
-        Flag("server", "HOST:PORT", "where posternd listens (POSTERN_SERVER; default 127.0.0.1:7400)"),
+        Flag("context", "NAME", "use this context instead of the current one and of the environment"),
+        Flag("server", "HOST:PORT", "where posternd listens (POSTERN_SERVER; default \(Destination.defaultServer))"),
         Flag("tenant", short: "t", "ID", "the tenant to work on (POSTERN_TENANT; default: the default pool)"),
-        Flag("key-file", "FILE", "holds the API key (POSTERN_KEY_FILE; default ./.postern/admin-key)"),
+        Flag("key-file", "FILE", "holds the API key (POSTERN_KEY_FILE; default ./postern-data/admin-key)"),
         Flag("output", short: "o", "FORMAT", "table (default), json or ndjson"),
         Flag("no-headers", "leave the table's first line out"),
         Flag("quiet", short: "q", "print ids only, and no messages"),
@@ -79,6 +81,7 @@ enum GlobalFlags {
         Flag("request-id", "ID", "names the call in the server's log"),
         Flag("validate-only", "check everything, change nothing"),
         Flag("yes", short: "y", "do not ask"),
+        Flag("production", "you mean the production server; with context add: marks it as one"),
         Flag("confirm", "NAME", "confirms what cannot be undone, by the name of what goes"),
         Flag("help", short: "h", "explain the command"),
         Flag("version", "print the version of this program"),

@@ -12,12 +12,12 @@ enum CommandLineTool {
                 console.write([UInt8](text.utf8))
                 return .ok
             case .command(let command, let arguments):
-                let session = try Session(arguments, console: console)
+                let session = try Session(arguments, console: console, isReadOnly: command.isReadOnly)
                 do {
                     try await command.run(session)
                 } catch let failure as Failure {
                     await session.close()
-                    let report = FailureReport(failure, keyFile: try? session.keyFilePath())
+                    let report = FailureReport(failure, at: try? session.destination())
                     report.print(session.output.format, to: console)
                     return ExitCode(failure.code)
                 } catch {

@@ -64,12 +64,18 @@ enum CommandTree {
         return .command(command, arguments)
     }
 
-    /// One key's id in 64 begins with a dash. It is longer than any flag.
+    /// Ids are operands though they may begin with a dash: one key's id in 64 does. What tells them from a mistyped
+    /// flag is their length, and that flags have only small letters and dashes.
     private static func isID(_ word: String, of command: Command?) -> Bool {
-        command != nil && word.utf8.count > flagByteCountMax && !word.contains("=")
+        guard let command, !command.operands.isEmpty, !word.contains("=") else { return false }
+        let byteCount = word.utf8.count
+        let isFlagLike = word.utf8.allSatisfy { $0 == UInt8(ascii: "-") || (0x61...0x7A).contains($0) }
+        guard isFlagLike else { return byteCount > 2 }
+        return byteCount > (word.hasPrefix("--") ? flagByteCountMax : shortIDByteCountMax)
     }
 
     static let flagByteCountMax = 40
+    private static let shortIDByteCountMax = 12
 
     private static func takeFlag(
         _ word: String, _ rest: inout ArraySlice<String>, command: Command?, into arguments: inout Arguments
@@ -82,7 +88,11 @@ enum CommandTree {
         guard let flag else {
             let similar = nearest(to: parts[0], in: known.map { "--\($0.name)" })
             let message = command.map { "postern \($0.name) has no flag" } ?? "there is no global flag"
-            throw .usage("\(message) \(parts[0])", hint: similar.map { "did you mean \($0)?" })
+            let takesOperands = command?.operands.isEmpty == false
+            throw .usage(
+                "\(message) \(parts[0])",
+                hint: similar.map { "did you mean \($0)?" }
+                    ?? (takesOperands ? "what begins with a dash and is no flag goes behind --" : nil))
         }
         guard flag.placeholder != nil else {
             guard parts.count == 1 else { throw .usage("--\(flag.name) takes no value") }

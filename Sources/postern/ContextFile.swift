@@ -9,6 +9,8 @@ struct ContextFile: Sendable {
         var server: String
         var tenant: String
         var apiKeyFile: String
+        /// Changes of its server are asked about, however the server was named.
+        var isProduction = false
     }
 
     let path: String
@@ -33,7 +35,8 @@ struct ContextFile: Sendable {
         contexts = (json["contexts"]?.array ?? []).map { entry in
             Context(
                 name: entry["name"]?.string ?? "", server: entry["server"]?.string ?? "",
-                tenant: entry["tenant"]?.string ?? "", apiKeyFile: entry["api_key_file"]?.string ?? "")
+                tenant: entry["tenant"]?.string ?? "", apiKeyFile: entry["api_key_file"]?.string ?? "",
+                isProduction: entry["production"] == true)
         }
     }
 
@@ -76,7 +79,7 @@ extension ContextFile.Context {
     var json: JSONValue {
         [
             "name": .string(Text(name)), "server": .string(Text(server)), "tenant": .string(Text(tenant)),
-            "api_key_file": .string(Text(apiKeyFile)),
+            "api_key_file": .string(Text(apiKeyFile)), "production": .bool(isProduction),
         ]
     }
 }

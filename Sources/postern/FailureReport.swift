@@ -5,12 +5,12 @@ import PosternClient
 /// What is said about a call that was refused, or did not come through.
 struct FailureReport {
     private let failure: Failure
-    /// The file whose credential the call was sent with.
-    private let keyFile: String?
+    /// Where the call went; nil in tests of the words alone.
+    private let destination: Destination?
 
-    init(_ failure: Failure, keyFile: String?) {
+    init(_ failure: Failure, at destination: Destination?) {
         self.failure = failure
-        self.keyFile = keyFile
+        self.destination = destination
     }
 
     /// On standard error: lines for people, or for programs one line of JSON.
@@ -35,6 +35,12 @@ struct FailureReport {
     }
 
     private var json: JSONValue {
+        var members: [JSONValue.Member] = json(of: failure).object ?? []
+        if let destination { members.append(.init("server", .string(Text(destination.server)))) }
+        return .object(members)
+    }
+
+    private func json(of failure: Failure) -> JSONValue {
         [
             "code": .string(Text(failure.code.name)), "reason": .string(Text(failure.reason)),
             "message": .string(Text(failure.message)),
@@ -89,13 +95,18 @@ struct FailureReport {
         case "CALLER_UNAUTHENTICATED":
             let named = "name a file that holds an API key: --key-file FILE, or POSTERN_KEY_FILE"
             hints.append(
-                keyFile.map { "the server does not take what \($0) holds: revoked, or of another server" } ?? named)
+                destination?.keyFile.map { "the server does not take what \($0) holds: revoked, or of another server" }
+                    ?? named)
+            if let unused = destination?.unusedKey { hints.append("not used: \(unused)") }
             hints.append("this is the caller's own credential, not an end user's")
         case "INVALID_LOGIN_CREDENTIALS", "INVALID_PASSWORD", "EMAIL_NOT_FOUND":
             hints.append("this is the end user's email or password; the API key is good")
         case "TENANT_NOT_FOUND": hints.append("postern tenant list shows the tenants there are")
         case ClientReason.connectionFailed: hints.append("is posternd running there? --server HOST:PORT says where")
         default: break
+        }
+        if failure.violations.contains(where: { $0.description.contains("allow_http_loopback") }) {
+            hints.append("--allow-http-loopback true allows http on this machine, for trying things out")
         }
         if let guidance = failure.guidance {
             let words = [guidance.message, guidance.url].filter { !$0.isEmpty }

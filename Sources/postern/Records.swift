@@ -256,7 +256,7 @@ extension StatsValue: Record {
 }
 
 extension ContextFile.Context: Record {
-    static let columns = ["name", "server", "tenant", "api_key_file"]
+    static let columns = ["name", "server", "tenant", "api_key_file", "production"]
 
     var id: String { name }
 }

@@ -10,11 +10,15 @@ final class Session: Sendable {
     let console: Console
     let output: Output
     let contexts: ContextFile
+    private let isReadOnly: Bool
     private let openChannel = Mutex<Channel?>(nil)
+    private let isAnnounced = Mutex(false)
 
-    init(_ arguments: Arguments, console: Console) throws {
+    /// `isReadOnly`: the command changes nothing on the server.
+    init(_ arguments: Arguments, console: Console, isReadOnly: Bool) throws {
         self.arguments = arguments
         self.console = console
+        self.isReadOnly = isReadOnly
         self.contexts = try ContextFile(environment: console.environment)
         let formats: [(String, Output.Format)] = [("table", .table), ("json", .json), ("ndjson", .ndjson)]
         self.output = Output(
@@ -22,47 +26,26 @@ final class Session: Sendable {
             hasHeaders: !arguments.isSet("no-headers"), console: console)
     }
 
-    // Settings: flag, environment, context, default.
+    // Settings
 
-    func context() throws(CommandError) -> ContextFile.Context? {
-        try contexts.selected(named: arguments.value("context"))
-    }
-
-    private func setting(
-        _ flag: String, _ variable: String, _ key: (ContextFile.Context) -> String
-    ) throws(CommandError) -> String? {
-        let given = arguments.value(flag) ?? console.environment[variable]
-        if let given, !given.isEmpty { return given }
-        guard let value = try context().map(key), !value.isEmpty else { return nil }
-        return value
-    }
-
-    func server() throws(CommandError) -> String {
-        try setting("server", "POSTERN_SERVER") { $0.server } ?? "127.0.0.1:7400"
+    func destination() throws(CommandError) -> Destination {
+        try Destination(arguments, environment: console.environment, contexts: contexts)
     }
 
     /// Empty: the default pool, or the tenant the key is bound to.
-    func tenantID() throws(CommandError) -> Text {
-        if let given = arguments.value("tenant") { return Text(given) }
-        return Text(try setting("tenant", "POSTERN_TENANT") { $0.tenant } ?? "")
-    }
-
-    /// Nil: calls go without a credential.
-    func keyFilePath() throws(CommandError) -> String? {
-        if let path = try setting("key-file", "POSTERN_KEY_FILE", { $0.apiKeyFile }) { return path }
-        return File.exists("./.postern/admin-key") ? "./.postern/admin-key" : nil
-    }
+    func tenantID() throws(CommandError) -> Text { Text(try destination().tenant) }
 
     private func credentials() throws(CommandError) -> Credentials {
-        guard let path = try keyFilePath() else { return .none }
+        guard let path = try destination().keyFile else { return .none }
         return .apiKey(try KeyFile.credential(in: File.read(path), named: path))
     }
 
     // The server
 
-    /// Made at the first use.
+    /// Made at the first use. Says before that where a change goes.
     func channel() throws -> Channel {
-        let (server, credentials) = (try server(), try credentials())
+        try announceChange()
+        let (server, credentials) = (try destination().server, try credentials())
         return try openChannel.withLock { channel in
             if let channel { return channel }
             var options = ChannelOptions()
@@ -94,10 +77,35 @@ final class Session: Sendable {
         if !output.isQuiet { console.say(isValidatingOnly ? "valid, nothing changed" : message) }
     }
 
+    // Changes
+
+    /// Names the server, once, before it is changed or anything is asked; asks when it is a production server.
+    private func announceChange() throws(CommandError) {
+        if isReadOnly || isValidatingOnly || isAnnounced.withLock({ $0 }) { return }
+        let destination = try destination()
+        if let context = destination.productionContext, !arguments.isSet("production") {
+            try confirmProduction(context, destination)
+        }
+        // A program that reads JSON from standard error finds the server in a failure's.
+        let isForPeople = output.format == .table || console.messagesAreForTerminal
+        if !output.isQuiet, isForPeople { console.say(destination.description) }
+        isAnnounced.withLock { $0 = true }
+    }
+
+    /// Not answered by --yes, which scripts and fingers add by habit.
+    private func confirmProduction(_ context: String, _ destination: Destination) throws(CommandError) {
+        let consequence = "This changes production, \(destination.server)."
+        guard let answer = console.ask("\(consequence)\nType \(context) to go on: ", false) else {
+            throw .usage("there is no terminal to ask on", hint: "\(consequence) Add --production if you mean it.")
+        }
+        guard answer == [UInt8](context.utf8) else { throw CommandError("nothing was changed", exitCode: .declined) }
+    }
+
     // Questions
 
     /// For what can be put right again with some effort.
     func confirm(_ question: String) throws(CommandError) {
+        try announceChange()
         if arguments.isSet("yes") || isValidatingOnly { return }
         guard let answer = console.ask("\(question) [y/N] ", false) else {
             throw .usage("there is no terminal to ask on", hint: "add --yes if you are sure: \(question)")
@@ -108,6 +116,7 @@ final class Session: Sendable {
 
     /// For what is gone afterwards: the name has to be typed, or given with --confirm.
     func confirm(_ consequence: String, byName name: String) throws(CommandError) {
+        try announceChange()
         if isValidatingOnly { return }
         if let given = arguments.value("confirm") {
             guard given == name else {

@@ -5,7 +5,7 @@ import Testing
 
 /// The help against what the commands really ask for.
 @Suite struct HelpTests {
-    private typealias Made = (inout Arguments) throws -> Void
+    private typealias Made = @Sendable (inout Arguments) throws -> Void
 
     /// Each command, with the flags it cannot do without.
     private static let commands: [(name: String, words: [String], make: Made)] = [

@@ -37,8 +37,29 @@ import Testing
         #expect(flags.allSatisfy { $0.name.utf8.count + 2 <= CommandTree.flagByteCountMax })
     }
 
+    /// 22 characters of base64url, as the server makes them: one in 64 begins with a dash, one in 4,096 with two.
+    @Test(arguments: ["-", "--"])
+    func `A key's id that begins with a dash is an operand`(dashes: String) throws {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+        for _ in 0..<1_000 {
+            let rest = (dashes.count..<22).map { _ in alphabet[Int.random(in: 0..<64)] }
+            let keyID = dashes + String(rest)
+            let words = ["service-account", "key", "revoke", "shop", keyID, "--yes"]
+            guard case .command(_, let arguments) = try CommandTree.match(words) else {
+                Issue.record("\(keyID)")
+                continue
+            }
+            #expect(arguments.operands == ["shop", keyID] && arguments.isSet("yes"), "\(keyID)")
+        }
+    }
+
     @Test(
         arguments: [
+            ("user delete u1 -yes", "postern user delete has no flag -yes", "did you mean --yes?"),
+            (
+                "user delete -u", "postern user delete has no flag -u",
+                "what begins with a dash and is no flag goes behind --"
+            ),
             ("tenat list", "postern has no command tenat", "did you mean postern tenant?"),
             ("tenant lst", "postern tenant has no command lst", "did you mean postern tenant list?"),
             ("tenant list --limt 3", "postern tenant list has no flag --limt", "did you mean --limit?"),

@@ -15,7 +15,7 @@ import Testing
                 .init("tenant", "acme"), .init("toggle", "client.permissions.disabled_user_signup"),
                 .init("required_role", "tenant-admin"), .init("decision_id", "d1"), .init("request_id", "r1"),
             ], guidance: .init(locale: "en", message: "Ask HR.", url: "https://x.org"))
-        FailureReport(failure, keyFile: nil).print(.table, to: test.console)
+        FailureReport(failure, at: nil).print(.table, to: test.console)
         #expect(
             test.said == """
                 error: Sign-up is off. [ADMIN_RESTRICTED_OPERATION] request-id=r1
@@ -36,7 +36,7 @@ import Testing
 
     @Test func `What the server tells of the reason is shown, a line each, but nothing worth stealing`() {
         let test = TestConsole()
-        FailureReport(ended, keyFile: nil).print(.table, to: test.console)
+        FailureReport(ended, at: nil).print(.table, to: test.console)
         #expect(
             test.said == """
                 error: The session has ended. [TOKEN_EXPIRED] request-id=r1
@@ -51,7 +51,7 @@ import Testing
     @Test(arguments: [Output.Format.json, .ndjson])
     func `With -o json a failure is one line of JSON`(format: Output.Format) throws {
         let test = TestConsole()
-        FailureReport(ended, keyFile: nil).print(format, to: test.console)
+        FailureReport(ended, at: nil).print(format, to: test.console)
         #expect(test.said.filter { $0 == "\n" }.count == 1)
         #expect(
             try JSONValue(parsing: [UInt8](test.said.utf8)) == [

@@ -55,4 +55,22 @@ import Testing
         let yes = TestConsole()
         #expect(await yes.run("provider", "delete", "google.com", "-y", "--server", "127.0.0.1:1") == .unavailable)
     }
+
+    @Test(arguments: ["--issuer", "--jwks-url"])
+    func `An http URL is refused with the name of the flag that would allow it`(flag: String) async throws {
+        try await withServer { server in
+            func create(_ url: String, _ more: String...) async -> TestConsole.Outcome {
+                let issuer = flag == "--issuer" ? [] : ["--issuer", "https://id.corp.example"]
+                let words = ["provider", "create", "oidc.corp", "--client-id", "x", flag, url] + issuer
+                return await TestConsole.run(words + more, on: server)
+            }
+            let refused = await create("http://127.0.0.1:9/x")
+            #expect(refused.code == .general && refused.said.contains("--allow-http-loopback true"), "\(refused)")
+            #expect(refused.said.contains("allow_http_loopback"))
+            let malformed = await create("nonsense")
+            #expect(malformed.code == .general && !malformed.said.contains("loopback"), "\(malformed)")
+            let allowed = await create("http://127.0.0.1:9/x", "--allow-http-loopback", "true")
+            #expect(allowed.code == .ok, "\(allowed)")
+        }
+    }
 }

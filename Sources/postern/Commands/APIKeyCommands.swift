@@ -60,7 +60,7 @@ enum APIKeyCommands {
 
     static let list = Command(
         path: ["apikey", "list"], summary: "Lists the API keys, revoked ones too.", example: "apikey list",
-        flags: [limitFlag]
+        flags: [limitFlag], isReadOnly: true
     ) { session in
         let client = ProjectClient(channel: try session.channel())
         try await printPages(session) { token, size in

@@ -60,7 +60,7 @@ enum AccountCommands {
             Flag("continue-uri", "URI", "where the provider sends the browser back"),
             Flag("scopes", "SCOPE,…", "beyond the provider's usual ones"),
             Flag("parameters", "NAME=VALUE,…", "further ones of the request, such as prompt=login"),
-        ]
+        ], isReadOnly: true
     ) { session in
         let arguments = session.arguments
         var request = AccountsCreateAuthUriRequest(
@@ -110,7 +110,7 @@ enum AccountCommands {
 
     static let lookup = Command(
         path: ["account", "lookup"], summary: "Shows the account an ID token belongs to.",
-        example: "account lookup - < token", operands: [.required("id-token|-")]
+        example: "account lookup - < token", operands: [.required("id-token|-")], isReadOnly: true
     ) { session in
         let request = AccountsLookupRequest(
             tenantID: try session.tenantID(), idToken: try session.token(operand: 0))

@@ -3,15 +3,15 @@ enum ContextCommands {
     static let all = [list, use, add, rm, show]
 
     static let list = Command(
-        path: ["context", "list"], summary: "Lists the contexts.", example: "context list"
+        path: ["context", "list"], summary: "Lists the contexts.", example: "context list", isReadOnly: true
     ) { session in
         session.output.print(session.contexts.contexts)
         if let current = session.contexts.current { session.say("current: \(current)") }
     }
 
     static let use = Command(
-        path: ["context", "use"], summary: "Makes a context the current one.", example: "context use production",
-        operands: [.required("name")]
+        path: ["context", "use"], summary: "Makes a context the current one.", example: "context use live",
+        operands: [.required("name")], isReadOnly: true
     ) { session in
         var file = session.contexts
         let context = try file.existing(session.arguments.operands[0])
@@ -22,8 +22,8 @@ enum ContextCommands {
 
     static let add = Command(
         path: ["context", "add"], summary: "Adds a context, or replaces it: --server, --tenant and --key-file by name.",
-        example: "context add production --server auth.internal:7400 --key-file ~/.postern/production.key",
-        operands: [.required("name")]
+        example: "context add live --server auth.internal:7400 --key-file ~/live.key --production",
+        operands: [.required("name")], isReadOnly: true
     ) { session in
         let arguments = session.arguments
         guard let server = arguments.value("server") else { throw CommandError.usage("--server is missing") }
@@ -31,7 +31,8 @@ enum ContextCommands {
         file.put(
             ContextFile.Context(
                 name: arguments.operands[0], server: server, tenant: arguments.value("tenant") ?? "",
-                apiKeyFile: arguments.value("key-file").map { File.absolute($0) } ?? ""))
+                apiKeyFile: arguments.value("key-file").map { File.absolute($0) } ?? "",
+                isProduction: arguments.isSet("production")))
         if file.contexts.count == 1 { file.use(arguments.operands[0]) }
         try file.save()
         session.say("added to \(file.path)")
@@ -39,7 +40,7 @@ enum ContextCommands {
 
     static let rm = Command(
         path: ["context", "rm"], summary: "Forgets a context; the key's file stays.", example: "context rm staging",
-        operands: [.required("name")]
+        operands: [.required("name")], isReadOnly: true
     ) { session in
         var file = session.contexts
         let context = try file.existing(session.arguments.operands[0])
@@ -51,7 +52,7 @@ enum ContextCommands {
 
     static let show = Command(
         path: ["context", "show"], summary: "Shows a context; without a name the current one.",
-        example: "context show", operands: [.optional("name")]
+        example: "context show", operands: [.optional("name")], isReadOnly: true
     ) { session in
         guard let context = try session.contexts.selected(named: session.arguments.operand(0)) else {
             throw CommandError("there is no current context", hint: "postern context use NAME", exitCode: .notFound)

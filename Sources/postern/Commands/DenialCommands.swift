@@ -12,7 +12,7 @@ enum DenialCommands {
         flags: [
             Flag("from", "TIME", "not before: 2026-01-31T12:00:00Z, or how long ago: 24h"),
             Flag("to", "TIME", "before"), Flag("counts", "how often per hour instead of each"), limitFlag,
-        ]
+        ], isReadOnly: true
     ) { session in
         let arguments = session.arguments
         let now = Clock.system.now()
@@ -36,7 +36,7 @@ enum DenialCommands {
     static let watch = Command(
         path: ["denials", "watch"], summary: "Prints refusals as they happen, until Ctrl-C.",
         example: "-t acme denials watch -o ndjson",
-        flags: [Flag("after", "SEQUENCE", "start behind this one instead of now")]
+        flags: [Flag("after", "SEQUENCE", "start behind this one instead of now")], isReadOnly: true
     ) { session in
         let client = TenantsClient(channel: try session.channel())
         var request = TenantsWatchDenialsRequest(

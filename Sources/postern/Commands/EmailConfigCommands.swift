@@ -9,7 +9,7 @@ enum EmailConfigCommands {
 
     static let get = Command(
         path: ["email-config", "get"], summary: "Shows how a tenant's mail goes out; never its secrets.",
-        example: "-t acme email-config get"
+        example: "-t acme email-config get", isReadOnly: true
     ) { session in
         let request = EmailConfigsGetRequest(tenantID: try session.tenantID())
         let config = try await client(session).get(request, options: session.callOptions()).config

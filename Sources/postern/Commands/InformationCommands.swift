@@ -7,26 +7,28 @@ enum InformationCommands {
     static let all = [rpcList, completion, version, exitCodes]
 
     static let rpcList = Command(
-        path: ["rpc", "list"], summary: "Lists the methods of the protocol this program speaks.", example: "rpc list"
+        path: ["rpc", "list"], summary: "Lists the methods of the protocol this program speaks.", example: "rpc list",
+        isReadOnly: true
     ) { session in
         session.output.print(Method.all)
     }
 
     static let completion = Command(
         path: ["completion", "bash"], summary: "Prints what makes bash complete commands and flags.",
-        example: "completion bash > ~/.local/share/bash-completion/completions/postern"
+        example: "completion bash > ~/.local/share/bash-completion/completions/postern", isReadOnly: true
     ) { session in
         session.console.print(BashCompletion.script)
     }
 
     static let version = Command(
-        path: ["version"], summary: "Prints this program's version.", example: "version"
+        path: ["version"], summary: "Prints this program's version.", example: "version", isReadOnly: true
     ) { session in
         session.console.write([UInt8](CommandLineTool.versionLine.utf8))
     }
 
     static let exitCodes = Command(
-        path: ["help", "exit-codes"], summary: "Explains what the exit codes mean.", example: "help exit-codes"
+        path: ["help", "exit-codes"], summary: "Explains what the exit codes mean.", example: "help exit-codes",
+        isReadOnly: true
     ) { session in
         let rows = ExitCode.allCases.map { (String($0.rawValue), $0.meaning) }
         session.console.write([UInt8](describe(rows).utf8))

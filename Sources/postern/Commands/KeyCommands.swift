@@ -8,7 +8,7 @@ enum KeyCommands {
 
     static let list = Command(
         path: ["key", "list"], summary: "Lists the keys that sign ID tokens and session cookies, or did.",
-        example: "key list"
+        example: "key list", isReadOnly: true
     ) { session in
         let client = ProjectClient(channel: try session.channel())
         session.output.print(try await client.listSigningKeys(.init(), options: session.callOptions()).keys)

@@ -14,7 +14,7 @@ enum OutboxCommands {
     static let list = Command(
         path: ["outbox", "list"], summary: "Lists a tenant's mail, newest first: held, waiting, sent, given up.",
         example: "-t acme outbox list --state dead",
-        flags: [Flag("state", "held|pending|sent|dead", "only these"), limitFlag]
+        flags: [Flag("state", "held|pending|sent|dead", "only these"), limitFlag], isReadOnly: true
     ) { session in
         let wanted = session.arguments.value("state")
         let state = states.first { $0.name == wanted }?.state
@@ -33,7 +33,7 @@ enum OutboxCommands {
 
     static let get = Command(
         path: ["outbox", "get"], summary: "Shows a mail with its link; the event log says who read it.",
-        example: "-t acme outbox get 00065f1c2d3e4f50AbCdEfGhIj", operands: [.required("message-id")]
+        example: "-t acme outbox get 00065f1c2d3e4f50AbCdEfGhIj", operands: [.required("message-id")], isReadOnly: true
     ) { session in
         let request = OutboxGetRequest(
             tenantID: try session.tenantID(), messageID: Text(session.arguments.operands[0]))

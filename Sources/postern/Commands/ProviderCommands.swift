@@ -24,7 +24,7 @@ enum ProviderCommands {
 
     static let get = Command(
         path: ["provider", "get"], summary: "Shows a provider; never its client secret.",
-        example: "provider get google.com", operands: [.required("provider-id")]
+        example: "provider get google.com", operands: [.required("provider-id")], isReadOnly: true
     ) { session in
         let request = ProvidersGetRequest(
             tenantID: try session.tenantID(), providerID: Text(session.arguments.operands[0]))
@@ -34,7 +34,7 @@ enum ProviderCommands {
 
     static let list = Command(
         path: ["provider", "list"], summary: "Lists the tenant's providers.", example: "provider list",
-        flags: [limitFlag]
+        flags: [limitFlag], isReadOnly: true
     ) { session in
         let client = try client(session)
         let tenantID = try session.tenantID()
@@ -97,7 +97,7 @@ enum ProviderCommands {
 
     static let test = Command(
         path: ["provider", "test"], summary: "Asks a provider what signing in would ask it, and changes nothing.",
-        example: "provider test google.com", operands: [.required("provider-id")]
+        example: "provider test google.com", operands: [.required("provider-id")], isReadOnly: true
     ) { session in
         let request = ProvidersTestRequest(
             tenantID: try session.tenantID(), providerID: Text(session.arguments.operands[0]))

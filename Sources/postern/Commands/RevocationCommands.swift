@@ -14,7 +14,7 @@ enum RevocationCommands {
         flags: [
             Flag("any-tenant", "of all tenants the key is for"),
             Flag("cursor", "CURSOR", "go on behind this one instead; json and ndjson tell it with each revocation"),
-        ]
+        ], isReadOnly: true
     ) { session in
         let client = TokensClient(channel: try session.channel())
         var request = TokensWatchRevocationsRequest(

@@ -8,7 +8,8 @@ enum ServerCommands {
     static let all = [info, health, stats]
 
     static let info = Command(
-        path: ["server", "info"], summary: "Shows the server's version, protocol and limits.", example: "server info"
+        path: ["server", "info"], summary: "Shows the server's version, protocol and limits.", example: "server info",
+        isReadOnly: true
     ) { session in
         let client = ProjectClient(channel: try session.channel())
         session.output.print(try await client.serverInfo(.init(), options: session.callOptions()))
@@ -16,7 +17,7 @@ enum ServerCommands {
 
     static let health = Command(
         path: ["server", "health"], summary: "Whether the server serves; exits with 6 if not. Needs no key.",
-        example: "server health --timeout 1s"
+        example: "server health --timeout 1s", isReadOnly: true
     ) { session in
         let client = HealthClient(channel: try session.channel())
         let status = try await client.check(.init(), options: session.callOptions()).status
@@ -26,7 +27,7 @@ enum ServerCommands {
 
     static let stats = Command(
         path: ["server", "stats"], summary: "Shows the counters since the start; /metrics has the same.",
-        example: "server stats -o json"
+        example: "server stats -o json", isReadOnly: true
     ) { session in
         let client = ProjectClient(channel: try session.channel())
         session.output.print(try await client.stats(.init(), options: session.callOptions()).values)

@@ -42,7 +42,7 @@ enum ServiceAccountCommands {
 
     static let get = Command(
         path: ["service-account", "get"], summary: "Shows a service account.",
-        example: "service-account get shop-backend", operands: [.required("service-account-id")]
+        example: "service-account get shop-backend", operands: [.required("service-account-id")], isReadOnly: true
     ) { session in
         let request = ProjectGetServiceAccountRequest(serviceAccountID: id(session))
         let response = try await client(session).getServiceAccount(request, options: session.callOptions())
@@ -51,7 +51,7 @@ enum ServiceAccountCommands {
 
     static let list = Command(
         path: ["service-account", "list"], summary: "Lists the service accounts.", example: "service-account list",
-        flags: [limitFlag]
+        flags: [limitFlag], isReadOnly: true
     ) { session in
         let client = try client(session)
         try await printPages(session) { token, size in

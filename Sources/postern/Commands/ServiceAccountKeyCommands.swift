@@ -63,7 +63,7 @@ enum ServiceAccountKeyCommands {
 
     static let list = Command(
         path: ["service-account", "key", "list"], summary: "Lists a service account's keys, revoked ones too.",
-        example: "service-account key list shop-backend", operands: [.required("service-account-id")]
+        example: "service-account key list shop-backend", operands: [.required("service-account-id")], isReadOnly: true
     ) { session in
         let request = ProjectListServiceAccountKeysRequest(serviceAccountID: ServiceAccountCommands.id(session))
         let client = try ServiceAccountCommands.client(session)

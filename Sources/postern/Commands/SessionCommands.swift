@@ -9,7 +9,7 @@ enum SessionCommands {
 
     static let list = Command(
         path: ["session", "list"], summary: "Lists a user's live sessions, the one used last first.",
-        example: "-t acme session list u1", operands: [.required("uid")]
+        example: "-t acme session list u1", operands: [.required("uid")], isReadOnly: true
     ) { session in
         let request = UsersListSessionsRequest(
             tenantID: try session.tenantID(), uid: Text(session.arguments.operands[0]))
@@ -42,7 +42,7 @@ enum SessionCommands {
 
     static let watch = Command(
         path: ["session", "watch"], summary: "Prints what happens to the session of an ID token, until it ends.",
-        example: "-t acme session watch - -o ndjson < id-token", operands: [.required("id-token|-")]
+        example: "-t acme session watch - -o ndjson < id-token", operands: [.required("id-token|-")], isReadOnly: true
     ) { session in
         let request = SessionsWatchAuthStateRequest(
             tenantID: try session.tenantID(), idToken: try session.token(operand: 0))

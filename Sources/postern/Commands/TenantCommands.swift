@@ -26,7 +26,7 @@ enum TenantCommands {
 
     static let get = Command(
         path: ["tenant", "get"], summary: "Shows a tenant; without an id --tenant's, or the default pool.",
-        example: "tenant get acme", operands: [.optional("tenant-id")]
+        example: "tenant get acme", operands: [.optional("tenant-id")], isReadOnly: true
     ) { session in
         let request = TenantsGetRequest(tenantID: try tenantID(session))
         session.output.print(try await client(session).get(request, options: session.callOptions()).tenant ?? Tenant())
@@ -35,14 +35,15 @@ enum TenantCommands {
     static let usage = Command(
         path: ["tenant", "usage"],
         summary: "Shows what a tenant uses of its quotas; without an id --tenant's, or the default pool.",
-        example: "tenant usage acme", operands: [.optional("tenant-id")]
+        example: "tenant usage acme", operands: [.optional("tenant-id")], isReadOnly: true
     ) { session in
         let request = TenantsGetUsageRequest(tenantID: try tenantID(session))
         session.output.print(try await client(session).getUsage(request, options: session.callOptions()).quotas)
     }
 
     static let list = Command(
-        path: ["tenant", "list"], summary: "Lists the tenants.", example: "tenant list -o json", flags: [limitFlag]
+        path: ["tenant", "list"], summary: "Lists the tenants.", example: "tenant list -o json", flags: [limitFlag],
+        isReadOnly: true
     ) { session in
         let client = try client(session)
         try await printPages(session) { token, size in

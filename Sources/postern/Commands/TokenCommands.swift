@@ -10,7 +10,8 @@ enum TokenCommands {
     static let verify = Command(
         path: ["token", "verify"], summary: "Asks the server whether an ID token counts.",
         example: "token verify - < token",
-        operands: [.required("id-token|-")], flags: [Flag("any-tenant", "whatever tenant the token is of")]
+        operands: [.required("id-token|-")], flags: [Flag("any-tenant", "whatever tenant the token is of")],
+        isReadOnly: true
     ) { session in
         let request = TokensVerifyIdTokenRequest(
             tenantID: try session.tenantID(), idToken: try session.token(operand: 0),
@@ -57,7 +58,7 @@ enum TokenCommands {
 
     static let decode = Command(
         path: ["token", "decode"], summary: "Shows what an ID token says, without asking anybody whether it is true.",
-        example: "token decode - < token", operands: [.required("id-token|-")]
+        example: "token decode - < token", operands: [.required("id-token|-")], isReadOnly: true
     ) { session in
         session.output.print(try DecodedToken(session.token(operand: 0)))
         session.say("not verified: postern token verify does that")

@@ -38,7 +38,7 @@ enum UserCommands {
     static let get: Command = Command(
         path: ["user", "get"], summary: "Shows a user, by uid or by email.",
         example: "user get --email ann@example.com",
-        operands: [.optional("uid")], flags: [Flag("email", "EMAIL", "find the user by this")]
+        operands: [.optional("uid")], flags: [Flag("email", "EMAIL", "find the user by this")], isReadOnly: true
     ) { session in
         let (client, tenantID, options) = (try client(session), try session.tenantID(), try session.callOptions())
         switch (session.arguments.operand(0), session.arguments.text("email")) {
@@ -54,7 +54,7 @@ enum UserCommands {
 
     static let list = Command(
         path: ["user", "list"], summary: "Lists the users of a tenant, by uid.", example: "-t acme user list -o ndjson",
-        flags: [limitFlag]
+        flags: [limitFlag], isReadOnly: true
     ) { session in
         let (client, tenantID) = (try client(session), try session.tenantID())
         try await printPages(session) { token, size in

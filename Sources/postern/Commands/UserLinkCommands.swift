@@ -45,7 +45,7 @@ enum UserLinkCommands {
         flags: [
             Flag("claims", "JSON", "what the provider would say: sub, email, email_verified, …"),
             Flag("uid", "UID", "linking to this user instead of signing in"),
-        ]
+        ], isReadOnly: true
     ) { session in
         let arguments = session.arguments
         let request = UsersExplainLinkRequest(

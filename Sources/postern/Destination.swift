@@ -1,0 +1,114 @@
+import Base
+
+/// Where a command goes, and what said so: a flag, the context that --context names, the environment, the current
+/// context, or nothing.
+///
+/// That is the order of precedence, and one rule stands above it: the tenant and the key that were set for one server
+/// never go to another. So a context is used as a whole or, when a higher place names another server, not at all.
+///
+///     --server b, current context (a, tenant acme, key k):   b, the default pool, no key
+///     POSTERN_KEY_FILE=x, --context c (c, tenant acme):      c, tenant acme, key x
+struct Destination: Sendable, Equatable {
+    let server: String
+    /// What named the server, for people.
+    let source: String
+    /// Empty: the default pool, or the tenant the key is bound to.
+    let tenant: String
+    /// Nil: calls go without a credential.
+    let keyFile: String?
+    /// A key that was set for another server, for people; nil when there is none or one is used.
+    let unusedKey: String?
+    /// The context that marks this server as production.
+    let productionContext: String?
+
+    static let defaultServer = "127.0.0.1:7400"
+    /// Where posternd writes the first admin key when it is started in the same directory.
+    static let defaultDataDirectory = "postern-data"
+
+    /// What one place says. A place without a server is for any.
+    fileprivate struct Place {
+        let name: String
+        var server: String?
+        var tenant: String?
+        var keyFile: String?
+    }
+
+    init(
+        _ arguments: Arguments, environment: [String: String], contexts: ContextFile
+    ) throws(CommandError) {
+        func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+        func flag(_ name: String) -> String? { arguments.value(name).flatMap { $0.isEmpty ? nil : $0 } }
+        // An empty --tenant is a value: the default pool.
+        let flags = Place(
+            name: "--server", server: flag("server"), tenant: arguments.value("tenant"), keyFile: flag("key-file"))
+        let surroundings = Place(
+            name: "POSTERN_SERVER", server: variable("POSTERN_SERVER"), tenant: variable("POSTERN_TENANT"),
+            keyFile: variable("POSTERN_KEY_FILE"))
+        let named = try arguments.value("context").map { name throws(CommandError) in try contexts.existing(name) }
+        if let named, let server = flags.server, !Self.isSame(server, named.server) {
+            throw .usage(
+                "--server \(server) is not the server of the context \(named.name), \(named.server)",
+                hint: "leave one of them out")
+        }
+        // Not asked for when a flag names one: it may be gone.
+        let current = named == nil ? try contexts.selected(named: nil) : nil
+        let places =
+            [named.map { Place("context \($0.name)", $0) }, surroundings].compactMap(\.self)
+            + [current.map { Place("current context \($0.name)", $0) }].compactMap(\.self)
+        // A context that is named says more than the flag that repeats its server.
+        let chosen = places.first { $0.server != nil }
+        let byFlag = named == nil ? flags.server.map { ($0, flags.name) } : nil
+        let (server, source) =
+            byFlag ?? chosen.flatMap { place in place.server.map { ($0, place.name) } }
+            ?? (Self.defaultServer, "the default")
+        self.server = server
+        self.source = source
+        let usable = [flags] + places.filter { $0.server.map { Self.isSame($0, server) } ?? true }
+        tenant = usable.lazy.compactMap(\.tenant).first ?? ""
+        let keyFile = usable.lazy.compactMap(\.keyFile).first ?? Self.defaultKeyFile(for: server, environment)
+        self.keyFile = keyFile
+        unusedKey = keyFile != nil ? nil : places.first { $0.keyFile != nil }.map { Self.describe($0) }
+        let marked = contexts.contexts.filter { $0.isProduction && Self.isSame($0.server, server) }
+        productionContext = marked.first?.name
+    }
+
+    private static func describe(_ place: Place) -> String {
+        "\(place.keyFile ?? "") was set for \(place.server ?? "") (\(place.name))"
+    }
+
+    /// The admin key of a posternd that was started here. It stays on this machine.
+    private static func defaultKeyFile(for server: String, _ environment: [String: String]) -> String? {
+        guard isOnThisMachine(server) else { return nil }
+        let configured = environment["POSTERN_DATA_DIRECTORY"] ?? ""
+        let path = "\(configured.isEmpty ? "./\(defaultDataDirectory)" : configured)/admin-key"
+        return File.exists(path) ? path : nil
+    }
+
+    private static func isOnThisMachine(_ server: String) -> Bool {
+        let address = canonical(server)
+        return address.hasPrefix("127.") || address.hasPrefix("[::1]:")
+    }
+
+    /// Names are not resolved: two names of one server count as two, and nothing is shared between them.
+    static func isSame(_ left: String, _ right: String) -> Bool { canonical(left) == canonical(right) }
+
+    private static func canonical(_ server: String) -> String {
+        let text = server.lowercased()
+        return text.hasPrefix("localhost:") ? "127.0.0.1:" + text.dropFirst("localhost:".count) : text
+    }
+
+    /// One line for people: what is about to be changed.
+    var description: String {
+        let marks = [source, productionContext.map { "production: context \($0)" }].compactMap(\.self)
+        return "on \(server) (\(marks.joined(separator: ", ")))" + (tenant.isEmpty ? "" : ", tenant \(tenant)")
+    }
+}
+
+extension Destination.Place {
+    /// A context says which tenant, even when it is the default pool; without a key it leaves that to others.
+    fileprivate init(_ name: String, _ context: ContextFile.Context) {
+        self.init(
+            name: name, server: context.server, tenant: context.tenant,
+            keyFile: context.apiKeyFile.isEmpty ? nil : context.apiKeyFile)
+    }
+}

@@ -1,0 +1,150 @@
+import Base
+import TestSupport
+import Testing
+
+@testable import postern
+
+/// What is said and asked before a command changes something.
+@Suite struct ChangeTests {
+    /// Commands that change nothing on a server: each new one is added here or names the server it changes.
+    private static let readOnly: Set<String> = [
+        "account auth-uri", "account lookup", "apikey list", "completion bash", "context add", "context list",
+        "context rm", "context show", "context use", "denials list", "denials watch", "email-config get",
+        "help exit-codes", "key list", "outbox get", "outbox list", "provider get", "provider list", "provider test",
+        "revocations watch", "rpc list", "server health", "server info", "server stats", "service-account get",
+        "service-account key list", "service-account list", "session list", "session watch", "tenant get",
+        "tenant list", "tenant usage", "token decode", "token verify", "user explain-link", "user get", "user list",
+        "version",
+    ]
+
+    /// A command's own example as words, with files that are there.
+    private static func words(of command: Command, in directory: String) throws -> [String] {
+        var words: [String] = []
+        var isQuoted = false
+        for part in command.example.split(separator: " ", omittingEmptySubsequences: false) {
+            let opens = part.contains { $0 == "'" || $0 == "\"" }
+            let text = part.filter { $0 != "'" && !(command.name.hasPrefix("tenant") && $0 == "\"") }
+            if isQuoted { words[words.count - 1] += " " + text } else { words.append(String(text)) }
+            if opens, part.count(where: { $0 == "'" || $0 == "\"" }) == 1 { isQuoted.toggle() }
+        }
+        // The shell's part, and what makes the line JSON of its own, which is for programs.
+        for taken in ["<", ">", "-o"] {
+            if let index = words.firstIndex(of: taken) { words.removeSubrange(index...(index + 1)) }
+        }
+        guard case .command(_, let arguments) = try CommandTree.match(words) else { return words }
+        for flag in command.flags where flag.placeholder == "FILE" {
+            guard let value = arguments.value(flag.name), let index = words.firstIndex(of: value) else { continue }
+            words[index] = flag.name == "key-out" ? "\(directory)/\(command.name)" : "\(directory)/secret"
+        }
+        return words.map { ["shop-backend.pem": "\(directory)/secret", "users.json": "\(directory)/users"][$0] ?? $0 }
+    }
+
+    @Test func `Every command that changes something names its server first, and no other does`() async throws {
+        try await withTemporaryDirectory { directory in
+            writeFile("\(directory)/secret", [UInt8]("c2VjcmV0".utf8))
+            writeFile("\(directory)/users", [UInt8](#"{"users":[{"localId":"u1"}]}"#.utf8))
+            var changes = 0
+            for command in CommandTree.commands {
+                let isReadOnly = Self.readOnly.contains(command.name)
+                #expect(command.isReadOnly == isReadOnly, "\(command.name)")
+                // They go on until they are stopped.
+                if command.path.last == "watch" { continue }
+                let test = TestConsole(
+                    answers: ["y", "y"], input: "a.b.c",
+                    environment: [
+                        "HOME": "/nonexistent", "XDG_CONFIG_HOME": directory, "POSTERN_SERVER": "127.0.0.1:1",
+                        "POSTERN_TENANT": "acme",
+                    ])
+                let words = try Self.words(of: command, in: directory)
+                let code = await CommandLineTool.run(words, in: test.console)
+                let names = test.said.contains("on 127.0.0.1:1 (POSTERN_SERVER), tenant acme\n")
+                #expect(names == !isReadOnly, "\(words): \(test.said)")
+                if !isReadOnly {
+                    changes += 1
+                    #expect(code == .unavailable, "\(words): \(test.said)")
+                }
+            }
+            #expect(changes == CommandTree.commands.count - Self.readOnly.count)
+        }
+    }
+
+    private func run(
+        _ words: [String], answers: [String] = [], server: String, isProduction: Bool = true,
+        variables: [String: String] = [:]
+    ) async throws -> (code: ExitCode, said: String) {
+        try await withTemporaryDirectory { directory in
+            let home = ["HOME": "/nonexistent", "XDG_CONFIG_HOME": directory]
+            let mark = isProduction ? ["--production"] : []
+            for (name, server) in [("live", server), ("other", "127.0.0.1:2")] {
+                let add = TestConsole(environment: home)
+                let marks = name == "live" ? mark : []
+                #expect(
+                    await CommandLineTool.run(["context", "add", name, "--server", server] + marks, in: add.console)
+                        == .ok)
+            }
+            let test = TestConsole(answers: answers, environment: home.merging(variables) { $1 })
+            return (await CommandLineTool.run(words, in: test.console), test.said)
+        }
+    }
+
+    @Test(
+        arguments: [
+            (["--context", "live"], [:]), (["--server", "127.0.0.1:1"], [:]), (["--server", "LOCALHOST:1"], [:]),
+            ([], ["POSTERN_SERVER": "127.0.0.1:1"]), ([], [:]),
+        ] as [([String], [String: String])])
+    func `A production server is asked about, however it was named`(
+        globals: [String], variables: [String: String]
+    ) async throws {
+        func change(_ words: [String], _ answers: [String]) async throws -> (code: ExitCode, said: String) {
+            try await run(globals + words, answers: answers, server: "127.0.0.1:1", variables: variables)
+        }
+        let create = ["tenant", "create", "acme"]
+        let silent = try await change(create, [])
+        #expect(silent.code == .usage && silent.said.contains("Add --production if you mean it"), "\(silent)")
+        #expect(try await change(create + ["--yes"], []).code == .usage)
+        #expect(try await change(create, ["yes"]).code == .declined)
+        #expect(try await change(create, ["live"]).code == .unavailable)
+        let meant = try await change(create + ["--production"], [])
+        #expect(meant.code == .unavailable && meant.said.contains("production: context live"), "\(meant)")
+        // The name of what is deleted is not the name of the server.
+        #expect(try await change(["tenant", "delete", "acme"], ["acme"]).code == .declined)
+        #expect(try await change(["tenant", "delete", "acme"], ["live", "acme"]).code == .unavailable)
+        // What changes nothing is not asked about.
+        #expect(try await change(["tenant", "list"], []).code == .unavailable)
+        #expect(try await change(create + ["--validate-only"], []).code == .unavailable)
+    }
+
+    @Test func `Another server and a context without the mark are not asked about`() async throws {
+        let create = ["tenant", "create", "acme"]
+        #expect(try await run(["--context", "other"] + create, server: "127.0.0.1:1").code == .unavailable)
+        #expect(try await run(create, server: "127.0.0.1:1", isProduction: false).code == .unavailable)
+    }
+
+    @Test func `A context that is named goes before the environment: the tenant is made there`() async throws {
+        try await withServer { server in
+            try await withTemporaryDirectory { directory in
+                let environment = [
+                    "HOME": "/nonexistent", "XDG_CONFIG_HOME": directory, "POSTERN_SERVER": "127.0.0.1:1",
+                    "POSTERN_KEY_FILE": "/nonexistent/key", "POSTERN_TENANT": "elsewhere",
+                ]
+                func run(_ words: [String]) async -> (code: ExitCode, written: String, said: String) {
+                    let test = TestConsole(environment: environment)
+                    return (await CommandLineTool.run(words, in: test.console), test.written, test.said)
+                }
+                _ = TestConsole.globals(for: server)
+                let address = "127.0.0.1:\(server.port)"
+                let key = "\(server.directory)/admin-key"
+                #expect(await run(["context", "add", "two", "--server", address, "--key-file", key]).code == .ok)
+                let made = await run(["--context", "two", "tenant", "create", "acme"])
+                #expect(made.code == .ok && made.said == "on \(address) (context two)\n", "\(made)")
+                let user = await run(["--context", "two", "user", "create", "--email", "a@b.example", "-q"])
+                #expect(user.code == .ok && user.said.isEmpty, "\(user)")
+                let listed = await run(["--context", "two", "tenant", "list", "-q"])
+                #expect(listed.written.contains("acme\n") && listed.said.isEmpty, "\(listed)")
+                let failed = await run(["--context", "two", "tenant", "create", "acme", "-o", "json"])
+                #expect(failed.code == .conflict && failed.said.contains("\"server\":\"\(address)\""), "\(failed)")
+                #expect(failed.said.split(separator: "\n").count == 1)
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import Base
+import TestSupport
+import Testing
+
+@testable import postern
+
+/// Which server, tenant and key a command uses, whatever flags, contexts and environment say together.
+@Suite struct DestinationTests {
+    /// What was said in one place; nil: nothing.
+    private struct Case {
+        var flagServer: String?
+        var flagTenant: String?
+        var flagKey: String?
+        var named: String?
+        var environmentServer: String?
+        var environmentTenant: String?
+        var environmentKey: String?
+        var current: String?
+        var productionServer: String?
+
+        func destination() throws(CommandError) -> Destination {
+            var contexts = try ContextFile(environment: ["HOME": "/nonexistent"])
+            for context in DestinationTests.contexts { contexts.put(context) }
+            contexts.use(current)
+            if let productionServer {
+                contexts.put(
+                    .init(name: "mark", server: productionServer, tenant: "m", apiKeyFile: "m", isProduction: true))
+            }
+            var arguments = Arguments()
+            arguments.values["server"] = flagServer
+            arguments.values["tenant"] = flagTenant
+            arguments.values["key-file"] = flagKey
+            arguments.values["context"] = named
+            var environment: [String: String] = [:]
+            environment["POSTERN_SERVER"] = environmentServer
+            environment["POSTERN_TENANT"] = environmentTenant
+            environment["POSTERN_KEY_FILE"] = environmentKey
+            return try Destination(arguments, environment: environment, contexts: contexts)
+        }
+    }
+
+    private static let contexts: [ContextFile.Context] = [
+        .init(name: "one", server: "one:1", tenant: "t1", apiKeyFile: "k1"),
+        .init(name: "two", server: "two:1", tenant: "t2", apiKeyFile: "k2"),
+        .init(name: "bare", server: "two:1", tenant: "", apiKeyFile: ""),
+    ]
+
+    private static var cases: [Case] {
+        var cases = [Case()]
+        func vary(_ field: WritableKeyPath<Case, String?>, _ values: [String?]) {
+            cases = cases.flatMap { base in
+                values.map { value in
+                    var varied = base
+                    varied[keyPath: field] = value
+                    return varied
+                }
+            }
+        }
+        vary(\.flagServer, [nil, "flag:1", "two:1"])
+        vary(\.flagTenant, [nil, "", "tf"])
+        vary(\.flagKey, [nil, "kf"])
+        vary(\.named, [nil, "two", "bare"])
+        vary(\.environmentServer, [nil, "env:1", "one:1", "two:1"])
+        vary(\.environmentTenant, [nil, "te"])
+        vary(\.environmentKey, [nil, "ke"])
+        vary(\.current, [nil, "one", "bare"])
+        vary(\.productionServer, [nil, "ONE:1", "two:1", "flag:1"])
+        return cases
+    }
+
+    @Test func `Flag, named context, environment, current context: in this order, and never of two servers`() throws {
+        let cases = Self.cases
+        #expect(cases.count == 10_368)
+        for one in cases {
+            let named = Self.contexts.first { $0.name == one.named }
+            let current = named == nil ? Self.contexts.first { $0.name == one.current } : nil
+            if let named, let flag = one.flagServer, flag != named.server {
+                #expect(throws: CommandError.self, "\(one)") { try one.destination() }
+                continue
+            }
+            let found = try one.destination()
+            let server =
+                one.flagServer ?? named?.server ?? one.environmentServer ?? current?.server ?? "127.0.0.1:7400"
+            #expect(found.server == server, "\(one)")
+            // Each value belongs to a place, and the place to this server, or to none.
+            let isEnvironmentUsable = one.environmentServer ?? server == server
+            let tenants = [
+                one.flagTenant, named?.tenant, isEnvironmentUsable ? one.environmentTenant : nil,
+                current?.server == server ? current?.tenant : nil,
+            ]
+            #expect(found.tenant == tenants.compactMap(\.self).first ?? "", "\(one)")
+            let keys = [
+                one.flagKey, named?.apiKeyFile, isEnvironmentUsable ? one.environmentKey : nil,
+                current?.server == server ? current?.apiKeyFile : nil,
+            ]
+            let key = keys.compactMap(\.self).first { !$0.isEmpty }
+            #expect(found.keyFile == key, "\(one)")
+            #expect(key == nil || found.unusedKey == nil, "\(one)")
+            let isProduction = one.productionServer?.lowercased() == server
+            #expect((found.productionContext == "mark") == isProduction, "\(one)")
+        }
+    }
+
+    @Test func `A key that is of another server is not used, and that is said`() throws {
+        let mixed = try Case(flagServer: "flag:1", environmentServer: "env:1", environmentKey: "ke").destination()
+        #expect(mixed.keyFile == nil && mixed.unusedKey == "ke was set for env:1 (POSTERN_SERVER)")
+    }
+
+    @Test func `The admin key of a posternd that was started here is found, and stays on this machine`() throws {
+        try withTemporaryDirectory { directory in
+            writeFile("\(directory)/admin-key", [UInt8]("pk_a_b\n".utf8))
+            let contexts = try ContextFile(environment: ["HOME": "/nonexistent"])
+            let environment = ["POSTERN_DATA_DIRECTORY": directory]
+            func keyFile(_ server: String?) throws -> String? {
+                var arguments = Arguments()
+                arguments.values["server"] = server
+                return try Destination(arguments, environment: environment, contexts: contexts).keyFile
+            }
+            for here in [nil, "127.0.0.1:7400", "127.1.2.3:1", "localhost:1", "[::1]:1"] {
+                #expect(try keyFile(here) == "\(directory)/admin-key", "\(here ?? "")")
+            }
+            for elsewhere in ["auth.internal:7400", "10.0.0.1:7400", "[::2]:1", "localhost.evil.example:1"] {
+                #expect(try keyFile(elsewhere) == nil, "\(elsewhere)")
+            }
+        }
+    }
+
+    @Test func `The key is looked for where posternd writes it`() throws {
+        try withTemporaryDirectory { directory in
+            let output = "\(directory)/said"
+            let process = try ChildProcess(ChildProcess.built("posternd"), ["--print-config"], output: output)
+            #expect(process.wait() == 0)
+            let said = String(decoding: readFile(output) ?? [], as: UTF8.self)
+            #expect(said.contains("\"data_directory\": \"\(Destination.defaultDataDirectory)\""), "\(said)")
+            #expect(GlobalFlags.all.contains { $0.help.contains("./\(Destination.defaultDataDirectory)/admin-key") })
+        }
+    }
+}
