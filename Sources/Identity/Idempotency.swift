@@ -30,16 +30,19 @@ public struct Idempotency: Sendable {
                 .invalidArgument, "INVALID_IDEMPOTENCY_KEY",
                 "idempotency-key must have 1 to \(limits.idempotencyKeyMax) bytes.")
         }
-        var parts = caller.bytes + [0] + tenantID.bytes + [0]
-        parts += [UInt8](method.utf8) + [0]
-        parts += [UInt8](key)
-        self.recordKey = HashKey(Digest.sha256(parts))
+        self.recordKey = Self.recordKey([UInt8](key), caller: caller, tenantID: tenantID, method: method)
         self.requestHash = hashKey.tag(of: request)
         self.tenantID = tenantID
         self.subject = endUser.isEmpty ? [] : Array(Digest.sha256(caller.bytes + [0] + endUser).prefix(16))
         self.limits = limits
         let attempt = key.count == 32 ? Hex.decode(Array(key)) : nil
         self.attemptHash = attempt.map { Digest.sha256($0) } ?? []
+    }
+
+    static func recordKey(_ key: [UInt8], caller: Text, tenantID: Text, method: String) -> HashKey {
+        var parts = caller.bytes + [0] + tenantID.bytes + [0]
+        parts += [UInt8](method.utf8) + [0]
+        return HashKey(Digest.sha256(parts + key))
     }
 }
 

@@ -7,8 +7,8 @@ extension Auth {
     public func createUser(
         withEmail email: String, password: String
     ) async throws -> AuthDataResult {
-        try await signIn(providerID: EmailAuthProvider.id) { () throws(AuthError) in
-            try await backend.signUp(email: email, password: password)
+        try await signIn(providerID: EmailAuthProvider.id, isBegun: true) { attempt throws(AuthError) in
+            try await backend.signUp(email: email, password: password, attempt)
         }
     }
 
@@ -30,8 +30,10 @@ extension Auth {
     @discardableResult
     public func signIn(with credential: AuthCredential) async throws -> AuthDataResult {
         let isCustom = credential.provider == CustomTokenProvider.id
-        return try await signIn(providerID: isCustom ? nil : credential.provider) { () throws(AuthError) in
-            try await backend.signIn(credential)
+        return try await signIn(
+            providerID: isCustom ? nil : credential.provider, isBegun: isCustom
+        ) { attempt throws(AuthError) in
+            try await backend.signIn(credential, attempt)
         }
     }
 
@@ -48,14 +50,26 @@ extension Auth {
             return AuthDataResult(
                 user: user, additionalUserInfo: AdditionalUserInfo(providerID: nil, isNewUser: false, profile: nil))
         }
-        return try await signIn(providerID: nil) { () throws(AuthError) in try await backend.signUpAnonymously() }
+        return try await signIn(providerID: nil, isBegun: true) { attempt throws(AuthError) in
+            try await backend.signUpAnonymously(attempt)
+        }
     }
 
+    /// `isBegun`: the server can be asked again for the answer by the attempt alone, so that the storage has it first.
     private func signIn(
-        providerID: String?, _ body: () async throws(AuthError) -> Answer
+        providerID: String?, isBegun: Bool, _ body: ([UInt8]) async throws(AuthError) -> Answer
     ) async throws -> AuthDataResult {
+        let attempt = backend.random.bytes(RefreshAttempt.idByteCount)
+        if isBegun { await keepBegun(attempt) }
         let asked = backend.clock.moment()
-        let answer = try await cancellable(body)
+        let answer: Answer
+        do {
+            answer = try await cancellable { () throws(AuthError) in try await body(attempt) }
+        } catch {
+            // What was refused did not begin anything; the user of before, or nobody, is in the storage again.
+            if isBegun, (error as? AuthError)?.isLostAnswer == false { await keepBegun(nil) }
+            throw error
+        }
         guard let pair = answer.tokens else { throw AuthError.malformedAnswer("tokens") }
         let user = User(answer.account, try TokenSet(pair, asked: asked), backend: backend)
         await become(user)

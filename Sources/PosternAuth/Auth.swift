@@ -52,11 +52,15 @@ public final class Auth: Sendable {
         self.tenant = Mutex(tenantID)
         self.configured = backend
         self.writer = StorageWriter(configuration.storage, report: configuration.storageErrorHandler)
-        let saved = writer.load { record throws(AuthStorageError) in try SavedState(record, tenantID: tenantID) }
+        let loaded = writer.load { record throws(AuthStorageError) in
+            (try SavedState(record, tenantID: tenantID), SavedState.begun(in: record, tenantID: tenantID))
+        }
+        let saved = loaded?.0
         if let saved { backend.device.remember(saved.deviceToken) }
         let user = saved.map { User($0, backend: backend) }
         self.state = Mutex(State(currentUser: user))
         user?.kept(by: self)
+        if let begun = loaded?.1 { Task { [weak self] in await self?.goOn(with: begun) } }
     }
 
     static func channelOptions(timeout: Duration) -> ChannelOptions {

@@ -3,29 +3,30 @@ import Messages
 import PosternClient
 
 extension Backend {
-    func signUp(email: String, password: String) async throws(AuthError) -> Answer {
+    func signUp(email: String, password: String, _ attempt: [UInt8]) async throws(AuthError) -> Answer {
         let request = AccountsSignUpRequest(
             tenantID: tenantID, email: try text(email, .invalidEmail), password: try secret(password, .weakPassword),
             endUserIP: endUserIP, deviceName: deviceName)
-        return try await signUp(request)
+        return try await signUp(request, attempt)
     }
 
-    func signUpAnonymously() async throws(AuthError) -> Answer {
-        try await signUp(AccountsSignUpRequest(tenantID: tenantID, endUserIP: endUserIP, deviceName: deviceName))
+    func signUpAnonymously(_ attempt: [UInt8]) async throws(AuthError) -> Answer {
+        let request = AccountsSignUpRequest(tenantID: tenantID, endUserIP: endUserIP, deviceName: deviceName)
+        return try await signUp(request, attempt)
     }
 
-    private func signUp(_ request: AccountsSignUpRequest) async throws(AuthError) -> Answer {
-        let response = try await callOnce { try await accounts.signUp(request, options: $0) }
+    private func signUp(_ request: AccountsSignUpRequest, _ attempt: [UInt8]) async throws(AuthError) -> Answer {
+        let response = try await callOnce(attempt) { try await accounts.signUp(request, options: $0) }
         return try answer(response.user, response.tokens, deviceToken: response.deviceToken, isNewUser: true)
     }
 
     /// Signs in. A custom token may be good for one use: then its answer must not be lost.
-    func signIn(_ credential: AuthCredential) async throws(AuthError) -> Answer {
+    func signIn(_ credential: AuthCredential, _ attempt: [UInt8]) async throws(AuthError) -> Answer {
         guard case .customToken(let token) = credential.kind else { return try await enter(credential) }
         let request = AccountsSignInWithCustomTokenRequest(
             tenantID: tenantID, token: try secret(token, .invalidCustomToken), endUserIP: endUserIP,
             deviceName: deviceName)
-        let response = try await callOnce { try await accounts.signInWithCustomToken(request, options: $0) }
+        let response = try await callOnce(attempt) { try await accounts.signInWithCustomToken(request, options: $0) }
         return try answer(
             response.user, response.tokens, deviceToken: response.deviceToken, isNewUser: response.isNewUser)
     }

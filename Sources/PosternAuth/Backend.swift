@@ -39,19 +39,20 @@ struct Backend: Sendable {
         return try Answer(account, tokens, isNewUser: isNewUser, provider: provider)
     }
 
-    /// Runs a call that must be done once, however often its answer is lost: the server knows it by a key.
+    /// Runs a call that must be done once, however often its answer is lost: the server knows it by a key, which is
+    /// `attempt` in digits.
     ///
-    /// A server keeps so many keys per application; beyond that the call goes without one, as it would have before.
-    func callOnce<Result>(_ body: (CallOptions) async throws -> Result) async throws(AuthError) -> Result {
+    /// A server keeps so many keys per end user; beyond that the call goes without one, as it would have before.
+    func callOnce<Result>(
+        _ attempt: [UInt8], _ body: (CallOptions) async throws -> Result
+    ) async throws(AuthError) -> Result {
         do throws(AuthError) {
-            return try await call { try await body(onceOptions()) }
+            return try await call { try await body(CallOptions(idempotencyKey: Hex.encode(attempt))) }
         } catch {
             guard error.reason == "TOO_MANY_IDEMPOTENCY_KEYS" else { throw error }
             return try await call { try await body(CallOptions()) }
         }
     }
-
-    func onceOptions() -> CallOptions { CallOptions(idempotencyKey: Hex.encode(random.bytes(16))) }
 
     /// Best effort: a session whose end the server does not hear of ends when it was unused for too long.
     func endSession(of refreshToken: Text) async {

@@ -19,6 +19,8 @@ struct SavedState: Sendable, Equatable {
     var attempt: RefreshAttempt?
     /// Shows the server at the next sign-in that the user signed in on this device before.
     var deviceToken: Text
+    /// A sign-up that is under way, by its attempt.
+    var begun: [UInt8]?
 
     func encoded() -> [UInt8] {
         var json = JSONWriter()
@@ -30,6 +32,7 @@ struct SavedState: Sendable, Equatable {
         json.member("id_token_lifetime_micros", integer: lifetime.microseconds)
         json.member("asked_at_micros", integer: askedAt.microseconds)
         if !deviceToken.isEmpty { json.member("device_token", text: deviceToken) }
+        if let begun { json.member("begun", text: Hex.encode(begun)) }
         if let attempt {
             json.name("refresh_attempt")
             json.beginObject()
@@ -43,8 +46,29 @@ struct SavedState: Sendable, Equatable {
         return json.bytes
     }
 
-    /// Throws `damaged`, `newerVersion`, `otherTenant`.
-    init(_ record: [UInt8], tenantID: Text) throws(AuthStorageError) {
+    /// The record while a sign-up is under way and nobody is signed in.
+    static func encoded(begun: [UInt8], tenantID: Text) -> [UInt8] {
+        var json = JSONWriter()
+        json.beginObject()
+        json.member("version", integer: version)
+        json.member("tenant_id", text: tenantID)
+        json.member("begun", text: Hex.encode(begun))
+        json.endObject()
+        return json.bytes
+    }
+
+    /// The sign-up that was under way when the record was saved, if it is of this version and tenant.
+    static func begun(in record: [UInt8], tenantID: Text) -> [UInt8]? {
+        guard let json = try? JSONValue(parsing: record), json["version"]?.integer == version,
+            json["tenant_id"]?.text == tenantID,
+            let attempt = json["begun"]?.text.flatMap({ Hex.decode($0.bytes) }),
+            attempt.count == RefreshAttempt.idByteCount
+        else { return nil }
+        return attempt
+    }
+
+    /// Nil for a record that has only a sign-up in it. Throws `damaged`, `newerVersion`, `otherTenant`.
+    init?(_ record: [UInt8], tenantID: Text) throws(AuthStorageError) {
         guard let json = try? JSONValue(parsing: record), let version = json["version"]?.integer else {
             throw .damaged("it is not JSON with a version")
         }
@@ -52,6 +76,7 @@ struct SavedState: Sendable, Equatable {
             throw AuthStorageError(
                 .newerVersion, "The stored record has version \(version); this library reads \(Self.version).")
         }
+        if json["user"] == nil, Self.begun(in: record, tenantID: tenantID) != nil { return nil }
         guard let saved = json["user"], let account = Messages.User(saved: saved),
             let idToken = json["id_token"]?.text, let refreshToken = json["refresh_token"]?.text,
             let lifetime = json["id_token_lifetime_micros"]?.integer, lifetime >= 0,
@@ -78,6 +103,7 @@ struct SavedState: Sendable, Equatable {
         self.askedAt = Timestamp(microseconds: askedAt)
         // Records of before have none.
         self.deviceToken = json["device_token"]?.text ?? .empty
+        self.begun = Self.begun(in: record, tenantID: tenantID)
     }
 
     init(

@@ -38,6 +38,10 @@ import Testing
         var without = Self.state
         without.attempt = nil
         #expect(try SavedState(without.encoded(), tenantID: "acme") == without)
+        let begun = SavedState.encoded(begun: Array(0..<16), tenantID: "acme")
+        #expect(try SavedState(begun, tenantID: "acme") == nil)
+        #expect(SavedState.begun(in: begun, tenantID: "acme") == Array(0..<16))
+        #expect(SavedState.begun(in: begun, tenantID: "beta") == nil)
     }
 
     @Test func `A record that was cut anywhere is damaged, never misread`() {
@@ -141,7 +145,7 @@ import Testing
                 try await second.signOut()
                 for _ in 0..<3 { _ = try await ada.idToken(forcingRefresh: true) }
                 let record = try #require(try readWhole(path))
-                #expect(try SavedState(record, tenantID: "").account.uid.string == ada.uid)
+                #expect(try SavedState(record, tenantID: "")?.account.uid.string == ada.uid)
             }
         }
     }

@@ -8,7 +8,7 @@ import Tokens
 // request is made with. Decision 0013 says who could gain what by it.
 
 /// What a mutation found under its idempotency key: the session its first answer was the tokens of.
-struct RepeatedSession: Error {
+public struct RepeatedSession: Error {
     let sessionID: [UInt8]
     /// Of the refresh token in that answer.
     let counter: UInt64
@@ -30,7 +30,7 @@ private func requireAnswerable(madeAt: Timestamp, now: Timestamp) throws(Failure
 extension UserSession {
     /// The tokens of the first answer, issued again for an hour and only while the session lives and went on from
     /// nothing else: then nobody has used them but, at most, who lost them. ALREADY_DONE.
-    func signedInAgain(
+    public func signedInAgain(
         _ repeated: RepeatedSession, settings: TenantSettings, deadline: Instant
     ) async throws -> SignedIn {
         let now = resources.clock.now()
@@ -71,6 +71,25 @@ extension Project {
         guard token.sessionID == record.sessionID else { throw Failure.invalidIDToken }
         return try await users.session(tenantID: token.tenantID, uid: token.uid)
             .signedInAgain(RepeatedSession(record), settings: settings, deadline: deadline)
+    }
+
+    /// The session that one of `methods` began under the idempotency key that is `attemptID` in hexadecimal digits, and
+    /// whose it is; nil when there is none. The key alone stands for the request: both are its maker's only (0045).
+    public func begunSession(
+        attemptID: [UInt8], caller: Text, tenantID: Text, methods: [String]
+    ) throws -> (uid: Text, session: RepeatedSession)? {
+        let key = Hex.encode(attemptID).bytes
+        return try store.read { transaction in
+            for method in methods {
+                let recordKey = Idempotency.recordKey(key, caller: caller, tenantID: tenantID, method: method)
+                guard let record = try transaction.get(Tables.idempotency, recordKey), !record.sessionID.isEmpty,
+                    let session = try transaction.get(Tables.sessions, SessionKey(record.sessionID)),
+                    session.tenantID == tenantID
+                else { continue }
+                return (session.uid, RepeatedSession(record))
+            }
+            return nil
+        }
     }
 
     /// Whether the same request deleted the token's account already. Refusals as `repeatedChange`.

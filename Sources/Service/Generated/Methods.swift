@@ -126,7 +126,8 @@ extension MethodDescriptor {
     ///
     /// Safe to repeat with the same attempt_id, however late the first answer got lost. A change whose idempotency-key was
     /// the 32 hexadecimal digits of an attempt_id counts as that attempt: with the token of before, its tokens can be had
-    /// here after its own answer got lost. A token that was used before
+    /// here after its own answer got lost. Without a refresh token, the attempt_id asks for the tokens of a SignUp, or a
+    /// SignInWithCustomToken, that was done under such a key, for an hour and until they are used (ALREADY_DONE). A token that was used before
     /// otherwise revokes its session: TOKEN_EXPIRED with metadata `cause` = REVOKED_BY_REUSE | PASSWORD_CHANGED |
     /// SIGNED_OUT | ADMIN | EXPIRED. A token from before a change that ended sessions (password, email, unlinking) or
     /// before a reauthentication is refused in the same way, with the change's cause, and revokes nothing. A token that

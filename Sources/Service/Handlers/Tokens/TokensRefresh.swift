@@ -10,6 +10,7 @@ enum TokensRefresh: SlowMethod {
         guard request.attemptID.isEmpty || request.attemptID.count == 16 else {
             throw Failure.invalid("INVALID_ATTEMPT_ID", field: "attempt_id", "must be empty or 16 random bytes")
         }
+        if request.refreshToken.isEmpty, !request.attemptID.isEmpty { return try await goOn(request.attemptID, call) }
         guard let token = call.project.refreshTokens.decode(request.refreshToken) else {
             throw Failure.invalidRefreshToken
         }
@@ -19,5 +20,18 @@ enum TokensRefresh: SlowMethod {
         let (signedIn, outcome) = try await call.userSession(session.uid).refresh(
             token, attemptID: request.attemptID, settings: call.settings, deadline: call.deadline)
         return TokensRefreshResponse(uid: signedIn.user.uid, tokens: signedIn.tokens, outcome: outcome)
+    }
+
+    /// The tokens of a sign-up or sign-in by custom token that was done under the attempt, whose answer got lost.
+    private static func goOn(_ attemptID: [UInt8], _ call: Call) async throws -> TokensRefreshResponse {
+        let begun = try call.project.begunSession(
+            attemptID: attemptID, caller: call.caller?.id ?? .empty, tenantID: call.tenantID,
+            methods: [
+                MethodDescriptor.accountsSignUp.fullName, MethodDescriptor.accountsSignInWithCustomToken.fullName,
+            ])
+        guard let begun else { throw Failure.invalidRefreshToken }
+        let signedIn = try await call.userSession(begun.uid)
+            .signedInAgain(begun.session, settings: call.settings, deadline: call.deadline)
+        return TokensRefreshResponse(uid: begun.uid, tokens: signedIn.tokens, outcome: .repeatedAfterLoss)
     }
 }

@@ -1,0 +1,54 @@
+import Base
+import Messages
+import PosternClient
+import Synchronization
+
+// A sign-up whose answer this process, or the one before it, did not get: it can be gone on with by its attempt.
+
+extension Auth {
+    /// Has it in the storage that a sign-up is under way, or (nil) that none is. A storage that fails is reported there.
+    func keepBegun(_ attempt: [UInt8]?) async {
+        let written = Promise<StorageWriter.Outcome>()
+        state.withLock { state in
+            if let user = state.currentUser {
+                var saved = user.saved
+                saved.begun = attempt
+                writer.enqueue(.record(saved.encoded()), outcome: written)
+            } else if let attempt {
+                writer.enqueue(
+                    .record(SavedState.encoded(begun: attempt, tenantID: backend.tenantID)), outcome: written)
+            } else {
+                writer.enqueue(.nothing, outcome: written)
+            }
+        }
+        writer.begin()
+        // Only ever succeeds.
+        _ = try? await written.value()
+    }
+
+    /// Signs in the user of a sign-up that an earlier process began and did not see the answer of. Where somebody is
+    /// signed in by then, the session is ended instead. Offline the storage keeps it for the next run.
+    func goOn(with attempt: [UInt8]) async {
+        let asked = backend.clock.moment()
+        let found: User
+        do throws(AuthError) {
+            let request = TokensRefreshRequest(tenantID: backend.tenantID, refreshToken: .empty, attemptID: attempt)
+            let response = try await backend.call { try await backend.tokens.refresh(request) }
+            guard let pair = response.tokens else { throw .malformedAnswer("tokens") }
+            let lookup = AccountsLookupRequest(tenantID: backend.tenantID, idToken: pair.idToken)
+            let account = try await backend.call { try await backend.accounts.lookup(lookup) }.user
+            let answer = try Answer(account, pair)
+            found = User(answer.account, try TokenSet(pair, asked: asked), backend: backend)
+        } catch {
+            if !error.isRetryable, currentUser == nil { await keepBegun(nil) }
+            return
+        }
+        change { state in
+            guard state.currentUser == nil else { return nil }
+            found.kept(by: self)
+            state.currentUser = found
+            writer.enqueue(.record(found.saved.encoded()))
+            return IDTokenEvent(user: found, change: .signedIn)
+        }
+    }
+}
