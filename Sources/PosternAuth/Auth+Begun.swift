@@ -6,7 +6,7 @@ import Synchronization
 // A sign-up whose answer this process, or the one before it, did not get: it can be gone on with by its attempt.
 
 extension Auth {
-    /// Has it in the storage that a sign-up is under way, or (nil) that none is. A storage that fails is reported there.
+    /// Has it in the storage that a sign-up is under way, or (nil) that none is. A storage that fails is reported.
     func keepBegun(_ attempt: [UInt8]?) async {
         let written = Promise<StorageWriter.Outcome>()
         state.withLock { state in
