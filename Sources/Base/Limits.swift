@@ -73,6 +73,13 @@ public struct Limits: Sendable {
     public var providerKeyTimePerTenantMax = Duration.milliseconds(100)
     public var writeBatchMax = 512
     public var writeQueueMax = 8_192
+    /// What a full store keeps free for deleting and revoking: a sixteenth of what it holds, within these.
+    public var storeReserveMin = 2 << 20
+    public var storeReserveMax = 64 << 20
+    /// How often a full disk is asked for room again.
+    public var fullDiskRetryInterval = Duration.milliseconds(500)
+    /// How long reads go on after the data file was removed, before the server ends.
+    public var removedStoreGrace = Duration.seconds(60)
 
     // Values
     public var emailMax = 254

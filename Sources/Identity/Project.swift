@@ -168,6 +168,10 @@ public final class Project: Sendable {
     /// What is done now and then: expired sessions and idempotency records, unused anonymous users, retired keys, stale
     /// readers. `instant` is the monotonic clock's time.
     public func sweep(at instant: Instant = .now) async {
+        await WritePurpose.$current.withValue(.removal) { await sweepNow(at: instant) }
+    }
+
+    private func sweepNow(at instant: Instant) async {
         do {
             let settled = Self.settleExpired(clock: resources.clock)
             while try await store.sweep(now: clock.now(), limit: 500, settled) == 500 {}

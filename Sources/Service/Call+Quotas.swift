@@ -32,11 +32,17 @@ extension Call {
         }
     }
 
-    /// Runs a change and charges its caller for what it wrote, also when it fails behind the commit.
-    func charging<Result: Sendable>(_ body: () async throws -> Result) async throws -> Result {
+    /// Runs a change, whose writes are for `purpose`, and charges its caller for what it wrote, also when it fails
+    /// behind the commit.
+    func charging<Result: Sendable>(
+        _ purpose: WritePurpose = .growth, _ body: () async throws -> Result
+    ) async throws -> Result {
         guard method.descriptor.mutation, let caller else { return try await body() }
         let meter = WriteMeter()
         defer { project.tenants.quotas.charge(caller, settings: settings, meter) }
-        return try await WriteMeter.$current.withValue(meter) { try await body() }
+        return try await WriteMeter.$current.withValue(meter) {
+            if purpose == .growth { return try await body() }
+            return try await WritePurpose.$current.withValue(purpose) { try await body() }
+        }
     }
 }

@@ -31,7 +31,9 @@ extension Failure {
     private static func ofStore(_ error: StoreError) -> Failure {
         switch error {
         case .full:
-            Failure(.resourceExhausted, "STORE_FULL", "The server's disk or database is full; reads still work.")
+            Failure(
+                .resourceExhausted, "STORE_FULL",
+                "The server's disk or database is full; reading, deleting and revoking still work.")
         case .overloaded, .readersFull:
             Failure(
                 .resourceExhausted, "SERVER_OVERLOADED", "Too much work is waiting; try again.",

@@ -1,10 +1,12 @@
 import Base
+public import Store
 import Synchronization
 
 /// Whether the server serves: what grpc.health.v1 and /healthz answer, and whom to wake when it changes.
 public final class HealthStatus: Sendable {
     private struct State {
         var isServing = false
+        var trouble: StoreTrouble?
         var waiters: [Promise<Void>] = []
     }
 
@@ -13,6 +15,19 @@ public final class HealthStatus: Sendable {
     public init() {}
 
     public var isServing: Bool { state.withLock { $0.isServing } }
+
+    /// Why the server is degraded: it serves, but takes fewer changes than usual, or none.
+    public var trouble: StoreTrouble? { state.withLock { $0.trouble } }
+
+    /// One line in the log when it begins, becomes another, and ends.
+    func note(_ trouble: StoreTrouble?, log: Log) {
+        state.withLock { $0.trouble = trouble }
+        if let trouble {
+            log.error("the store is in trouble", ["reason": .text("\(trouble)")])
+        } else {
+            log.notice("the store takes all writes again", [:])
+        }
+    }
 
     public func set(isServing: Bool) {
         let waiters: [Promise<Void>] = state.withLock { state in

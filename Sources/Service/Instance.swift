@@ -29,6 +29,14 @@ public final class Instance: Sendable {
             self.random = random
         }
 
+        fileprivate var boundedStore: StoreConfiguration {
+            var store = store
+            store.limits = limits
+            // Our own records are no peer's messages: what bounds those must not make these unreadable.
+            store.limits.boundMessages(as: Limits())
+            return store
+        }
+
         /// Never less than what our own hashes need on all workers.
         fileprivate var passwordMemoryMax: Int {
             max(limits.passwordMemoryMax, passwordWorkers * project.passwordProfile.work.memoryByteCount)
@@ -55,10 +63,7 @@ public final class Instance: Sendable {
         onFatal: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
         let limits = configuration.limits
-        var storeConfiguration = configuration.store
-        storeConfiguration.limits = limits
-        // Our own records are no peer's messages: what bounds those must not make these unreadable.
-        storeConfiguration.limits.boundMessages(as: Limits())
+        var storeConfiguration = configuration.boundedStore
         let changes = ChangeHub()
         storeConfiguration.onCommit = { changes.announce($0) }
         let signingPool = WorkerPool(
@@ -68,6 +73,7 @@ public final class Instance: Sendable {
         // What is committed while signatures queue would only queue itself. Half of that time, so that no signer idles.
         storeConfiguration.spareTime = { signingPool.backlog / 2 }
         let health = health
+        storeConfiguration.onTrouble = { health.note($0, log: log) }
         let store: Store
         do throws(StoreError) {
             store = try Store(

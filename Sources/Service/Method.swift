@@ -22,10 +22,16 @@ protocol SlowMethod: SendableMetatype {
     static func handle(_ request: Request, _ call: Call) async throws -> Response
     /// What tells the end user a request is about from the caller's others; nothing by default.
     static func endUser(of request: Request) -> NamedEndUser
+    /// How much of a full store the request's writes may use. By default `.relief` for methods that are
+    /// `allowed_beyond_quota`, since they end, remove or restrict something, and else what each write says of itself.
+    static func purpose(of request: Request, _ rule: MethodDescriptor) -> WritePurpose
 }
 
 extension SlowMethod {
     static func endUser(of request: Request) -> NamedEndUser { NamedEndUser() }
+    static func purpose(of request: Request, _ rule: MethodDescriptor) -> WritePurpose {
+        rule.allowedBeyondQuota ? .relief : .growth
+    }
 }
 
 /// One request, then messages until the handler returns.

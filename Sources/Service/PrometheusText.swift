@@ -203,11 +203,20 @@ private struct PrometheusPage {
 
     mutating func store(_ statistics: StoreStatistics) {
         single("postern_store_used_bytes", "gauge", "The database file's extent.", Double(statistics.usedByteCount))
+        single(
+            "postern_store_file_bytes", "gauge", "The file, with what is reserved ahead.",
+            Double(statistics.fileByteCount))
         single("postern_store_map_bytes", "gauge", "Its greatest size.", Double(statistics.mapByteCount))
         single("postern_store_queued_writes", "gauge", "Writes that wait.", Double(statistics.queuedWrites))
         single("postern_store_writes_total", "counter", "Writes committed.", Double(statistics.writes))
         single("postern_store_commits_total", "counter", "Commits, each with one sync.", Double(statistics.commits))
         single("postern_store_write_errors_total", "counter", "Batches that failed.", Double(statistics.writeErrors))
+        single(
+            "postern_store_full_refusals_total", "counter", "Writes refused because the store is full.",
+            Double(statistics.refusals))
+        single(
+            "postern_store_degraded", "gauge", "1 while the store takes fewer writes than usual, or none.",
+            statistics.isDegraded ? 1 : 0)
         single("postern_store_readers", "gauge", "Reader slots ever in use.", Double(statistics.readersUsed))
     }
 

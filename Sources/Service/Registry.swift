@@ -2,6 +2,7 @@ import Base
 import Glibc
 import Identity
 import Messages
+import Store
 import Transport
 import Wire
 
@@ -40,6 +41,7 @@ enum MethodBody: Sendable {
 struct PreparedCall: Sendable {
     let requestedTenantID: Text?
     let endUser: NamedEndUser
+    let purpose: WritePurpose
     /// Runs the handler and returns the encoded response.
     let run: @Sendable (Call) async throws -> [UInt8]
 }
@@ -76,7 +78,8 @@ struct Registry {
             .slow { payload, limits in
                 let request = try M.Request(decoding: payload, limits: limits)
                 return PreparedCall(
-                    requestedTenantID: request.requestedTenantID, endUser: M.endUser(of: request)
+                    requestedTenantID: request.requestedTenantID, endUser: M.endUser(of: request),
+                    purpose: M.purpose(of: request, descriptor)
                 ) { call in
                     try await M.handle(request, call).encoded()
                 }

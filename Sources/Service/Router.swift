@@ -144,7 +144,7 @@ extension Router {
         let call = admitted
         connection.run(stream: stream, kind: .unary, deadline: deadline) { [self] connection in
             do {
-                let response = try await call.charging { try await prepared.run(call) }
+                let response = try await call.charging(prepared.purpose) { try await prepared.run(call) }
                 call.requestID.bytes.withUnsafeBytes { requestID in
                     connection.respond(stream: stream, metadata: OutgoingMetadata(requestID: requestID)) {
                         $0.append(contentsOf: response)

@@ -15,9 +15,12 @@ extension Instance {
         let discovery = discoveryDocument()
         return [
             "/healthz": {
-                health.isServing
-                    ? HTTPResponse(body: [UInt8]("SERVING\n".utf8))
-                    : HTTPResponse(status: 503, body: [UInt8]("NOT_SERVING\n".utf8))
+                guard health.isServing else {
+                    return HTTPResponse(status: 503, body: [UInt8]("NOT_SERVING\n".utf8))
+                }
+                // 200 all the same: another node over the same disk would do no better, and reads are answered.
+                guard let trouble = health.trouble else { return HTTPResponse(body: [UInt8]("SERVING\n".utf8)) }
+                return HTTPResponse(body: [UInt8]("DEGRADED: \(trouble)\n".utf8))
             },
             "/metrics": { [self] in
                 HTTPResponse(contentType: "text/plain; version=0.0.4; charset=utf-8", body: prometheusText())

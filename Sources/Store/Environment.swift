@@ -24,6 +24,8 @@ final class Environment: @unchecked Sendable {
 
     private struct Registry {
         var isClosed = false
+        /// Nil once it was called.
+        var onFatal: (@Sendable (StoreError) -> Void)?
         var useCount = 0
         var readers: [ObjectIdentifier: StoreReader] = [:]
     }
@@ -118,6 +120,12 @@ final class Environment: @unchecked Sendable {
     @inline(__always)
     func owner(of table: UInt8) -> RowOwner { owners[Int(table)] }
 
+    /// LMDB's own table of free pages.
+    static let freePages = MDB_dbi(0)
+
+    /// LMDB's own table of tables, and all that were declared.
+    var openHandles: [MDB_dbi] { [1] + names.indices.filter { names[$0] != nil }.map { handles[$0] } }
+
     /// The tables whose rows are a tenant's.
     var ownedTables: [(id: UInt8, owner: RowOwner)] {
         owners.enumerated().filter { $0.element != .nobody }.map { (UInt8($0.offset), $0.element) }
@@ -137,7 +145,26 @@ extension Environment {
         }
         guard isOpen else { throw .closed }
         defer { registry.withLock { $0.useCount -= 1 } }
-        return try body(raw)
+        do throws(StoreError) {
+            return try body(raw)
+        } catch {
+            if error == .fatal(code: MDB_PANIC) { report(error) }
+            throw error
+        }
+    }
+
+    /// Whom to tell, once, that the environment cannot be trusted any more.
+    func onFatal(_ handler: @escaping @Sendable (StoreError) -> Void) {
+        registry.withLock { $0.onFatal = handler }
+    }
+
+    /// Any thread: a reader may be the first that LMDB tells.
+    func report(_ error: StoreError) {
+        let handler = registry.withLock { registry in
+            defer { registry.onFatal = nil }
+            return registry.onFatal
+        }
+        handler?(error)
     }
 
     func add(_ reader: StoreReader) throws(StoreError) {

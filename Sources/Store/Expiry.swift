@@ -71,15 +71,19 @@ extension Store {
     /// Lets `handler` deal with up to `limit` records that are due, in one write; returns how many there were.
     ///
     /// As many as `limit` means that more may be due: sweep again, with other writes in between. A handler that throws
-    /// undoes the whole slice.
+    /// undoes the whole slice. In a full store the slice is a smaller one.
     public func sweep(
         now: Timestamp, limit: Int,
         _ handler: @escaping @Sendable (borrowing WriteTransaction, ExpiredRecord) throws -> Void
     ) async throws -> Int {
-        try await write { transaction in
-            let expired = try transaction.takeExpired(now: now, limit: limit)
-            for record in expired { try handler(transaction, record) }
-            return expired.count
+        do {
+            return try await write(for: .removal) { transaction in
+                let expired = try transaction.takeExpired(now: now, limit: limit)
+                for record in expired { try handler(transaction, record) }
+                return expired.count
+            }
+        } catch StoreError.full where limit >= 16 {
+            return try await sweep(now: now, limit: limit / 8, handler)
         }
     }
 }

@@ -18,12 +18,21 @@ public final class Store: Sendable {
         onFatal: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
         let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
-        try self.init(environment) { Writer(environment, counters: $0, onFatal: onFatal) }
+        try self.init(environment) { counters throws(StoreError) in
+            try Writer(environment, counters: counters, onFatal: onFatal)
+        }
     }
 
-    init(_ environment: Environment, makeWriter: (WriteCounters) -> Writer) throws(StoreError) {
+    init(
+        _ environment: Environment, makeWriter: (WriteCounters) throws(StoreError) -> Writer
+    ) throws(StoreError) {
         self.environment = environment
-        self.writer = makeWriter(counters)
+        do throws(StoreError) {
+            self.writer = try makeWriter(counters)
+        } catch {
+            environment.close()
+            throw error
+        }
         writer.start()
         do throws(StoreError) {
             try checkSchema()
@@ -67,13 +76,15 @@ extension Store {
     /// it captured, must not block, and holds up every other write while it runs. What it throws is thrown here, and
     /// then it has written nothing. Throws `.overloaded`, `.full`, `.fatal` and `.closed` besides.
     ///
+    /// `purpose`: how much of a full store the write may use; the task's own if that is more.
     /// `mayBePutOff`: the caller waits afterwards for what `StoreConfiguration.spareTime` tells of.
     @discardableResult
     public func write<Value: Sendable>(
-        mayBePutOff: Bool = false, _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value
+        for purpose: WritePurpose = .growth, mayBePutOff: Bool = false,
+        _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value
     ) async throws -> Value {
         let promise = Promise<Value>()
-        try writer.add(TypedWriteRequest(mayBePutOff: mayBePutOff, body, .promise(promise)))
+        try writer.add(TypedWriteRequest(for: purpose, mayBePutOff: mayBePutOff, body, .promise(promise)))
         return try await promise.value()
     }
 

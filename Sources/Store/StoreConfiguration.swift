@@ -27,6 +27,8 @@ public struct StoreConfiguration: Sendable {
     /// Called on the writer's thread when a batch is committed, before its writes are acknowledged, with what they
     /// announced. It must be quick.
     public var onCommit: @Sendable (_ topics: [ChangeTopic]) -> Void = { _ in }
+    /// Called on the writer's thread when the store begins to take fewer writes, for another reason, or for none.
+    public var onTrouble: @Sendable (StoreTrouble?) -> Void = { _ in }
     /// How long those who let their commit be put off (`Store.write`) will have to wait for something else anyway.
     /// While nobody else waits, a commit is put off by at most that, and 5 ms, for more writes to share it. Asked on
     /// the writer's thread.

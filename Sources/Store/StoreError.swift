@@ -19,6 +19,8 @@ public enum StoreError: Error, Equatable, Sendable {
     case keySize
     /// Map, disk or transaction full: this write wrote nothing, reads go on.
     case full
+    /// The data file was deleted or replaced under the running server: writes are refused, reads go on for a while.
+    case removed
     /// `Limits.writeQueueMax` writes are waiting already.
     case overloaded
     /// More threads read at once than the environment has slots for.
@@ -42,6 +44,7 @@ extension StoreError: CustomStringConvertible {
         case .corrupt(let table): "a record of table \(table) is corrupt"
         case .keySize: "the key has no bytes or too many"
         case .full: "the store is full"
+        case .removed: "the data file was removed under the running server"
         case .overloaded: "too many writes are waiting"
         case .readersFull: "too many threads read at once"
         case .fatal(let code): "the store failed (\(Self.text(of: code)))"
@@ -68,6 +71,10 @@ extension StoreError {
             self = .damaged(operation: operation.description)
         default: self = .system(code: code, operation: operation.description)
         }
+    }
+
+    var endsTheStore: Bool {
+        if case .fatal = self { true } else { false }
     }
 
     static func check(_ code: Int32, _ operation: StaticString) throws(StoreError) {

@@ -54,6 +54,7 @@ public final class StoreReader: @unchecked Sendable {
             }
         } catch {
             state.store(State.idle, ordering: .releasing)
+            if case .fatal = error { environment.report(error) }
             throw error
         }
         owner.store(thread, ordering: .relaxed)

@@ -9,6 +9,10 @@ struct WriteCounters: Sendable {
     let writes = Counter()
     let failures = Counter()
     let reruns = Counter()
+    let refusals = Counter()
+    /// What the data file takes on the disk, and whether the store is in any `StoreTrouble`.
+    let fileBytes = Gauge()
+    let troubles = Gauge()
 }
 
 /// Numbers for /metrics. Sizes are bytes, counts are since the store was opened.
@@ -16,6 +20,8 @@ public struct StoreStatistics: Sendable, Equatable {
     public var mapByteCount: Int
     /// Pages the file reaches up to, free ones in between included.
     public var usedByteCount: Int
+    /// The data file, with what was reserved for it ahead.
+    public var fileByteCount: Int64
     public var lastTransactionID: Int
     public var readersMax: Int
     /// Reader slots ever in use at one time.
@@ -28,6 +34,10 @@ public struct StoreStatistics: Sendable, Equatable {
     /// Batches that failed for good, and transactions run again because a body threw after a change.
     public var writeErrors: UInt64
     public var reruns: UInt64
+    /// Writes that were refused because the store is full.
+    public var refusals: UInt64
+    /// Whether the store takes fewer writes than usual, or none.
+    public var isDegraded: Bool
 }
 
 extension Store {
@@ -40,10 +50,12 @@ extension Store {
             try StoreError.check(mdb_env_stat(raw, &status), "mdb_env_stat")
             return StoreStatistics(
                 mapByteCount: info.me_mapsize, usedByteCount: (info.me_last_pgno + 1) * Int(status.ms_psize),
-                lastTransactionID: info.me_last_txnid, readersMax: Int(info.me_maxreaders),
-                readersUsed: Int(info.me_numreaders), queuedWrites: queuedWriteCount,
+                fileByteCount: counters.fileBytes.value, lastTransactionID: info.me_last_txnid,
+                readersMax: Int(info.me_maxreaders), readersUsed: Int(info.me_numreaders),
+                queuedWrites: queuedWriteCount,
                 batches: counters.batches.value, commits: counters.commits.value, writes: counters.writes.value,
-                writeErrors: counters.failures.value, reruns: counters.reruns.value)
+                writeErrors: counters.failures.value, reruns: counters.reruns.value,
+                refusals: counters.refusals.value, isDegraded: counters.troubles.value != 0)
         }
     }
 

@@ -12,6 +12,8 @@ final class WriteBatch {
     var sequence: UInt64?
     /// What its writes announced so far.
     var topics: [ChangeTopic] = []
+    /// Whether the write that runs now said that it makes the store grow, whatever it was asked for.
+    var isGrowth = false
     /// What its writes added to tenants' rows so far.
     var usage = UsageChanges()
     private var scratch = ByteBuffer()

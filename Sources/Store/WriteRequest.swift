@@ -8,6 +8,10 @@ class WriteRequest: @unchecked Sendable {
     var error: (any Error)?
     /// It threw after a change: the batch is run again without it.
     var isExcluded = false
+    /// How much of a full store it was asked to use at most, and what it turned out to be for in the last run.
+    private let purposeMax: WritePurpose
+    var purpose: WritePurpose { isGrowth ? .growth : purposeMax }
+    var isGrowth = false
     /// Whether its commit may be put off while there is time to spare.
     let mayBePutOff: Bool
     /// Where the call that asked for this write counts what it adds.
@@ -15,7 +19,13 @@ class WriteRequest: @unchecked Sendable {
     /// What the last run added to tenants' rows; nil if it changed nothing.
     var addedByteCount: Int64?
 
-    init(mayBePutOff: Bool) { self.mayBePutOff = mayBePutOff }
+    init(for purpose: WritePurpose, mayBePutOff: Bool) {
+        self.purposeMax = max(purpose, WritePurpose.current)
+        self.mayBePutOff = mayBePutOff
+    }
+
+    /// Whether the last run changed anything.
+    var isChanging: Bool { addedByteCount != nil }
 
     /// The last run was committed.
     func count() {
@@ -45,12 +55,13 @@ final class TypedWriteRequest<Value: Sendable>: WriteRequest, @unchecked Sendabl
     private var value: Value?
 
     init(
-        mayBePutOff: Bool = false, _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value,
+        for purpose: WritePurpose = .growth, mayBePutOff: Bool = false,
+        _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value,
         _ completion: Completion
     ) {
         self.body = body
         self.completion = completion
-        super.init(mayBePutOff: mayBePutOff)
+        super.init(for: purpose, mayBePutOff: mayBePutOff)
     }
 
     override func run(in transaction: borrowing WriteTransaction) throws {

@@ -88,6 +88,14 @@ public struct WriteTransaction: ~Copyable {
     }
 }
 
+// MARK: - Purpose
+
+extension WriteTransaction {
+    /// This write turned out to be for growth, so that it may not use the reserve of a full store: a sign-in that makes
+    /// an account, for example.
+    public func countsAsGrowth() { batch.isGrowth = true }
+}
+
 // MARK: - Announcing
 
 extension WriteTransaction {

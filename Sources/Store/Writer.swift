@@ -6,14 +6,15 @@ import Synchronization
 /// LMDB's single writer: one thread that runs everything queued in one transaction, commits once, then answers all.
 ///
 /// A batch whose commit fails for lack of space is halved until the writes that do fit are committed, so that a giant
-/// one fails alone. After a fatal error everything queued and everything later is refused.
+/// one fails alone. In a store that is full already, the writes that may not use the reserve fail together. After a
+/// fatal error everything queued and everything later is refused.
 final class Writer: @unchecked Sendable {
     // Unchecked: the variables below belong to the writer's thread; `thread` is set once by `start` before it is used
     // by `close`.
     private let environment: Environment
     private let queue: WriteQueue
     private let counters: WriteCounters
-    private let onFatal: @Sendable (StoreError) -> Void
+    private let space: StoreSpace
     private let thread = Mutex<OSThread?>(nil)
     private let threadID = Atomic<UInt>(0)
     private let commitOutcome: @Sendable (Int32) -> Int32
@@ -29,16 +30,19 @@ final class Writer: @unchecked Sendable {
     private static let patienceMax = Duration.milliseconds(1)
     private static let spareTimeMax = Duration.milliseconds(5)
 
-    /// `commitOutcome` lets a test turn what mdb_txn_commit returned into a failing disk.
+    /// `commitOutcome` lets a test turn what mdb_txn_commit returned into a failing disk, `allocate` lets it be a full
+    /// one.
     init(
         _ environment: Environment, counters: WriteCounters, onFatal: @escaping @Sendable (StoreError) -> Void,
+        allocate: @escaping FileGrowth.Allocate = FileGrowth.system,
         commitOutcome: @escaping @Sendable (Int32) -> Int32 = { $0 }
-    ) {
+    ) throws(StoreError) {
         self.environment = environment
         self.queue = WriteQueue(countMax: environment.limits.writeQueueMax)
         self.counters = counters
-        self.onFatal = onFatal
+        self.space = try StoreSpace(environment, counters: counters, allocate: allocate)
         self.commitOutcome = commitOutcome
+        environment.onFatal(onFatal)
     }
 
     func start() {
@@ -97,6 +101,8 @@ extension Writer {
         case committed
         /// Aborted: the request at `index` threw after a change.
         case excluded(index: Int)
+        /// Aborted: its writes for `purpose` would take too much of the reserve.
+        case refused(WritePurpose, wasShort: Bool)
         case failed(StoreError)
     }
 
@@ -122,21 +128,35 @@ extension Writer {
                 // Each further failure would run the whole part again: commit what comes before it first.
                 let rest = part[(index + 1)...]
                 if rerunCount > Self.rerunsMax, !rest.isEmpty { return [rest, part[...index]] }
-            case .failed(.full) where part.count > 1:
+            case .refused(let purpose, let wasShort) where wasShort || part.count == 1:
+                refuse(part, purpose)
+            case .failed(.full) where part.count > 1, .refused:
                 let middle = part.startIndex + part.count / 2
-                for request in part { request.isExcluded = false }
+                for request in part where request.error as? StoreError != .full { request.isExcluded = false }
                 return [part[middle...], part[..<middle]]
             case .failed(let error):
                 counters.failures.add()
+                if error == .full { counters.refusals.add(UInt64(part.count)) }
                 fail(part, error)
                 return nil
             }
         }
     }
 
+    /// Leaves the writes of `part` that changed something for `purpose` out of its next run, for good.
+    private func refuse(_ part: ArraySlice<WriteRequest>, _ purpose: WritePurpose) {
+        for request in part where !request.isExcluded && request.isChanging && request.purpose <= purpose {
+            request.isExcluded = true
+            request.error = StoreError.full
+            counters.refusals.add()
+            counters.failures.add()
+        }
+    }
+
     private func attempt(_ part: ArraySlice<WriteRequest>) -> Attempt {
         do throws(StoreError) {
             if let fatal { throw fatal }
+            try space.requireLinkedFile()
             var begun: OpaquePointer?
             try StoreError.check(mdb_txn_begin(environment.raw, nil, 0, &begun), "mdb_txn_begin")
             guard let raw = begun else { preconditionFailure("mdb_txn_begin made nothing") }
@@ -146,13 +166,23 @@ extension Writer {
                     mdb_txn_abort(raw)
                     return .excluded(index: index)
                 }
+                if batch.changeCount > 0 || space.isInTrouble {
+                    let purpose = purpose(of: part)
+                    let verdict = try space.admit(raw, purpose: purpose, changeCount: batch.changeCount)
+                    if case .refused(let wasShort) = verdict {
+                        mdb_txn_abort(raw)
+                        return .refused(purpose, wasShort: wasShort)
+                    }
+                }
             } catch {
                 mdb_txn_abort(raw)
                 throw error
             }
             // Aborts by itself when it fails.
-            try StoreError.check(commitOutcome(mdb_txn_commit(raw)), "mdb_txn_commit")
+            let code = commitOutcome(mdb_txn_commit(raw))
+            guard code == MDB_SUCCESS else { throw space.meaning(of: code) }
             if batch.changeCount > 0 {
+                space.committed(purpose(of: part))
                 counters.commits.add()
                 if environment.configuration.durability == .relaxed { isSyncDue = true }
             }
@@ -161,6 +191,11 @@ extension Writer {
         } catch {
             return .failed(error)
         }
+    }
+
+    /// The weakest purpose among the writes of `part` that changed something.
+    private func purpose(of part: ArraySlice<WriteRequest>) -> WritePurpose {
+        part.reduce(.removal) { $1.isChanging && !$1.isExcluded ? min($0, $1.purpose) : $0 }
     }
 
     /// The index of a request that threw after a change, nil if the transaction can be committed.
@@ -173,10 +208,12 @@ extension Writer {
             let addedBefore = batch.usage.addedByteCount
             do {
                 request.error = nil
+                batch.isGrowth = false
                 try request.run(in: transaction)
             } catch {
                 request.error = error
             }
+            request.isGrowth = batch.isGrowth
             if let failure = batch.failure { throw failure }
             if request.error != nil, batch.changeCount != changesBefore {
                 request.isExcluded = true
@@ -200,10 +237,10 @@ extension Writer {
     }
 
     private func fail(_ part: ArraySlice<WriteRequest>, _ error: StoreError) {
-        if case .fatal = error, fatal == nil {
+        if error.endsTheStore || space.isGoneForGood, fatal == nil {
             fatal = error
             queue.close(with: error)
-            onFatal(error)
+            environment.report(error)
         }
         for request in part {
             request.error = error

@@ -336,8 +336,8 @@ private final class Outcomes: Sendable {
             let environment = try Environment(
                 StoreConfiguration(directory: directory, tables: testTables), authenticator: TestAuthenticator(),
                 eventHash: testEventHash)
-            let store = try Store(environment) { counters in
-                Writer(
+            let store = try Store(environment) { counters throws(StoreError) in
+                try Writer(
                     environment, counters: counters, onFatal: { error in reported.withLock { $0.append(error) } },
                     commitOutcome: { failing.load(ordering: .relaxed) ? EIO : $0 })
             }

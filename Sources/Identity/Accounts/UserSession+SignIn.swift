@@ -75,7 +75,7 @@ extension UserSession {
         let limits = resources.limits
         let entered: (account: Account, isNew: Bool)
         do {
-            entered = try await resources.store.write(mayBePutOff: true) { transaction in
+            entered = try await resources.store.write(for: .session, mayBePutOff: true) { transaction in
                 try transaction.onceIssuing(session: sessionID, origin, now: now) {
                     let entered = try transaction.enter(key, settings: settings, origin: origin, now: now, decide)
                     try transaction.insertSession(
@@ -109,7 +109,7 @@ extension UserSession {
         let sessionID = token.sessionID
         let changed: (user: User, session: StoredSession)
         do {
-            changed = try await resources.store.write(mayBePutOff: true) { transaction in
+            changed = try await resources.store.write(for: .session, mayBePutOff: true) { transaction in
                 try transaction.onceIssuing(session: sessionID, origin, now: now) {
                     let (current, alive) = try transaction.reading.signedIn(
                         key, by: token, settings: settings, now: now)
@@ -201,6 +201,7 @@ extension WriteTransaction {
         var effect = try decide(self, nil)
         if let address = origin.device.addressHash { effect.account.knownAddresses.remember(address) }
         if let toggle = SelfService.refusalOfSignUp(settings) { throw SelfServiceRefusal(toggle: toggle) }
+        countsAsGrowth()
         try insert(effect.account, origin: origin, now: now)
         return (effect.account, true)
     }

@@ -103,7 +103,7 @@ public actor UserSession {
         let now = resources.clock.now()
         let key = key
         let attemptHash = attemptID.isEmpty ? [] : Digest.sha256(attemptID)
-        let decided = try await resources.store.write(mayBePutOff: true) { transaction in
+        let decided = try await resources.store.write(for: .session, mayBePutOff: true) { transaction in
             try transaction.refresh(token, of: key, attemptHash: attemptHash, settings: settings, now: now)
         }
         switch decided.decision {
@@ -143,7 +143,7 @@ public actor UserSession {
     public func delete(origin: Origin, validateOnly: Bool) async throws {
         let now = resources.clock.now()
         let key = key
-        try await resources.store.write { transaction in
+        try await resources.store.write(for: .removal) { transaction in
             if validateOnly {
                 guard try transaction.reading.account(key) != nil else { throw Failure.userNotFound }
                 return

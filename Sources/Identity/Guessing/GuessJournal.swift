@@ -84,7 +84,7 @@ actor GuessJournal {
         let key = GuessRowKey(time: resources.clock.now(), serverID: serverID, row: rowCount)
         let row = StoredGuesses(guesses: notes.map { StoredGuess($0.key, count: $0.value) })
         do {
-            try await resources.store.write { transaction in try transaction.put(Tables.guesses, key, row) }
+            try await resources.store.write(for: .session) { try $0.put(Tables.guesses, key, row) }
         } catch {
             counters.forgotten.add(UInt64(notes.count))
             complain(error)

@@ -141,7 +141,9 @@ public actor Mailer {
         let now = resources.clock.now()
         let random = resources.random.bytes(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         do {
-            try await resources.store.write { try $0.settle(key, outcome, random: random, now: now) }
+            try await resources.store.write(for: .removal) {
+                try $0.settle(key, outcome, random: random, now: now)
+            }
         } catch {
             // Written with the next wake. To deliver again instead would send a mail a second as long as it fails.
             unsettled.append((key, outcome))

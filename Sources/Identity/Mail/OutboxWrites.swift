@@ -24,7 +24,7 @@ extension Project {
     /// OUTBOX_MESSAGE_NOT_FOUND.
     public func deleteOutboxMessage(_ messageID: Text, tenantID: Text, origin: Origin) async throws {
         let now = clock.now()
-        try await store.write { transaction in
+        try await store.write(for: .removal) { transaction in
             _ = try transaction.once(origin, now: now) {
                 let stored = try transaction.outboxMessage(messageID, tenantID: tenantID)
                 try transaction.forgetOutboxMessage(TenantTextKey(tenantID, messageID), stored)

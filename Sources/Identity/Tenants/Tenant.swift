@@ -144,7 +144,7 @@ public actor Tenant {
         let tenantID = tenantID
         let limits = resources.limits
         do {
-            try await resources.store.write { transaction in
+            try await resources.store.write(for: .session) { transaction in
                 try transaction.appendDenials(denials, tenantID: tenantID, limits: limits)
             }
         } catch {

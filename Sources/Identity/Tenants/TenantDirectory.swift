@@ -105,7 +105,7 @@ public final class TenantDirectory: Sendable {
             throw Failure.invalid("INVALID_TENANT_ID", field: "tenant_id", "the default pool cannot be deleted")
         }
         let now = resources.clock.now()
-        let deleted: StoredTenant? = try await resources.store.write { transaction in
+        let deleted: StoredTenant? = try await resources.store.write(for: .removal) { transaction in
             var deleted: StoredTenant?
             _ = try transaction.once(validateOnly ? .server : origin, now: now) {
                 var record = try transaction.reading.liveTenant(tenantID)

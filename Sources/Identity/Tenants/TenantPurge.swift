@@ -6,9 +6,19 @@ extension Store {
     /// Removes every row of a deleted tenant, in transactions small enough not to keep others waiting; the tombstone
     /// stays. May be interrupted and called again.
     func purgeTenant(_ tenantID: Text) async throws {
-        let sliceMax = 500
-        while try await write({ transaction in try transaction.purgeSlice(of: tenantID, limit: sliceMax) }) {}
-        try await write { transaction in
+        var sliceMax = 500
+        var isDone = false
+        while !isDone {
+            do {
+                isDone = try await write(for: .removal) { [sliceMax] transaction in
+                    try !transaction.purgeSlice(of: tenantID, limit: sliceMax)
+                }
+            } catch StoreError.full where sliceMax >= 16 {
+                // The first slices of a full store make room for larger ones.
+                sliceMax /= 8
+            }
+        }
+        try await write(for: .removal) { transaction in
             guard var record = try transaction.get(Tables.tenants, TenantPrefix(tenantID)) else { return }
             record.purged = true
             record.secret = []

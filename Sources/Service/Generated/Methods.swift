@@ -279,7 +279,7 @@ extension MethodDescriptor {
     static let projectRevokeSigningKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RevokeSigningKey", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: true, mutation: true,
-        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// The server's version, protocol and limits.
     static let projectServerInfo = MethodDescriptor(

@@ -110,7 +110,8 @@ import Testing
             var isFull = false
             for number in 0..<2_000 where !isFull {
                 do {
-                    try await store.write { transaction in
+                    // To the last page: counts of guesses may use half of the reserve.
+                    try await store.write(for: .removal) { transaction in
                         try transaction.put(
                             Tables.emailConfigs, TenantPrefix(Text("t\(number)")),
                             StoredEmailConfig(sealedSmtpPassword: [UInt8](repeating: 1, count: 2_000)))

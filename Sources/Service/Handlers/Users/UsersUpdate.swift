@@ -1,12 +1,19 @@
 import Base
 import Identity
 import Messages
+import Store
 
 /// postern.v1.Users/Update
 enum UsersUpdate: SlowMethod {
     private static let paths: Set<Text> = [
         "email", "email_verified", "password", "display_name", "photo_url", "phone_number", "disabled",
     ]
+
+    /// Disabling and a new password end the user's sessions. Other changes are no relief.
+    static func purpose(of request: UsersUpdateRequest, _ rule: MethodDescriptor) -> WritePurpose {
+        let paths = request.updateMask?.paths ?? []
+        return paths.contains("disabled") && request.disabled || paths.contains("password") ? .relief : .session
+    }
 
     static func handle(_ request: UsersUpdateRequest, _ call: Call) async throws -> UsersUpdateResponse {
         let mask = try UpdateMask(request.updateMask, allowed: paths)

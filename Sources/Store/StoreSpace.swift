@@ -1,0 +1,227 @@
+import Base
+internal import CLMDB
+import Glibc
+
+/// Decides, before each commit, whether there is room for it: in the file, in the map, and above the reserve.
+///
+/// The writer's thread only.
+final class StoreSpace {
+    private let environment: Environment
+    private let rules: SpaceRules
+    private let file: Int32
+    private let pageByteCount: Int
+    private let mapPages: Int
+    private let tables: [MDB_dbi]
+    private var growth: FileGrowth
+    /// Pages in use at the last commit that was counted.
+    private var usedPages: Int?
+    private let counters: WriteCounters
+    private var trouble: StoreTrouble?
+    /// What was found before a commit: there is no room above the reserve.
+    private var shortage: StoreTrouble?
+    /// What a failed commit showed. It lasts until a write that is for growth goes through.
+    private var commitTrouble: StoreTrouble?
+    private var removedAt: Instant?
+    /// Whether LMDB's transaction looks as `postern_lmdb_head` takes it to.
+    let knowsNextPage: Bool
+
+    init(
+        _ environment: Environment, counters: WriteCounters,
+        allocate: @escaping FileGrowth.Allocate = FileGrowth.system
+    ) throws(StoreError) {
+        self.environment = environment
+        self.counters = counters
+        var info = MDB_envinfo()
+        try StoreError.check(mdb_env_info(environment.raw, &info), "mdb_env_info")
+        var status = MDB_stat()
+        try StoreError.check(mdb_env_stat(environment.raw, &status), "mdb_env_stat")
+        var file: Int32 = -1
+        try StoreError.check(mdb_env_get_fd(environment.raw, &file), "mdb_env_get_fd")
+        self.file = file
+        self.pageByteCount = Int(status.ms_psize)
+        self.rules = SpaceRules(environment.limits, pageByteCount: pageByteCount)
+        self.mapPages = info.me_mapsize / pageByteCount
+        self.tables = environment.openHandles
+        self.growth = FileGrowth(
+            file: file, pageByteCount: pageByteCount, retryInterval: environment.limits.fullDiskRetryInterval,
+            allocate: allocate)
+        counters.fileBytes.set(Int64(growth.pageCount * pageByteCount))
+        self.knowsNextPage = try Self.isLayoutKnown(environment.raw, lastPage: info.me_last_pgno)
+    }
+
+    /// Compares what the head of a transaction should hold with what LMDB's own functions tell.
+    private static func isLayoutKnown(_ raw: OpaquePointer, lastPage: Int) throws(StoreError) -> Bool {
+        var begun: OpaquePointer?
+        try StoreError.check(mdb_txn_begin(raw, nil, 0, &begun), "mdb_txn_begin")
+        // Proof: LMDB sets it whenever it returns MDB_SUCCESS.
+        guard let transaction = begun else { preconditionFailure("mdb_txn_begin made nothing") }
+        defer { mdb_txn_abort(transaction) }
+        let head = postern_lmdb_head(transaction)
+        return head.next_page == lastPage + 1 && head.transaction_id == mdb_txn_id(transaction)
+    }
+
+    /// Whether a batch may commit.
+    enum Verdict: Equatable {
+        case granted
+        /// The writes of the purpose asked for would take too much of the reserve. `wasShort`: the store was short
+        /// before this batch, so that a part of it would be refused as well.
+        case refused(wasShort: Bool)
+    }
+}
+
+// MARK: - Before a commit
+
+extension StoreSpace {
+    /// Whether the transaction, whose writes are of `purpose` at the least, may commit. Throws `.full` when LMDB would
+    /// write beyond what the file can be.
+    ///
+    /// Costs next to nothing while there is room. Near the end the pages of all tables are counted, some 15 µs.
+    func admit(_ transaction: OpaquePointer, purpose: WritePurpose, changeCount: Int) throws(StoreError) -> Verdict {
+        let next = try nextPage(of: transaction, changeCount: changeCount)
+        let reached = next + rules.slack
+        let reserve = rules.reserve(reached: reached, limit: mapPages)
+        if reached + reserve > growth.pageCount {
+            growth.grow(toOneOf: rules.growthTargets(reached: reached, reserve: reserve, limit: mapPages))
+            counters.fileBytes.set(Int64(growth.pageCount * pageByteCount))
+        }
+        if reached + reserve <= min(mapPages, growth.pageCount) {
+            usedPages = nil
+            shortage = nil
+            tell()
+            return .granted
+        }
+        let before = if let usedPages { usedPages } else { try countCommittedPages() }
+        let used = try countUsedPages(transaction)
+        let listed = try countPages(of: Environment.freePages, transaction)
+        let verdict = verdict(purpose, before: before, used: used, listed: listed, reached: reached)
+        tell()
+        // What LMDB would write beyond the end of the file. Its list of free pages may still do so in the commit; see
+        // `meaning(of:)`.
+        if changeCount > 0, next > min(mapPages, growth.pageCount) { throw .full }
+        return verdict
+    }
+
+    /// The reserve is in reach of the batch, after which tables take `used` pages, and the list of free pages `listed`.
+    /// Free pages inside of the file are as good as those at its end. The list grows and shrinks by itself, in the
+    /// commit: no batch is to blame for it.
+    private func verdict(_ purpose: WritePurpose, before: Int, used: Int, listed: Int, reached: Int) -> Verdict {
+        let limit = min(mapPages, growth.pageCount)
+        let reserve = rules.reserve(reached: reached, limit: limit)
+        let free = limit - used - listed
+        let grown = used - before
+        let isRefused = grown > 0 && free < rules.floor(purpose, reserve: reserve)
+        if isRefused, shortage == nil {
+            // A batch of many, or a giant write, may be refused where there is room for others.
+            if grown <= rules.slack { shortage = kindOfShortage }
+            return .refused(wasShort: false)
+        }
+        // Back to normal a quarter of the reserve above it, so that it does not come and go with each write.
+        if free < reserve {
+            shortage = kindOfShortage
+        } else if free >= reserve + reserve / 4 {
+            shortage = nil
+        }
+        if isRefused { return .refused(wasShort: true) }
+        usedPages = used
+        return .granted
+    }
+
+    private var kindOfShortage: StoreTrouble { growth.pageCount < mapPages ? .diskFull : .mapFull }
+
+    /// Throws `.removed` when the file has no name any more: what is written to it is gone when the process ends.
+    func requireLinkedFile() throws(StoreError) {
+        var status = stat()
+        guard fstat(file, &status) == 0, status.st_nlink == 0 else { return }
+        if removedAt == nil { removedAt = .now }
+        tell()
+        throw .removed
+    }
+
+    var isInTrouble: Bool { trouble != nil }
+
+    /// Whether the file has been gone for so long that nobody will read from it any more.
+    var isGoneForGood: Bool {
+        removedAt.map { Instant.now >= $0.advanced(by: environment.limits.removedStoreGrace) } ?? false
+    }
+
+    /// The first page that the transaction has not taken, all before it being in the file after the commit.
+    private func nextPage(of transaction: OpaquePointer, changeCount: Int) throws(StoreError) -> Int {
+        if knowsNextPage { return Int(postern_lmdb_head(transaction).next_page) }
+        // Another LMDB: a bound by what a change usually copies. A commit that needs more and finds the disk full is
+        // recognised afterwards.
+        var info = MDB_envinfo()
+        try StoreError.check(mdb_env_info(environment.raw, &info), "mdb_env_info")
+        return info.me_last_pgno + 1 + 8 * changeCount
+    }
+
+    private func countCommittedPages() throws(StoreError) -> Int {
+        var begun: OpaquePointer?
+        try StoreError.check(mdb_txn_begin(environment.raw, nil, UInt32(MDB_RDONLY), &begun), "mdb_txn_begin")
+        // Proof: LMDB sets it whenever it returns MDB_SUCCESS.
+        guard let transaction = begun else { preconditionFailure("mdb_txn_begin made nothing") }
+        defer { mdb_txn_abort(transaction) }
+        return try countUsedPages(transaction)
+    }
+
+    /// The pages of every table and of the list of tables, and the two meta pages.
+    private func countUsedPages(_ transaction: OpaquePointer) throws(StoreError) -> Int {
+        var count = 2
+        for table in tables { count += try countPages(of: table, transaction) }
+        return count
+    }
+
+    private func countPages(of table: MDB_dbi, _ transaction: OpaquePointer) throws(StoreError) -> Int {
+        var status = MDB_stat()
+        try StoreError.check(mdb_stat(transaction, table, &status), "mdb_stat")
+        return status.ms_branch_pages + status.ms_leaf_pages + status.ms_overflow_pages
+    }
+}
+
+// MARK: - After a commit
+
+extension StoreSpace {
+    /// What a failed mdb_txn_commit means.
+    ///
+    /// - The meta page could not be written: LMDB gives the environment up, whatever the reason. Fatal.
+    /// - EIO: a failing disk, which is fatal; or a write that was done in part because the disk is full. The file
+    ///   system is asked for room, and believed. If the disk fails and is full at once, taking it for full does no
+    ///   harm: the transaction was given up, and LMDB writes every page of a later one anew before it syncs.
+    /// - ENOSPC, EDQUOT: full, wherever it showed.
+    func meaning(of code: Int32) -> StoreError {
+        if isGivenUp { return .fatal(code: code) }
+        switch code {
+        case EIO where growth.isRefused(pages: max(1_024, rules.reserveMin)):
+            commitTrouble = .diskFull
+            tell()
+            return .full
+        case EROFS: commitTrouble = .readOnly
+        case ENOSPC, EDQUOT: commitTrouble = .diskFull
+        default: break
+        }
+        tell()
+        return StoreError(code: code, operation: "mdb_txn_commit")
+    }
+
+    /// A commit that changed something went through; the weakest of its writes was for `purpose`.
+    func committed(_ purpose: WritePurpose) {
+        guard let found = commitTrouble, found == .readOnly || purpose == .growth else { return }
+        commitTrouble = nil
+        tell()
+    }
+
+    /// MDB_PANIC is what LMDB answers to every begin after a failed meta page, also of a read.
+    private var isGivenUp: Bool {
+        var begun: OpaquePointer?
+        let code = mdb_txn_begin(environment.raw, nil, UInt32(MDB_RDONLY), &begun)
+        if let begun { mdb_txn_abort(begun) }
+        return code == MDB_PANIC
+    }
+
+    private func tell() {
+        let found = removedAt != nil ? .removed : commitTrouble ?? shortage
+        guard found != trouble else { return }
+        trouble = found
+        counters.troubles.set(found == nil ? 0 : 1)
+        environment.configuration.onTrouble(found)
+    }
+}

@@ -1,0 +1,22 @@
+/// Why a store that still serves reads takes fewer writes, or none.
+public enum StoreTrouble: Sendable, Equatable {
+    /// The file has reached the map's size (`map_bytes`), but for the reserve.
+    case mapFull
+    /// The disk, or a quota on it, lets the file grow no more; the file has the reserve left.
+    case diskFull
+    /// The file system was mounted read-only, as Linux does with one whose disk fails.
+    case readOnly
+    /// The data file was deleted or replaced: what is written now is lost when the process ends.
+    case removed
+}
+
+extension StoreTrouble: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .mapFull: "the database has reached map_bytes; only what frees space or revokes is written"
+        case .diskFull: "the disk is full; only what frees space or revokes is written"
+        case .readOnly: "the disk is read-only; nothing is written"
+        case .removed: "the data file was removed under the running server; nothing is written, the server will end"
+        }
+    }
+}

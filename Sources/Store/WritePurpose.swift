@@ -1,0 +1,26 @@
+/// What a write is for, which decides how much of a full store it may still use.
+///
+/// A store that is nearly full keeps pages in reserve (`SpaceRules`). They are for what makes room again and for what
+/// keeps strangers out: an operator deletes users, an admin revokes a stolen session. Revoking can be repeated without
+/// end, deleting cannot: so the last pages are for deleting.
+///
+/// | purpose | example | may leave free |
+/// |---|---|---|
+/// | `growth` | creating a user | the whole reserve |
+/// | `session` | signing in a known user, refreshing | half of the reserve |
+/// | `relief` | revoking, disabling, a new password by an admin | an eighth of the reserve |
+/// | `removal` | deleting, signing out; the sweep | nothing |
+///
+/// A write that takes no more pages than the store had before is let through whatever it is for.
+public enum WritePurpose: UInt8, Sendable, Comparable {
+    case growth
+    case session
+    case relief
+    case removal
+
+    /// The purpose of all writes of the current task, unless a write names a stronger one. The router sets it from the
+    /// method's rule, so that no handler can forget to.
+    @TaskLocal public static var current = WritePurpose.growth
+
+    public static func < (first: WritePurpose, second: WritePurpose) -> Bool { first.rawValue < second.rawValue }
+}

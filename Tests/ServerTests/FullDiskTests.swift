@@ -1,0 +1,143 @@
+import Base
+import Glibc
+import Messages
+import TestSupport
+import Testing
+
+/// posternd on a disk that fills up.
+@Suite struct FullDiskTests {
+    /// Room for the data file in all of this.
+    private static let room = "space \(6 << 20)"
+
+    /// Makes users until one without anything to it does not fit; how many with a page each there are.
+    private static func fill(_ server: FaultyServer) throws -> Int {
+        var fat = 0
+        while try server.create("fat\(fat)", photoByteCount: 2_000) == nil { fat += 1 }
+        var small = 0
+        var refused = 0
+        while refused < 20 {
+            let reason = try server.create("small\(small)")
+            #expect(reason == nil || reason == "STORE_FULL")
+            if reason == nil { small += 1 } else { refused += 1 }
+        }
+        return fat
+    }
+
+    private static func signIn(_ server: FaultyServer, _ index: Int) throws -> AccountsSignInWithPasswordResponse {
+        try server.client.call(
+            "postern.v1.Accounts/SignInWithPassword",
+            AccountsSignInWithPasswordRequest(
+                tenantID: "fast", email: Text("known\(index)@example.com"), password: Secret("secret1")),
+            returning: AccountsSignInWithPasswordResponse.self)
+    }
+
+    private static func prepare(_ server: FaultyServer) throws -> Text {
+        for index in 0..<60 {
+            let request = UsersCreateRequest(
+                tenantID: "fast", uid: Text("known\(index)"), email: Text("known\(index)@example.com"),
+                password: Secret("secret1"))
+            #expect(try server.outcome("Users/Create", request, UsersCreateResponse.self) == nil)
+        }
+        for index in 0..<300 { #expect(try server.create("doomed\(index)") == nil) }
+        return try server.client.call(
+            "postern.v1.Project/CreateApiKey",
+            ProjectCreateApiKeyRequest(role: .app, scope: Scope(tenants: .tenantID("fast"))),
+            returning: ProjectCreateApiKeyResponse.self
+        ).apiKey?.apiKeyID ?? .empty
+    }
+
+    @Test func `A full disk stops growth; reading, signing in, revoking and deleting go on`() throws {
+        try withFaultyServer { server in
+            let apiKeyID = try Self.prepare(server)
+            let sessions = try (0..<20).map { try Self.signIn(server, $0) }
+            server.setRules([Self.room])
+            let fat = try Self.fill(server)
+            #expect(fat > 100)
+            #expect(try server.get("/healthz").hasPrefix("HTTP/1.1 200 "))
+            #expect(try server.get("/healthz").hasSuffix("DEGRADED: \(StoreTroubleText.diskFull)\n"))
+            #expect(try server.get("/metrics").contains("postern_store_degraded 1\n"))
+            for index in 0..<60 { #expect(try server.exists("known\(index)")) }
+            for index in 20..<40 { _ = try Self.signIn(server, index) }
+            try Self.useReserve(server, sessions, apiKeyID)
+            for index in 0..<300 { #expect(try server.delete("doomed\(index)") == nil) }
+            for index in 0..<fat { #expect(try server.delete("fat\(index)") == nil) }
+            #expect(try server.create("again") == nil)
+            #expect(try server.get("/healthz").hasSuffix("\r\nSERVING\n"))
+            #expect(server.log.components(of: "the store is in trouble") == 1)
+        }
+    }
+
+    private static func useReserve(
+        _ server: FaultyServer, _ sessions: [AccountsSignInWithPasswordResponse], _ apiKeyID: Text
+    ) throws {
+        for (index, session) in sessions.enumerated() {
+            let refreshed = try server.client.call(
+                "postern.v1.Tokens/Refresh",
+                TokensRefreshRequest(tenantID: "fast", refreshToken: session.tokens?.refreshToken ?? .empty),
+                returning: TokensRefreshResponse.self)
+            guard index % 2 == 0 else { continue }
+            let signOut = SessionsSignOutRequest(
+                tenantID: "fast", refreshToken: refreshed.tokens?.refreshToken ?? .empty)
+            #expect(try server.outcome("Sessions/SignOut", signOut, SessionsSignOutResponse.self) == nil)
+        }
+        for index in 0..<60 {
+            let uid = Text("known\(index)")
+            let revoke = UsersRevokeTokensRequest(tenantID: "fast", uid: uid)
+            #expect(try server.outcome("Users/RevokeTokens", revoke, UsersRevokeTokensResponse.self) == nil)
+            guard index % 3 == 0 else { continue }
+            let disable = UsersUpdateRequest(
+                tenantID: "fast", uid: uid, updateMask: ProtobufFieldMask(paths: ["disabled"]), disabled: true)
+            #expect(try server.outcome("Users/Update", disable, UsersUpdateResponse.self) == nil)
+        }
+        let revokeKey = ProjectRevokeApiKeyRequest(apiKeyID: apiKeyID)
+        #expect(try server.outcome("Project/RevokeApiKey", revokeKey, ProjectRevokeApiKeyResponse.self) == nil)
+    }
+
+    @Test func `A disk with room again is used without a restart, and a restart on a full disk serves`() throws {
+        try withFaultyServer { server in
+            server.setRules([Self.room])
+            let fat = try Self.fill(server)
+            server.process.kill()
+            try server.restart()
+            #expect(try server.exists("fat\(fat - 1)"))
+            #expect(try server.create("more", photoByteCount: 2_000) == "STORE_FULL")
+            #expect(try server.delete("fat0") == nil)
+            server.setRules([])
+            // A full disk is asked again twice a second.
+            var reason: Text? = "STORE_FULL"
+            for _ in 0..<200 where reason != nil {
+                usleep(50_000)
+                reason = try server.create("more", photoByteCount: 2_000)
+            }
+            #expect(reason == nil)
+            #expect(try server.get("/healthz").hasSuffix("\r\nSERVING\n"))
+        }
+    }
+
+    @Test func `A data directory that is removed is not written to`() throws {
+        try withFaultyServer { server throws in
+            #expect(try server.create("before") == nil)
+            unlink("\(server.directory)/data/data.mdb")
+            #expect(try server.create("after") == "STORE_UNAVAILABLE")
+            #expect(try server.exists("before"))
+            #expect(try server.get("/healthz").contains("DEGRADED: the data file was removed"))
+        }
+    }
+}
+
+private enum StoreTroubleText {
+    static let diskFull = "the disk is full; only what frees space or revokes is written"
+}
+
+extension String {
+    /// How often `part` occurs.
+    fileprivate func components(of part: String) -> Int {
+        var count = 0
+        var rest = self[...]
+        while let range = rest.firstRange(of: part) {
+            count += 1
+            rest = rest[range.upperBound...]
+        }
+        return count
+    }
+}
