@@ -25,9 +25,11 @@ class Filler:
         caller.close()
 
     def begin(self, expects_relief):
-        self.stop, self.expects_relief = threading.Event(), expects_relief
+        """Returns when the store is full, or after a few seconds."""
+        self.stop, self.filled, self.expects_relief = threading.Event(), threading.Event(), expects_relief
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
+        self.filled.wait(10.0)
 
     def end(self):
         self.stop.set()
@@ -38,6 +40,7 @@ class Filler:
         while not self.stop.is_set():
             self._create()
             if self.is_full or len(self.uids) >= USERS_MAX:
+                self.filled.set()
                 self.report.count("times the store was full")
                 self._delete(len(self.uids) // 4)
         for _ in range(USERS_MAX // BATCH):

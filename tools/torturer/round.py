@@ -5,7 +5,7 @@ import time
 
 from . import checker
 from .caller import Caller, Refused, Unknown
-from .faults import CONDITIONS, ENDINGS, Ending, FailingDisk, FullDisk, PowerLoss, WrongClock, WrongClockAtStart
+from .faults import CONDITIONS, ENDINGS, Ending, FailingDisk, PowerLoss, WrongClock, WrongClockAtStart
 from .filler import Filler
 from .server import KILLED, DidNotStart, Server, seeded
 from .verify import verify
@@ -83,8 +83,6 @@ class Round:
         length, pause = self.choices.uniform(0.1, 1.5), 0.0
         if any(issubclass(kind, WrongClock) for kind in picked) and self.choices.random() < 0.04:
             length, pause = SWEEP_SECONDS, 0.05  # a server sweeps once a minute what it takes for expired
-        if FullDisk in picked:
-            length += 1.5  # it takes a while to fill
         length = min(length, max(1.0, self.end - time.monotonic()))
         self.tell(ending_kind.name)
         conditions = [self.begin(kind, ending_kind) for kind in picked]
