@@ -4,6 +4,7 @@ import os
 import time
 from pathlib import Path
 
+from .caller import Caller, Refused, Unknown
 from .hostile import Attackers
 from .server import DRAIN_SECONDS, KILLED
 
@@ -182,7 +183,20 @@ class FailingDisk(Ending):
         setattr(control, self.field, self.choices.choice((1, 1, 2, 5)))
         self.server.wait(1.0)
         setattr(control, self.field, 0)
-        self.server.wait(3.0 if control.fault_count > before else 0)
+        if control.fault_count > before:
+            self.wait_for_outcome(time.monotonic() + 15)
+
+    def wait_for_outcome(self, end):
+        """The server ends, or writes work."""
+        caller = Caller(self.server, self.report)
+        while self.server.wait(0.2) is None and time.monotonic() < end:
+            try:
+                caller.call("Tenants/Update", tenant_id="torture-0", tenant={"display_name": "works"},
+                            update_mask={"paths": ["display_name"]})
+                break
+            except (Refused, Unknown):
+                pass
+        caller.close()
 
 
 class WriteError(FailingDisk):
@@ -203,7 +217,7 @@ class SyncError(FailingDisk):
     def strike(self):
         before = self.server.control.fault_count
         super().strike()
-        if self.server.control.fault_count > before and self.server.is_running:
+        if self.server.control.fault_count > before and self.server.wait(10.0) is None:
             self.report.find("a failed sync did not end the process: later ones would claim success")
 
 
