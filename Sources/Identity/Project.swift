@@ -131,6 +131,10 @@ public final class Project: Sendable {
     /// Makes what an empty store lacks and publishes what a full one has. Returns the first admin key if it made one:
     /// it cannot be read again.
     public func start() async throws -> Secret? {
+        if store.isUpgradePutOff {
+            resources.log.warning(
+                "the store is full and could not be upgraded; delete something, then start again", [:])
+        }
         try await tenants.start()
         try guesses.start()
         for signer in [signer, cookieSigner] {

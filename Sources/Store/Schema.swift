@@ -2,8 +2,12 @@ import Messages
 
 /// Which tables a store holds. A table's id and name never change their meaning; a new table takes a new id.
 public enum Schema {
-    /// Raised when records or keys change so that older servers must not open the store.
-    public static let version: UInt32 = 1
+    /// Raised when records or keys change so that older servers must not open the store. A newer server opens an older
+    /// store and marks it with its own version.
+    ///
+    /// - 2: Servers of version 1 would mail decoys, which stand in the outbox for addresses without an account, and
+    ///   mails whose links are not filled in yet.
+    public static let version: UInt32 = 2
 
     /// The store's own tables are below, the domain's from here on.
     public static let firstDomainTableID: UInt8 = 16

@@ -8,6 +8,7 @@ public final class Store: Sendable {
     let counters = WriteCounters()
     private let writer: Writer
     private let isClosed = Atomic(false)
+    private let isUpgradePending = Atomic(false)
 
     /// Opens or makes the store in `configuration.directory` and starts its writer.
     ///
@@ -124,26 +125,55 @@ extension Store {
 // MARK: - Schema
 
 extension Store {
-    /// Notes the schema's version in a new store, refuses a newer one. Reading it checks the master key as well.
+    /// The store is of an older server and too full to be marked as upgraded, or for its tenants' totals. It is served
+    /// all the same: without what is deleted there never is room. The next start tries again.
+    public var isUpgradePutOff: Bool { isUpgradePending.load(ordering: .relaxed) }
+
+    /// Notes the schema's version in a new store, refuses a newer one, and upgrades an older one. Reading the version
+    /// checks the master key as well.
     private func checkSchema() throws(StoreError) {
-        let found: UInt32
+        let found = try change { transaction throws(StoreError) in
+            if let found = try transaction.schemaVersion { return found }
+            try transaction.put(Schema.meta, [UInt8]("usage".utf8), [])
+            try transaction.noteSchemaVersion()
+            return Schema.version
+        }
+        guard found <= Schema.version else { throw .newerSchema(found: found, supported: Schema.version) }
         do {
-            found = try writeBlocking { transaction in
-                let key = [UInt8]("schema".utf8)
-                if let bytes = try transaction.get(Schema.meta, key) {
-                    let found = bytes.reduce(0) { $0 << 8 | UInt32($1) }
-                    if found <= Schema.version { try transaction.countUsageOnce() }
-                    return found
-                }
-                try transaction.put(Schema.meta, [UInt8]("usage".utf8), [])
-                try transaction.put(Schema.meta, key, withUnsafeBytes(of: Schema.version.bigEndian) { [UInt8]($0) })
-                return Schema.version
+            // The mark first: it needs less room, and without it an older server may open the store.
+            if found < Schema.version {
+                try change { transaction throws(StoreError) in try transaction.noteSchemaVersion() }
             }
+            try change { transaction throws(StoreError) in try transaction.countUsageOnce() }
+        } catch .full {
+            isUpgradePending.store(true, ordering: .relaxed)
+        }
+    }
+
+    /// A write that throws nothing but the store's own errors.
+    private func change<Value: Sendable>(
+        _ body: @escaping @Sendable (borrowing WriteTransaction) throws(StoreError) -> Value
+    ) throws(StoreError) -> Value {
+        do {
+            return try writeBlocking { transaction in try body(transaction) }
         } catch let error as StoreError {
             throw error
         } catch {
-            preconditionFailure("reading the schema's version threw \(error)")
+            preconditionFailure("a change of the schema threw \(error)")
         }
-        guard found <= Schema.version else { throw .newerSchema(found: found, supported: Schema.version) }
+    }
+}
+
+extension WriteTransaction {
+    private static var schemaKey: [UInt8] { [UInt8]("schema".utf8) }
+
+    fileprivate var schemaVersion: UInt32? {
+        get throws(StoreError) {
+            try get(Schema.meta, Self.schemaKey).map { $0.reduce(0) { $0 << 8 | UInt32($1) } }
+        }
+    }
+
+    fileprivate borrowing func noteSchemaVersion() throws(StoreError) {
+        try put(Schema.meta, Self.schemaKey, withUnsafeBytes(of: Schema.version.bigEndian) { [UInt8]($0) })
     }
 }

@@ -91,6 +91,9 @@ struct UsageChanges {
 }
 
 extension RowOwner {
+    /// Far above what a tenant's id may have. A damaged row may hold anything in its place.
+    private static var tenantByteCountMax: Int { 256 }
+
     /// The id of the tenant that a row belongs to, where it lies; nil when it is nobody's.
     func tenant(key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         switch self {
@@ -98,7 +101,11 @@ extension RowOwner {
         case .keyPrefix:
             guard let end = key.firstIndex(of: 0) else { return nil }
             return UnsafeRawBufferPointer(rebasing: key[..<end])
-        case .field(let number): return ProtobufField.bytes(number, in: payload)
+        case .field(let number):
+            guard let tenant = ProtobufField.bytes(number, in: payload), tenant.count <= Self.tenantByteCountMax,
+                !tenant.contains(0)
+            else { return nil }
+            return tenant
         }
     }
 }
@@ -147,17 +154,22 @@ extension ReadTransaction {
         return TenantUsage(byteCount: stored.bytes, rowCount: stored.rows)
     }
 
-    /// The same, counted row by row: what the totals must be equal to.
-    func countedUsage() throws -> [[UInt8]: TenantUsage] {
+    /// The same, counted row by row: what the totals must be equal to. A damaged row takes as much as a genuine one, so
+    /// that rows are not verified here.
+    func countedUsage() throws(StoreError) -> [[UInt8]: TenantUsage] {
         var changes = UsageChanges()
+        beginBorrow()
+        defer { endBorrow() }
         for table in environment.ownedTables {
-            let rows = Table<[UInt8], [UInt8]>(id: table.id, name: "", owner: table.owner)
-            try scan(rows) { key, payload in
+            let cursor = try Cursor(self, tableID: table.id)
+            var entry = try cursor.move(MDB_FIRST)
+            while let (key, value) = entry {
+                let stored = UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size)
+                let payload = UnsafeRawBufferPointer(rebasing: stored.dropFirst(RecordSeal.byteCount))
                 if let tenant = table.owner.tenant(key: key, payload: payload) {
-                    changes.put(
-                        tenant: tenant, key: key, byteCount: RecordSeal.byteCount + payload.count, replacing: nil)
+                    changes.put(tenant: tenant, key: key, byteCount: stored.count, replacing: nil)
                 }
-                return true
+                entry = try cursor.move(MDB_NEXT)
             }
         }
         return Dictionary(uniqueKeysWithValues: changes.all.map { ($0.tenant, $0.usage) })
@@ -179,7 +191,7 @@ extension WriteTransaction {
     }
 
     /// Counts the rows of a store that an older server made; does nothing later.
-    func countUsageOnce() throws {
+    func countUsageOnce() throws(StoreError) {
         let key = [UInt8]("usage".utf8)
         guard try !reading.exists(Schema.meta, key) else { return }
         for (tenant, usage) in try reading.countedUsage() {

@@ -90,6 +90,78 @@ import Testing
         }
     }
 
+    /// Makes a store of before there were totals: `tenants` with one row each, and what `change` adds.
+    private static func makeUncounted(
+        at directory: String, mapByteCount: Int = 256 << 20, tenants: [Text],
+        _ change: (Store) throws -> Void = { _ in }
+    ) throws -> [[UInt8]: TenantUsage] {
+        let store = try openTestStore(at: directory, tables: tables) { $0.mapByteCount = mapByteCount }
+        defer { store.close() }
+        try store.writeBlocking { transaction in
+            for tenant in tenants {
+                try transaction.put(keyed, UserKey(tenant: tenant, id: 1), [UInt8](repeating: 0xA1, count: 200))
+            }
+        }
+        let expected = try totals(store)
+        try store.writeBlocking { transaction in
+            for tenant in tenants { try transaction.delete(Schema.tenantUsage, TenantPrefix(tenant)) }
+            try transaction.delete(Schema.meta, [UInt8]("usage".utf8))
+        }
+        try change(store)
+        return expected
+    }
+
+    @Test func `A damaged row is counted as it lies there, and does not keep the store from starting`() throws {
+        try withTemporaryDirectory { directory in
+            let expected = try Self.makeUncounted(at: directory, tenants: ["acme"])
+            var file = contents(of: directory + "/data.mdb")
+            let value = [UInt8](repeating: 0xA1, count: 200)
+            // Copies that LMDB left behind are damaged as well.
+            for start in file.indices.dropLast(200) where file[start..<start + 200].elementsEqual(value) {
+                file[start + 100] ^= 1
+            }
+            write(file, to: directory + "/data.mdb")
+            let store = try openTestStore(at: directory, tables: Self.tables)
+            defer { store.close() }
+            #expect(throws: StoreError.corrupt(table: "keyed")) {
+                try store.read { try $0.get(Self.keyed, UserKey(tenant: "acme", id: 1)) }
+            }
+            #expect(try Self.totals(store) == expected)
+        }
+    }
+
+    /// What is written meanwhile counts from nothing; the next start with room counts everything anew.
+    @Test func `A full store starts without its totals, and counts them once there is room`() throws {
+        try withTemporaryDirectory { directory in
+            let tenants = (0..<400).map { Text("tenant\($0)") }
+            var expected = try Self.makeUncounted(at: directory, mapByteCount: 1 << 20, tenants: tenants) { store in
+                var byteCount = 3_000
+                var key: UInt32 = 0
+                while byteCount > 0 {
+                    let count = byteCount
+                    let name = withUnsafeBytes(of: key.bigEndian) { [UInt8]($0) }
+                    do {
+                        try store.writeBlocking { try $0.put(Self.nobodys, name, [UInt8](repeating: 1, count: count)) }
+                        key += 1
+                    } catch StoreError.full {
+                        byteCount /= 2
+                    }
+                }
+            }
+            let full = try openTestStore(at: directory, tables: Self.tables) { $0.mapByteCount = 1 << 20 }
+            #expect(full.isUpgradePutOff)
+            #expect(try full.read { try $0.count(Self.keyed) } == 400)
+            full.close()
+            let roomy = try openTestStore(at: directory, tables: Self.tables)
+            #expect(!roomy.isUpgradePutOff)
+            #expect(try Self.totals(roomy) == expected)
+            try roomy.writeBlocking { _ = try $0.delete(Self.keyed, UserKey(tenant: "tenant7", id: 1)) }
+            expected[[UInt8]("tenant7".utf8)] = nil
+            #expect(try Self.totals(roomy) == expected)
+            roomy.close()
+        }
+    }
+
     @Test func `A call's writes are charged to its meter once, when they are committed`() async throws {
         try await withTemporaryStore(tables: Self.tables) { store in
             let meter = WriteMeter()
