@@ -97,7 +97,10 @@ public final class HTTPServer: SocketEvents {
         self.watch = nil
         resumeTimer?.cancel()
         _ = Glibc.close(descriptor)
-        for connection in connections { connection.close() }
+        let open = connections
+        connections = []
+        metrics.connectionsOpen.set(0)
+        for connection in open { connection.close() }
     }
 
     public func socketIsReadable() {
@@ -133,7 +136,9 @@ public final class HTTPServer: SocketEvents {
         }
         let connection = HTTPConnection(
             owning: socket, from: peers, on: loop, timeout: limits.httpRequestTimeout,
-            answer: { [unowned self] in answer($0) }, closed: { [unowned self] in removed($0) })
+            // Weak: a server that is dropped closes its connections when it is hardly there any more.
+            answer: { [weak self] in self?.answer($0) ?? HTTPResponse(status: 503, body: []) },
+            closed: { [weak self] in self?.removed($0) })
         connections.append(connection)
         metrics.connectionsOpen.set(Int64(connections.count))
         connection.start()

@@ -68,6 +68,13 @@ struct WorkAdmission: Sendable {
         waitsForMemory = passedOver
     }
 
+    /// The work left the line without having begun: nothing is held up for it any more.
+    mutating func left(_ work: Work) {
+        guard waitsForMemory === work else { return }
+        waitsForMemory = nil
+        passes = 0
+    }
+
     mutating func ended(_ work: Work) {
         memoryByteCount -= work.cost.memoryByteCount
         if work.cost.time > Self.longWork { longCount -= 1 }

@@ -103,6 +103,7 @@ struct WorkQueue: Sendable {
         while let (work, passedOver) = popFirst(now: now) {
             guard now < work.deadline else {
                 batch.expired.append(work)
+                admission.left(work)
                 continue
             }
             admission.began(work, passedOver: passedOver)
@@ -153,6 +154,7 @@ struct WorkQueue: Sendable {
     /// Takes `work` out if it still waits.
     mutating func cancel(_ work: Work) {
         guard queue.remove(tenant: work.tenant, where: { $0 === work }) != nil else { return }
+        admission.left(work)
         counts.cancelled += 1
         updateCounts()
     }
@@ -201,6 +203,7 @@ struct WorkQueue: Sendable {
             earliest = min(earliest, work.deadline)
             return false
         }
+        for work in expired { admission.left(work) }
         earliestDeadline = earliest
         counts.expired += UInt64(expired.count)
         updateCounts()

@@ -55,6 +55,24 @@ import Testing
         #expect(answer.contains("Allow: GET\r\n"))
     }
 
+    @Test func aServerThatIsDroppedCutsItsConnectionsOff() async throws {
+        let loop = EventLoop(name: "http")
+        let metrics = HTTPServerMetrics()
+        var server: HTTPServer? = try HTTPServer(
+            on: loop, address: "127.0.0.1", port: 0, routes: Self.routes, metrics: metrics)
+        let port = try #require(server?.port)
+        loop.start()
+        let clients = (0..<3).map { _ in connectedSocket(port: port, isIPv6: false) }
+        while metrics.connectionsOpen.value < 3 { await Task.yield() }
+        end(loop)
+        server = nil
+        #expect(server == nil)
+        for client in clients {
+            #expect(receive(from: client).isEmpty)
+            close(client)
+        }
+    }
+
     @Test func aHeadAtTheLimitIsServedAndOneAboveRefused() throws {
         let start = "GET /healthz HTTP/1.1\r\nPad: "
         let padding = HTTPServer.headByteCountMax - start.utf8.count - 4

@@ -116,6 +116,45 @@ import Testing
         #expect(queue.take(now: start).next == nil)
     }
 
+    /// How a work leaves the line without having run.
+    enum Leaving: CaseIterable { case cancelled, expiredInTurn, expiredInAFullQueue }
+
+    /// A work that lacks memory keeps others that need some from beginning, once they have passed it often enough. When
+    /// it leaves, they go on at once.
+    @Test(arguments: Leaving.allCases) func whoWaitedForMemoryAndLeftHoldsNobodyUp(how: Leaving) throws {
+        var queue = WorkQueue(
+            name: "test", limits: .init(workers: 8, queueMax: 40, queueMaxPerTenant: 40, memoryMax: 100))
+        func work(_ memory: Int, _ deadline: Instant = .distantFuture) -> Work {
+            Work(
+                tenant: memory > 50 ? "large" : "small", deadline: deadline,
+                cost: WorkCost(time: .milliseconds(1), memoryByteCount: memory), execute: { {} }, fail: { _ in })
+        }
+        let late = start.advanced(byNanoseconds: 10)
+        #expect(refusal(&queue, work(30), at: start) == nil)
+        let running = try #require(queue.take(now: start).next)
+        let large = work(90, how == .cancelled ? .distantFuture : late)
+        #expect(refusal(&queue, large, at: start) == nil)
+        for _ in 0..<39 { #expect(refusal(&queue, work(10), at: start) == nil) }
+        // Small ones begin until the large one's turn was passed over too often.
+        var passed = 0
+        while let small = queue.take(now: start).next {
+            queue.finished(small, afterNanoseconds: 1_000_000)
+            passed += 1
+        }
+        #expect(passed >= WorkAdmission.passesMax && passed < 39)
+        switch how {
+        case .cancelled: queue.cancel(large)
+        case .expiredInTurn: break
+        case .expiredInAFullQueue:
+            while refusal(&queue, work(10), at: start) == nil {}
+            #expect(refusal(&queue, work(10), at: late) == nil)
+        }
+        let next = how == .cancelled ? start : late
+        #expect(queue.take(now: next).next?.cost.memoryByteCount == 10)
+        #expect(queue.take(now: next).next?.cost.memoryByteCount == 10)
+        queue.finished(running, afterNanoseconds: 1_000_000)
+    }
+
     @Test func aClosedQueueReturnsWhatWaitsAndTakesNothing() {
         var queue = makeQueue()
         #expect(refusal(&queue, makeWork("a"), at: start) == nil)
