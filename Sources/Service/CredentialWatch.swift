@@ -33,7 +33,8 @@ final class CredentialWatch: Sendable {
                 let watch = router.context.project.changes.watch([.callers], on: loop)
                 defer { watch.end() }
                 while (try? await watch.next(timeout: Self.lookEvery)) != nil {
-                    server.forEachConnection { router.checkCredentials(of: $0) }
+                    // One pass at a time: what is committed during one is looked at by the next.
+                    await server.visitConnections { router.checkCredentials(of: $0) }
                 }
             }
             task.withLock { $0 = started }

@@ -20,23 +20,53 @@ struct ConnectionPlaces {
 
     private struct Place {
         let address: Text
-        var isAuthenticated = false
+        /// Its turn to give way among those without a credential; nil with one.
+        var turn: UInt64?
+
+        var isAuthenticated: Bool { turn == nil }
+    }
+
+    /// Turns to give way, the first one first. Those of connections that left or showed a credential stay until there
+    /// are more of them than of the others, so that each costs a constant time.
+    private struct Line {
+        private var turns: [(id: UInt64, turn: UInt64)] = []
+        private var start = 0
+        /// Without those that stay behind.
+        private(set) var count = 0
+
+        mutating func append(_ id: UInt64, _ turn: UInt64, in places: [UInt64: Place]) {
+            turns.append((id, turn))
+            count += 1
+            guard turns.count > 2 * count + 8 else { return }
+            turns = turns[start...].filter { places[$0.id]?.turn == $0.turn }
+            start = 0
+        }
+
+        mutating func left() { count -= 1 }
+
+        /// The oldest that is still without a credential.
+        mutating func first(in places: [UInt64: Place]) -> UInt64? {
+            while start < turns.count {
+                let (id, turn) = turns[start]
+                if places[id]?.turn == turn { return id }
+                start += 1
+            }
+            return nil
+        }
     }
 
     private struct AddressUse {
         var count = 0
-        /// Oldest first; at most `connectionsUnauthenticatedPerAddressMax`.
-        var unauthenticated: [UInt64] = []
+        /// At most `connectionsUnauthenticatedPerAddressMax`.
+        var unauthenticated = Line()
     }
 
     private let limits: Limits
     private var places: [UInt64: Place] = [:]
     private var addresses: [Text: AddressUse] = [:]
-    /// Those without a credential, oldest first, among ids that are no longer such.
-    private var queue: [UInt64] = []
-    private var queueStart = 0
-    private(set) var unauthenticatedCount = 0
+    private var unauthenticated = Line()
     private var lastID: UInt64 = 0
+    private var lastTurn: UInt64 = 0
 
     init(limits: Limits) { self.limits = limits }
 
@@ -44,21 +74,21 @@ struct ConnectionPlaces {
     static func leavingMax(_ limits: Limits) -> Int { max(1, min(64, limits.connectionsMax / 8)) }
 
     var count: Int { places.count }
+    var unauthenticatedCount: Int { unauthenticated.count }
 
     /// A new connection without a credential. `address` is one that all connections of one peer have in common.
     mutating func admit(from address: Text) -> Admission {
         var displaced: [UInt64] = []
-        let use = addresses[address] ?? AddressUse()
         let isAddressFull =
-            use.count >= limits.connectionsPerAddressMax
-            || use.unauthenticated.count >= limits.connectionsUnauthenticatedPerAddressMax
+            addresses[address]?.count ?? 0 >= limits.connectionsPerAddressMax
+            || unauthenticatedCount(of: address) >= limits.connectionsUnauthenticatedPerAddressMax
         if isAddressFull {
-            guard let oldest = use.unauthenticated.first else { return .refused }
+            guard let oldest = addresses[address]?.unauthenticated.first(in: places) else { return .refused }
             remove(oldest)
             displaced.append(oldest)
         }
         if places.count >= limits.connectionsMax {
-            guard let oldest = oldestUnauthenticated() else { return .refused }
+            guard let oldest = unauthenticated.first(in: places) else { return .refused }
             remove(oldest)
             displaced.append(oldest)
         }
@@ -72,45 +102,40 @@ struct ConnectionPlaces {
     /// Nothing for an id that has lost its place.
     mutating func authenticated(_ id: UInt64) {
         guard let place = places[id], !place.isAuthenticated else { return }
-        places[id]?.isAuthenticated = true
-        forgetUnauthenticated(id, place.address)
+        places[id]?.turn = nil
+        forgetUnauthenticated(place.address)
     }
 
-    mutating func lostCredential(_ id: UInt64) {
-        guard let place = places[id], place.isAuthenticated else { return }
-        places[id]?.isAuthenticated = false
+    /// The connection is the youngest of those without a credential from now on. Returns who gives way when its address
+    /// has too many of them by that: many connections of one proxy may lose the same credential.
+    mutating func lostCredential(_ id: UInt64) -> [UInt64] {
+        guard let place = places[id], place.isAuthenticated else { return [] }
         noteUnauthenticated(id, place.address)
+        guard unauthenticatedCount(of: place.address) > limits.connectionsUnauthenticatedPerAddressMax,
+            let oldest = addresses[place.address]?.unauthenticated.first(in: places)
+        else { return [] }
+        remove(oldest)
+        return [oldest]
     }
 
     mutating func remove(_ id: UInt64) {
         guard let place = places.removeValue(forKey: id) else { return }
-        if !place.isAuthenticated { forgetUnauthenticated(id, place.address) }
+        if !place.isAuthenticated { forgetUnauthenticated(place.address) }
         addresses[place.address]?.count -= 1
         if addresses[place.address]?.count == 0 { addresses[place.address] = nil }
     }
 
+    private func unauthenticatedCount(of address: Text) -> Int { addresses[address]?.unauthenticated.count ?? 0 }
+
     private mutating func noteUnauthenticated(_ id: UInt64, _ address: Text) {
-        unauthenticatedCount += 1
-        addresses[address, default: AddressUse()].unauthenticated.append(id)
-        queue.append(id)
-        // What is left of others is cleared away before it is half of the queue: a constant cost per connection.
-        if queue.count > 2 * unauthenticatedCount + 64 {
-            queue = queue[queueStart...].filter { places[$0]?.isAuthenticated == false }
-            queueStart = 0
-        }
+        lastTurn += 1
+        places[id]?.turn = lastTurn
+        unauthenticated.append(id, lastTurn, in: places)
+        addresses[address]?.unauthenticated.append(id, lastTurn, in: places)
     }
 
-    private mutating func forgetUnauthenticated(_ id: UInt64, _ address: Text) {
-        unauthenticatedCount -= 1
-        addresses[address]?.unauthenticated.removeAll { $0 == id }
-    }
-
-    private mutating func oldestUnauthenticated() -> UInt64? {
-        while queueStart < queue.count {
-            let id = queue[queueStart]
-            if places[id]?.isAuthenticated == false { return id }
-            queueStart += 1
-        }
-        return nil
+    private mutating func forgetUnauthenticated(_ address: Text) {
+        unauthenticated.left()
+        addresses[address]?.unauthenticated.left()
     }
 }

@@ -15,25 +15,30 @@ public struct ListenError: Error, CustomStringConvertible {
 
 /// Accepts connections on one loop and hands each to the least loaded loop.
 ///
-/// When the process is out of file descriptors, one kept in reserve is given up for a moment to accept and close the
-/// waiting peer, which would otherwise be readiness without end (accept(2), EMFILE).
+/// When the process is out of file descriptors, the one in reserve is given up for a moment to accept and close the
+/// waiting peer (`DescriptorReserve`). Without even that one the listener pauses for a second.
 public final class Listener: SocketEvents, @unchecked Sendable {
     // Unchecked: everything mutable is touched on `loop` only; `start` and `close` go there by `loop.run`.
 
     public let address: SocketAddress
     private let descriptor: Int32
     private let loop: EventLoop
-    private let mayAccept: @Sendable () -> Bool
+    private let mayAccept: @Sendable (Listener) -> Bool
     private let accepted: @Sendable (Int32) -> Void
     private let log: Log
     private var watch: FileWatch?
-    private var reserve: Int32
+    private var reserve: DescriptorReserve
+    private var pause: Timer?
+    private var warnedAt: Instant?
     private var isClosed = false
 
-    /// Binds and listens; `accepted` gets each connected descriptor, non-blocking, on the loop's thread. While
-    /// `mayAccept` says no, connections wait in the kernel's queue.
+    /// A process without descriptors says so once in this time, and a listener without a reserve tries again after it.
+    private static let acceptPause = Duration.seconds(1)
+
+    /// Binds and listens; `accepted` gets each connected descriptor, non-blocking, on the loop's thread. Once
+    /// `mayAccept` has said no, connections wait in the kernel's queue, and it is not asked again before `resume()`.
     public init(
-        _ wanted: SocketAddress, on loop: EventLoop, log: Log, mayAccept: @escaping @Sendable () -> Bool,
+        _ wanted: SocketAddress, on loop: EventLoop, log: Log, mayAccept: @escaping @Sendable (Listener) -> Bool,
         accepted: @escaping @Sendable (Int32) -> Void
     ) throws(ListenError) {
         let family = wanted.host.contains(":") ? AF_INET6 : AF_INET
@@ -54,7 +59,7 @@ public final class Listener: SocketEvents, @unchecked Sendable {
         self.log = log
         self.mayAccept = mayAccept
         self.accepted = accepted
-        self.reserve = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        self.reserve = DescriptorReserve()
     }
 
     public func start() {
@@ -65,6 +70,9 @@ public final class Listener: SocketEvents, @unchecked Sendable {
         }
     }
 
+    /// Accepts again after `mayAccept` said no. Any thread.
+    public func resume() { loop.run { [self] in watch?.setReading(true) } }
+
     /// Accepts nothing from here on; what was accepted stays.
     public func close() {
         loop.run { [self] in
@@ -72,16 +80,19 @@ public final class Listener: SocketEvents, @unchecked Sendable {
             isClosed = true
             watch?.cancel()
             watch = nil
+            pause?.cancel()
             _ = Glibc.close(descriptor)
-            if reserve >= 0 { _ = Glibc.close(reserve) }
+            reserve.giveUp()
         }
     }
 
     public func socketIsReadable() {
         // A bound per turn, so that a flood of connections does not keep the others waiting.
         for _ in 0..<64 {
-            // Asked again next turn, as long as somebody waits.
-            guard mayAccept() else { return }
+            guard mayAccept(self) else {
+                watch?.setReading(false)
+                return
+            }
             let connection = accept(descriptor, nil, nil)
             if connection >= 0 {
                 Socket.configure(connection)
@@ -101,12 +112,19 @@ public final class Listener: SocketEvents, @unchecked Sendable {
     public func socketIsWritable() {}
 
     private func shedOne() {
-        log.warning("out of file descriptors, a connection was closed", [:])
-        guard reserve >= 0 else { return }
-        _ = Glibc.close(reserve)
-        let connection = accept(descriptor, nil, nil)
-        if connection >= 0 { _ = Glibc.close(connection) }
-        reserve = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        let now = Instant.now
+        if warnedAt.map({ now.nanoseconds(since: $0) >= Self.acceptPause.microseconds * 1_000 }) ?? true {
+            warnedAt = now
+            log.warning("out of file descriptors, connections are closed at once", [:])
+        }
+        let isShed = reserve.use { [descriptor] in
+            let connection = accept(descriptor, nil, nil)
+            if connection >= 0 { _ = Glibc.close(connection) }
+        }
+        guard !isShed else { return }
+        watch?.setReading(false)
+        if pause == nil { pause = Timer(on: loop) { [weak self] in self?.watch?.setReading(true) } }
+        pause?.arm(after: Self.acceptPause)
     }
 
     private static func boundPort(_ descriptor: Int32) -> UInt16 {

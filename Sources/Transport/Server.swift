@@ -10,6 +10,8 @@ public final class Server: Sendable, ConnectionOwner {
         var places: ConnectionPlaces
         /// Those that lost their place included, until they are closed.
         var connections: [UInt64: Connection] = [:]
+        /// Paused until more of those that lost their place are closed.
+        var waitingListeners: [Listener] = []
         var isDraining = false
         var emptied: Promise<Void>?
     }
@@ -37,16 +39,22 @@ public final class Server: Sendable, ConnectionOwner {
     /// Opens a port; connections are served from `Listener.start()` on.
     public func listen(_ address: SocketAddress) throws(ListenError) -> Listener {
         try Listener(
-            address, on: loops.loops[0], log: log, mayAccept: { [self] in mayAccept },
+            address, on: loops.loops[0], log: log, mayAccept: { [self] in mayAccept($0) },
             accepted: { [self] descriptor in adopt(descriptor) })
     }
 
     /// Connections that lost their place hold a descriptor until their loop has closed them. Descriptors are as scarce
-    /// as places: while many are on their way out, newcomers wait in the kernel's queue.
-    private var mayAccept: Bool {
+    /// as places: while many are on their way out, newcomers wait in the kernel's queue. `closed` resumes the listener.
+    private func mayAccept(_ listener: Listener) -> Bool {
         state.withLock { state in
-            state.connections.count - state.places.count < ConnectionPlaces.leavingMax(limits)
+            if hasRoom(state) { return true }
+            state.waitingListeners.append(listener)
+            return false
         }
+    }
+
+    private func hasRoom(_ state: borrowing State) -> Bool {
+        state.connections.count - state.places.count < ConnectionPlaces.leavingMax(limits)
     }
 
     /// Serves a connected, non-blocking descriptor; closes it at once where a limit or the drain forbids it.
@@ -59,10 +67,7 @@ public final class Server: Sendable, ConnectionOwner {
             guard case .admitted(_, let ids) = admission else { return (admission, []) }
             return (admission, ids.compactMap { state.connections[$0] })
         }
-        for connection in displaced {
-            metrics.connectionsDisplaced.add()
-            connection.loop.run { connection.assumeIsolated { $0.makeRoom() } }
-        }
+        displace(displaced)
         guard case .admitted(let id, _) = admission else {
             metrics.connectionsRefused.add()
             Socket(owning: descriptor).close()
@@ -78,43 +83,64 @@ public final class Server: Sendable, ConnectionOwner {
     }
 
     /// Runs `body` for each connection, on its loop; a few of each loop at a time, so that calls are served between
-    /// them.
-    public func forEachConnection(_ body: @escaping @Sendable (isolated Connection) -> Void) {
+    /// them. Returns when it has run for all, or when the task is cancelled.
+    public func visitConnections(_ body: @escaping @Sendable (isolated Connection) -> Void) async {
         let connections = state.withLock { Array($0.connections.values) }
         let byLoop = Dictionary(grouping: connections) { ObjectIdentifier($0.loop) }
-        for connections in byLoop.values { Self.visit(connections[...], body) }
+        let passes = byLoop.values.map { connections in
+            let ended = Promise<Void>()
+            Self.visit(connections[...], body, ended)
+            return ended
+        }
+        for ended in passes { try? await ended.cancellableValue() }
     }
 
     private static func visit(
-        _ connections: ArraySlice<Connection>, _ body: @escaping @Sendable (isolated Connection) -> Void
+        _ connections: ArraySlice<Connection>, _ body: @escaping @Sendable (isolated Connection) -> Void,
+        _ ended: Promise<Void>
     ) {
-        guard let loop = connections.first?.loop else { return }
+        guard let loop = connections.first?.loop else { return ended.succeed(()) }
         loop.run {
             for connection in connections.prefix(visitedPerTurn) { connection.assumeIsolated { body($0) } }
-            visit(connections.dropFirst(visitedPerTurn), body)
+            visit(connections.dropFirst(visitedPerTurn), body, ended)
         }
     }
 
-    public func authenticated(_ connection: Connection) { change { $0.authenticated(connection.id) } }
+    public func authenticated(_ connection: Connection) {
+        state.withLock { $0.places.authenticated(connection.id) }
+    }
 
-    public func lostCredential(_ connection: Connection) { change { $0.lostCredential(connection.id) } }
+    public func lostCredential(_ connection: Connection) {
+        let displaced = state.withLock { state in
+            state.places.lostCredential(connection.id).compactMap { state.connections[$0] }
+        }
+        displace(displaced)
+    }
+
+    private func displace(_ connections: [Connection]) {
+        for connection in connections {
+            metrics.connectionsDisplaced.add()
+            connection.loop.run { connection.assumeIsolated { $0.makeRoom() } }
+        }
+    }
 
     public func closed(_ connection: Connection) {
         connection.loop.connections.add(-1)
         metrics.connectionsOpen.add(-1)
-        change { $0.remove(connection.id) }
-        let emptied: Promise<Void>? = state.withLock { state in
+        let (emptied, listeners) = state.withLock { state -> (Promise<Void>?, [Listener]) in
+            state.places.remove(connection.id)
             state.connections[connection.id] = nil
-            guard state.isDraining, state.connections.isEmpty else { return nil }
-            return state.emptied.take()
+            var listeners: [Listener] = []
+            if hasRoom(state) { swap(&listeners, &state.waitingListeners) }
+            guard state.isDraining, state.connections.isEmpty else { return (nil, listeners) }
+            return (state.emptied.take(), listeners)
         }
+        for listener in listeners { listener.resume() }
         emptied?.succeed(())
     }
 
     /// Connections that have shown no credential.
     public var unauthenticatedCount: Int { state.withLock { $0.places.unauthenticatedCount } }
-
-    private func change(_ body: (inout ConnectionPlaces) -> Void) { state.withLock { body(&$0.places) } }
 
     /// Tells every client to go elsewhere, lets calls in flight come to their end, and returns when all connections are
     /// closed or `Limits.drainTimeout` is over.

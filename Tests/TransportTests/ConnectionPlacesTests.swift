@@ -33,8 +33,29 @@ import Testing
         for _ in 0..<2 { places.authenticated(Self.id(places.admit(from: "a")) ?? 0) }
         #expect(places.admit(from: "a") == .refused)
         #expect(Self.id(places.admit(from: "b")) != nil)
-        places.lostCredential(1)
+        #expect(places.lostCredential(1) == [])
         #expect(places.admit(from: "a") == .admitted(id: 4, displaced: [1]))
+    }
+
+    @Test func `Connections that lose their credential together leave an address no more strangers than it may have`() {
+        var places = Self.places {
+            $0.connectionsMax = 5_000
+            $0.connectionsPerAddressMax = 5_000
+            $0.connectionsUnauthenticatedPerAddressMax = 2
+        }
+        for id in 1...5_000 as ClosedRange<UInt64> {
+            #expect(places.admit(from: "proxy") == .admitted(id: id, displaced: []))
+            places.authenticated(id)
+        }
+        for id in 1...5_000 as ClosedRange<UInt64> {
+            #expect(places.lostCredential(id) == (id > 2 ? [id - 2] : []))
+        }
+        #expect(places.count == 2 && places.unauthenticatedCount == 2)
+        // A credential shown again keeps the place; who lost it last gives way last.
+        places.authenticated(4_999)
+        #expect(places.lostCredential(4_999) == [])
+        #expect(places.admit(from: "proxy") == .admitted(id: 5_001, displaced: [5_000]))
+        #expect(places.admit(from: "proxy") == .admitted(id: 5_002, displaced: [4_999]))
     }
 
     /// 200 seeds × 500 steps against the rule written down in the plainest way.
@@ -50,11 +71,14 @@ import Testing
             var model: [(id: UInt64, address: Text, isAuthenticated: Bool)] = []
             for _ in 0..<500 {
                 let pick = model.randomElement(using: &random)?.id ?? 0
-                switch Int.random(in: 0..<8, using: &random) {
-                case 0:
+                switch Int.random(in: 0..<10, using: &random) {
+                case 0, 1:
                     places.authenticated(pick)
                     if let index = model.firstIndex(where: { $0.id == pick }) { model[index].isAuthenticated = true }
-                case 1:
+                case 2:
+                    let displaced = places.lostCredential(pick)
+                    #expect(displaced == Self.expectedOfLoss(&model, pick, limits), "seed \(run)")
+                case 3:
                     places.remove(pick)
                     model.removeAll { $0.id == pick }
                 default:
@@ -66,6 +90,20 @@ import Testing
                 #expect(places.unauthenticatedCount == model.count { !$0.isAuthenticated }, "seed \(run)")
             }
         }
+    }
+
+    /// Who loses the credential is the youngest stranger from then on.
+    private static func expectedOfLoss(
+        _ model: inout [(id: UInt64, address: Text, isAuthenticated: Bool)], _ id: UInt64, _ limits: Limits
+    ) -> [UInt64] {
+        guard let index = model.firstIndex(where: { $0.id == id && $0.isAuthenticated }) else { return [] }
+        var loser = model.remove(at: index)
+        loser.isAuthenticated = false
+        model.append(loser)
+        let strangers = model.filter { $0.address == loser.address && !$0.isAuthenticated }
+        guard strangers.count > limits.connectionsUnauthenticatedPerAddressMax else { return [] }
+        model.removeAll { $0.id == strangers[0].id }
+        return [strangers[0].id]
     }
 
     private static func expected(

@@ -116,6 +116,21 @@ enum Join: CaseIterable { case tcp, socketPair }
         }
     }
 
+    /// More connections than are visited in one turn of a loop.
+    @Test func aPassOverAllConnectionsHasEndedWhenItReturns() async throws {
+        var limits = Limits()
+        limits.connectionsUnauthenticatedPerAddressMax = 300
+        try await withEcho(limits) { server, connect in
+            let clients = try (0..<300).map { _ in try connect(.socketPair) }
+            for pass in 1...5 {
+                let visited = Counter()
+                await server.visitConnections { _ in visited.add() }
+                #expect(visited.value == 300, "pass \(pass)")
+            }
+            #expect(clients.count == 300)
+        }
+    }
+
     @Test func oneAddressCannotTakeEveryPlace() async throws {
         var limits = Limits()
         limits.connectionsPerAddressMax = 1

@@ -1,0 +1,35 @@
+import Glibc
+
+/// One file descriptor kept back. When the process has no other left, it is given up for a moment to accept and close
+/// a waiting peer, which would otherwise be readiness without end (accept(2), EMFILE). One owner, not thread-safe.
+struct DescriptorReserve {
+    private var descriptor: Int32
+    private let open: () -> Int32
+    private let close: (Int32) -> Void
+
+    /// `open` makes a descriptor of no further use, or fails with -1.
+    init(
+        open: @escaping () -> Int32 = { Glibc.open("/dev/null", O_RDONLY | O_CLOEXEC) },
+        close: @escaping (Int32) -> Void = { _ = Glibc.close($0) }
+    ) {
+        self.open = open
+        self.close = close
+        self.descriptor = open()
+    }
+
+    /// Runs `body` while the descriptor is free. False, and `body` not run, when there is none to give up: another
+    /// thread took it the last time, and there is none to take its place yet.
+    mutating func use(_ body: () -> Void) -> Bool {
+        if descriptor < 0 { descriptor = open() }
+        guard descriptor >= 0 else { return false }
+        close(descriptor)
+        body()
+        descriptor = open()
+        return true
+    }
+
+    mutating func giveUp() {
+        if descriptor >= 0 { close(descriptor) }
+        descriptor = -1
+    }
+}

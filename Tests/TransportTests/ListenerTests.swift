@@ -1,0 +1,102 @@
+import Base
+import Glibc
+import Reactor
+import Synchronization
+import Testing
+
+@testable import Transport
+
+/// When connections are accepted, and what a process without descriptors does with those that wait.
+@Suite struct ListenerTests {
+    /// Says whether there is room, and counts how often it was asked.
+    private final class Room: Sendable {
+        let asked = Counter()
+        let isThere = Atomic(false)
+        let accepted = Promise<Int32>()
+    }
+
+    private func withListener(_ room: Room, _ body: (EventLoop, Listener) async throws -> Void) async throws {
+        let loop = EventLoop(name: "listener")
+        loop.start()
+        let listener = try Listener(
+            #require(SocketAddress("127.0.0.1:0")), on: loop, log: .silent,
+            mayAccept: { _ in
+                room.asked.add()
+                return room.isThere.load(ordering: .relaxed)
+            }, accepted: { room.accepted.succeed($0) })
+        listener.start()
+        var thrown: (any Error)?
+        do { try await body(loop, listener) } catch { thrown = error }
+        listener.close()
+        end(loop)
+        if let thrown { throw thrown }
+    }
+
+    private func end(_ loop: EventLoop) {
+        loop.stop()
+        loop.join()
+    }
+
+    private func connect(to port: UInt16) -> Int32 {
+        let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let code = withUnsafeBytes(of: &address) {
+            Glibc.connect(client, $0.assumingMemoryBound(to: sockaddr.self).baseAddress, 16)
+        }
+        precondition(code == 0, "connect: errno \(errno)")
+        return client
+    }
+
+    /// Readiness is told again every turn: a listener that left it at that would keep the loop busy for nothing.
+    @Test func whileThereIsNoRoomNobodyAsksAgainAndAgain() async throws {
+        let room = Room()
+        try await withListener(room) { loop, listener in
+            let client = connect(to: listener.address.port)
+            defer { _ = Glibc.close(client) }
+            while room.asked.value == 0 { await Task.yield() }
+            for _ in 0..<1_000 {
+                let turned = Promise<Void>()
+                loop.run { turned.succeed(()) }
+                try await turned.value()
+            }
+            #expect(room.asked.value == 1)
+            room.isThere.store(true, ordering: .relaxed)
+            listener.resume()
+            _ = Glibc.close(try await room.accepted.value())
+        }
+    }
+
+    /// What the kernel gives out and takes back.
+    private final class Descriptors {
+        var isExhausted = false
+        var open: Set<Int32> = []
+
+        func reserve() -> DescriptorReserve {
+            DescriptorReserve(
+                open: { [self] in
+                    guard !isExhausted else { return -1 }
+                    open.insert(7)
+                    return 7
+                },
+                close: { [self] in open.remove($0) })
+        }
+    }
+
+    @Test func aReserveThatWasLostIsTakenAgainAsSoonAsThereIsOne() {
+        let descriptors = Descriptors()
+        var reserve = descriptors.reserve()
+        var shed = 0
+        #expect(reserve.use { shed += 1 } && shed == 1 && descriptors.open == [7])
+        // Another thread takes the descriptor in the moment that it is free.
+        #expect(reserve.use { descriptors.isExhausted = true })
+        #expect(descriptors.open.isEmpty)
+        for _ in 0..<3 { #expect(!reserve.use { shed += 1 }) }
+        descriptors.isExhausted = false
+        #expect(reserve.use { shed += 1 } && shed == 2 && descriptors.open == [7])
+        reserve.giveUp()
+        #expect(descriptors.open.isEmpty)
+    }
+}
