@@ -35,7 +35,9 @@ public struct Guess: Hashable, Sendable {
         self.caller = caller
     }
 
-    var subject: PasswordThrottle.Subject { .init(account: account, source: source, isKnown: isKnown) }
+    var subject: PasswordThrottle.Subject {
+        .init(account: account, source: source, isKnown: isKnown, tenant: tenant)
+    }
 }
 
 /// The hashes that guesses are counted by.

@@ -73,7 +73,8 @@ final class GuessBudgets: Sendable {
             return .refused(retryAfter: wait, byAddress: true)
         }
         charge.overflow = max(
-            spend(tenantKey(guess), tenantRate, now: now), spend(callerKey(guess), callerRate, now: now))
+            spend(tenantKey(guess), tenantRate, of: guess.tenant, now: now),
+            spend(callerKey(guess), callerRate, of: guess.tenant, now: now))
         return .admitted(charge)
     }
 
@@ -103,7 +104,7 @@ final class GuessBudgets: Sendable {
         withThrottle(of: guess) { $0.add(count, by: guess.subject, at: time) }
         guard !guess.isKnown else { return }
         func charge(_ key: UInt64, _ rate: LeakyBuckets.Rate) {
-            shard(key).state.withLock { $0.buckets.charge(key, rate, count, now: time) }
+            shard(key).state.withLock { $0.buckets.charge(key, rate, count, of: guess.tenant, now: time) }
         }
         if guess.address != 0 {
             let own = addressKey(guess)
@@ -141,15 +142,20 @@ extension GuessBudgets {
     private func spendAddress(_ charge: inout Charge, now: Timestamp) -> Duration? {
         let own = addressKey(charge.guess)
         let shared = sharedAddressKey(charge.guess)
+        let tenant = charge.guess.tenant
         let (wait, level) = shard(own).state.withLock { state in
-            (state.buckets.spend(own, addressRate, now: now), state.buckets.level(own, addressRate, now: now))
+            (
+                state.buckets.spend(own, addressRate, of: tenant, now: now),
+                state.buckets.level(own, addressRate, now: now)
+            )
         }
         if let wait { return wait }
         charge.isSharedByTenants = level <= addressRate.capacity / 3
         let isShared = charge.isSharedByTenants
         let sharedWait = shard(shared).state.withLock { state in
             isShared
-                ? state.buckets.spend(shared, addressRate, now: now) : state.buckets.wait(shared, addressRate, now: now)
+                ? state.buckets.spend(shared, addressRate, of: tenant, now: now)
+                : state.buckets.wait(shared, addressRate, now: now)
         }
         guard let sharedWait else { return nil }
         giveBack(own, addressRate)
@@ -157,9 +163,9 @@ extension GuessBudgets {
     }
 
     /// Spends one unit of a budget that refuses nobody; how far it is overdrawn.
-    private func spend(_ key: UInt64, _ rate: LeakyBuckets.Rate, now: Timestamp) -> Double {
+    private func spend(_ key: UInt64, _ rate: LeakyBuckets.Rate, of tenant: UInt64, now: Timestamp) -> Double {
         shard(key).state.withLock { state in
-            state.buckets.charge(key, rate, 1, now: now)
+            state.buckets.charge(key, rate, 1, of: tenant, now: now)
             return state.buckets.overflow(key, rate, now: now)
         }
     }

@@ -4,7 +4,7 @@ import Base
 ///
 /// A bucket holds so many units and leaks evenly: with 30 units an hour, one every two minutes. So nobody waits longer
 /// than one unit takes to leak, and a source that stays quiet is forgotten after an hour. A refused attempt costs
-/// nothing. Memory: at most `bucketsMax` buckets; those that were quiet longest go first.
+/// nothing. Memory: at most `bucketsMax` buckets; which go first says `Eviction`.
 struct LeakyBuckets: Sendable {
     struct Rate: Sendable, Equatable {
         let capacity: Int
@@ -22,6 +22,15 @@ struct LeakyBuckets: Sendable {
         /// How long the bucket takes to become empty, in microseconds.
         var fill: Int64
         var lastAt: Timestamp
+        /// The time that half of its capacity takes to leak.
+        let halfFill: Int64
+        /// Whose sources filled it first.
+        let tenant: UInt64
+
+        func fill(now: Timestamp) -> Int64 {
+            let passed = max(0, (now - lastAt).microseconds)
+            return passed >= fill ? 0 : fill - passed
+        }
     }
 
     private var buckets: [UInt64: Bucket] = [:]
@@ -30,9 +39,9 @@ struct LeakyBuckets: Sendable {
     init(bucketsMax: Int = 50_000) { self.bucketsMax = bucketsMax }
 
     /// Spends one unit; nil when it fits, or else how long until it would.
-    mutating func spend(_ key: UInt64, _ rate: Rate, now: Timestamp) -> Duration? {
+    mutating func spend(_ key: UInt64, _ rate: Rate, of tenant: UInt64 = 0, now: Timestamp) -> Duration? {
         if let wait = wait(key, rate, now: now) { return wait }
-        charge(key, rate, 1, now: now)
+        charge(key, rate, 1, of: tenant, now: now)
         return nil
     }
 
@@ -43,11 +52,13 @@ struct LeakyBuckets: Sendable {
     }
 
     /// Spends units whether they fit or not; a bucket never holds more than a quarter above its capacity.
-    mutating func charge(_ key: UInt64, _ rate: Rate, _ count: Int, now: Timestamp) {
-        if buckets.count >= bucketsMax, buckets[key] == nil { makeRoom() }
+    mutating func charge(_ key: UInt64, _ rate: Rate, _ count: Int, of tenant: UInt64 = 0, now: Timestamp) {
+        if buckets.count >= bucketsMax, buckets[key] == nil { makeRoom(now: now) }
         let highest = Self.brim(rate) + Self.brim(rate) / 4
         let added = rate.interval.microseconds * Int64(max(0, min(count, 2 * rate.capacity)))
-        buckets[key] = Bucket(fill: min(fill(key, now: now) + added, highest), lastAt: now)
+        buckets[key] = Bucket(
+            fill: min(fill(key, now: now) + added, highest), lastAt: now, halfFill: Self.brim(rate) / 2,
+            tenant: buckets[key]?.tenant ?? tenant)
     }
 
     /// Takes a unit back that was spent for nothing.
@@ -71,16 +82,15 @@ struct LeakyBuckets: Sendable {
 
     /// A clock that went back lets nothing leak, and makes nobody wait until it is where it was.
     private func fill(_ key: UInt64, now: Timestamp) -> Int64 {
-        guard let bucket = buckets[key] else { return 0 }
-        let passed = max(0, (now - bucket.lastAt).microseconds)
-        return passed >= bucket.fill ? 0 : bucket.fill - passed
+        buckets[key]?.fill(now: now) ?? 0
     }
 
     /// The capacity in microseconds of leaking.
     private static func brim(_ rate: Rate) -> Int64 { rate.interval.microseconds * Int64(rate.capacity) }
 
-    private mutating func makeRoom() {
-        let cut = Quietest.cut(buckets.values.map(\.lastAt))
-        buckets = buckets.filter { $0.value.lastAt > cut }
+    private mutating func makeRoom(now: Timestamp) {
+        buckets.evict {
+            .init(tenant: $0.tenant, isStrict: $0.fill(now: now) > $0.halfFill, lastAt: $0.lastAt)
+        }
     }
 }

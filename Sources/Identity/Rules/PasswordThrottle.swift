@@ -10,8 +10,8 @@ public import Base
 /// - Buckets are keyed by a hash of the email whether or not an account has it, so waiting tells nothing.
 ///
 /// An attempt is charged when it is admitted and refunded when it succeeds or never ran, so a hundred guesses sent at
-/// once are not a hundred free ones. A refused attempt costs nothing. Memory: at most `bucketsMax` buckets; the ones
-/// that were quiet longest go first.
+/// once are not a hundred free ones. A refused attempt costs nothing. Memory: at most `bucketsMax` buckets; which go
+/// first says `Eviction`.
 public struct PasswordThrottle: Sendable {
     /// Who is trying: hashes, so that no address or email is kept.
     public struct Subject: Hashable, Sendable {
@@ -20,9 +20,12 @@ public struct PasswordThrottle: Sendable {
         public let source: UInt64
         /// The source signed in to the account before.
         public let isKnown: Bool
+        /// Whose account it is.
+        public let tenant: UInt64
 
-        public init(account: UInt64, source: UInt64, isKnown: Bool = false) {
+        public init(account: UInt64, source: UInt64, isKnown: Bool = false, tenant: UInt64 = 0) {
             self.account = account
+            self.tenant = tenant
             self.source = source
             // "Nothing is known of it" is shared by everybody of whom nothing is known.
             self.isKnown = isKnown && source != 0
@@ -45,6 +48,7 @@ public struct PasswordThrottle: Sendable {
     }
 
     private struct Bucket {
+        let tenant: UInt64
         var failures = 0
         var lastAt: Timestamp
         /// What `lastAt` was before the newest attempt, should that turn out never to have run.
@@ -54,6 +58,7 @@ public struct PasswordThrottle: Sendable {
     }
 
     private struct Account {
+        let tenant: UInt64
         var strangerFailures = 0
         var hourStartedAt: Timestamp
         var lastAt: Timestamp
@@ -74,7 +79,7 @@ public struct PasswordThrottle: Sendable {
 
     /// Charges an attempt, or says how long to wait.
     public mutating func admit(_ subject: Subject, now: Timestamp) -> Verdict {
-        makeRoom()
+        makeRoom(now: now)
         let (bucket, account) = state(of: subject, now: now)
         let readyAt = bucket.lastAt + Self.wait(afterFailures: bucket.failures)
         if readyAt > now { return .refused(retryAfter: readyAt - now) }
@@ -87,7 +92,7 @@ public struct PasswordThrottle: Sendable {
 
     /// Charges wrong passwords that were counted elsewhere: before a restart, or by another server.
     public mutating func add(_ failures: Int, by subject: Subject, at time: Timestamp) {
-        makeRoom()
+        makeRoom(now: time)
         let (bucket, account) = state(of: subject, now: time)
         charge(subject, failures, bucket, account, now: time)
     }
@@ -122,13 +127,14 @@ public struct PasswordThrottle: Sendable {
     }
 
     private func state(of subject: Subject, now: Timestamp) -> (Bucket, Account) {
-        var account = accounts[subject.account] ?? Account(hourStartedAt: now, lastAt: now)
+        var account = accounts[subject.account] ?? Account(tenant: subject.tenant, hourStartedAt: now, lastAt: now)
         // A clock that went back must not make anybody wait until it is where it was.
         if now < account.hourStartedAt || now - account.hourStartedAt >= .seconds(3_600) {
             account.hourStartedAt = now
             account.strangerFailures = 0
         }
-        let fresh = Bucket(lastAt: now, previousAt: now, forgivenCount: account.forgivenCount)
+        let fresh = Bucket(
+            tenant: subject.tenant, lastAt: now, previousAt: now, forgivenCount: account.forgivenCount)
         guard let bucket = buckets[BucketKey(subject)], bucket.forgivenCount == account.forgivenCount,
             now >= bucket.lastAt, now - bucket.lastAt <= Self.forgottenAfter
         else { return (fresh, account) }
@@ -163,20 +169,27 @@ public struct PasswordThrottle: Sendable {
         return min(.seconds(1 << doublings), longestWait)
     }
 
-    private mutating func makeRoom() {
+    private mutating func makeRoom(now: Timestamp) {
+        func counts(_ failures: Int, _ since: Timestamp) -> Bool {
+            failures > Self.freeFailures && (.zero...Self.forgottenAfter).contains(now - since)
+        }
         if buckets.count >= bucketsMax {
-            let cut = Quietest.cut(buckets.values.map(\.lastAt))
-            buckets = buckets.filter { $0.value.lastAt > cut }
+            buckets.evict {
+                .init(tenant: $0.tenant, isStrict: counts($0.failures, $0.lastAt), lastAt: $0.lastAt)
+            }
         }
         if accounts.count >= bucketsMax {
-            let cut = Quietest.cut(accounts.values.map(\.lastAt))
-            accounts = accounts.filter { $0.value.lastAt > cut }
+            accounts.evict {
+                .init(tenant: $0.tenant, isStrict: counts($0.strangerFailures, $0.hourStartedAt), lastAt: $0.lastAt)
+            }
         }
     }
 }
 
-/// How a table that is full makes room.
-enum Quietest {
-    /// The time below which the quietest quarter lies.
-    static func cut(_ times: [Timestamp]) -> Timestamp { times.sorted()[times.count / 4] }
+extension Dictionary {
+    /// Makes room in a table that is full.
+    mutating func evict(_ entry: (Value) -> Eviction.Entry) {
+        let keys = Array(keys)
+        for victim in Eviction.victims(values.map(entry)) { self[keys[victim]] = nil }
+    }
 }

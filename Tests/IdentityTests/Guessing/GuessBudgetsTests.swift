@@ -28,6 +28,26 @@ import Testing
         #expect(others == 20)
     }
 
+    /// Accounts without number, each with wrong passwords of its own, from addresses without number: what another
+    /// tenant's account and address spent stays spent.
+    @Test func oneTenantsGuessesDoNotPushOutAnothers() {
+        var limits = Limits()
+        limits.throttleEntriesMax = 16 * 64
+        limits.strangersWaitingMax = 0
+        let budgets = GuessBudgets(limits: limits)
+        let victim = guess(account: 7, address: 51)
+        for _ in 0..<6 { _ = isAdmitted(budgets, victim) }
+        let scan = (0..<30).map { guess(account: 500 + UInt64($0), address: 52) }
+        for one in scan { #expect(isAdmitted(budgets, one)) }
+        #expect(!isAdmitted(budgets, victim) && !isAdmitted(budgets, guess(account: 600, address: 52)))
+        for number in 0..<4_000 as Range<UInt64> {
+            let attack = guess(account: 1_000_000 + number * 37, address: 2_000_000 + number * 41, tenant: 2)
+            budgets.add(20, attack, at: now)
+        }
+        #expect(!isAdmitted(budgets, victim))
+        #expect(!isAdmitted(budgets, guess(account: 601, address: 52)))
+    }
+
     @Test func whatIsRefusedByOneBudgetCostsNothingInTheOthers() {
         let budgets = GuessBudgets(limits: Limits())
         for account in 0..<30 { #expect(isAdmitted(budgets, guess(account: 100 + UInt64(account)))) }

@@ -341,6 +341,39 @@ import Testing
         }
     }
 
+    /// The attacker's entries are as strict as the owner's, and younger; there are a hundred times as many as fit.
+    @Test func aTenantWithManyEntriesPushesOutItsOwn() {
+        var throttle = PasswordThrottle(bucketsMax: 100)
+        var now = start
+        let stranger = Subject(account: 1, source: 10, tenant: 1)
+        _ = fail(&throttle, stranger, times: 12, at: &now)
+        for index in 0..<10_000 {
+            now = now + .microseconds(1)
+            let attacker = Subject(account: 100 + UInt64(index), source: 1, tenant: 2)
+            throttle.add(12, by: attacker, at: now)
+            guard case .refused = throttle.admit(stranger, now: now) else {
+                Issue.record("the bucket was forgotten after \(index) of the attacker's")
+                return
+            }
+        }
+    }
+
+    /// Of one tenant too: an entry of one wrong password is cheap to make.
+    @Test func entriesThatHoldNobodyBackGoBeforeThoseThatDo() {
+        var throttle = PasswordThrottle(bucketsMax: 100)
+        var now = start
+        let stranger = Subject(account: 1, source: 10, tenant: 1)
+        _ = fail(&throttle, stranger, times: 12, at: &now)
+        for index in 0..<10_000 {
+            now = now + .microseconds(1)
+            throttle.add(5, by: Subject(account: 100 + UInt64(index), source: 1, tenant: 1), at: now)
+            guard case .refused = throttle.admit(stranger, now: now) else {
+                Issue.record("the bucket was forgotten after \(index) cheap ones")
+                return
+            }
+        }
+    }
+
     @Test func theQuietestGoFirst() {
         var throttle = PasswordThrottle(bucketsMax: 100)
         var now = start
