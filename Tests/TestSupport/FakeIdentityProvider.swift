@@ -157,13 +157,20 @@ public final class FakeIdentityProvider: Sendable {
     public func sign(
         _ claims: JSONValue, key: SigningKey? = nil, header changes: [(Text, JSONValue?)] = []
     ) -> Secret {
+        sign(payload: claims.serialized(), key: key, header: changes)
+    }
+
+    /// The same over bytes that need not be JSON, or hold what `JSONValue` cannot.
+    public func sign(
+        payload: [UInt8], key: SigningKey? = nil, header changes: [(Text, JSONValue?)] = []
+    ) -> Secret {
         let signer = key ?? state.withLock { $0.keys[0] }
         var header: JSONValue = [
             "alg": .string(Text(signer.algorithm.rawValue)), "kid": .string(signer.publicKey.keyID), "typ": "JWT",
         ]
         for (name, value) in changes { header = header.replacing(name, value) }
         let dot = [UInt8(ascii: ".")]
-        let signed = Base64.url.encode(header.serialized()) + dot + Base64.url.encode(claims.serialized())
+        let signed = Base64.url.encode(header.serialized()) + dot + Base64.url.encode(payload)
         return Secret(signed + dot + Base64.url.encode(signer.sign(signed)))
     }
 

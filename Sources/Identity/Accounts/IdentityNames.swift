@@ -24,7 +24,7 @@ struct IdentityName: Hashable {
         return name
     }
 
-    /// No part holds a zero byte.
+    /// Different names have different keys, because no `Text` holds a zero byte.
     func key(_ tenantID: Text) -> TenantHashKey {
         let issuer = issuer.isEmpty ? [] : [0] + issuer.bytes
         return TenantHashKey(tenantID, Digest.sha256(providerID.bytes + [0] + rawID.bytes + issuer))

@@ -1,6 +1,7 @@
 import Base
 import Crypto
 import Identity
+import JSON
 import Messages
 import TestSupport
 import Testing
@@ -134,6 +135,28 @@ import Testing
                 try scene.replace(replacement, by: scene.new)
                 #expect(try scene.signIn(scene.new, Person("7")).user?.uid == stranger.user?.uid, "\(providerID)")
             }
+        }
+    }
+
+    /// The key of an identity is made of its parts with U+0000 between them. A subject that held one could spell the
+    /// identifier and the issuer of somebody else.
+    @Test func `A subject that spells somebody else's identifier and issuer enters nobody's account`() async throws {
+        try await withScene { scene in
+            let uid = try scene.account(.signIn)
+            let claims = String(decoding: scene.old.claims(Person("SUBJECT")).serialized(), as: UTF8.self)
+            let issuer = scene.old.issuer.string
+            for subject in ["7\\u0000\(issuer)", "7\u{0}\(issuer)", "\\u0000", "7\\u0000"] {
+                let payload = [UInt8](claims.replacing("SUBJECT", with: subject).utf8)
+                let credential = IdpCredential(
+                    providerID: "oidc.corp", credential: .providerIDToken(scene.old.sign(payload: payload)))
+                let refused = failure {
+                    let entered: AccountsSignInWithIdpResponse = try scene.client.client.call(
+                        "postern.v1.Accounts/SignInWithIdp", AccountsSignInWithIdpRequest(credential: credential))
+                    #expect(entered.user?.uid != uid)
+                }
+                #expect(refused.reason == "INVALID_IDP_RESPONSE")
+            }
+            #expect(try scene.signIn(scene.old, Person("7")).user?.uid == uid)
         }
     }
 
