@@ -13,7 +13,7 @@ extension Call {
         guard let key = request.metadata.idempotencyKey else { return }
         let idempotency = try Idempotency(
             key: key, caller: caller?.id ?? .empty, tenantID: tenantID, method: method.descriptor.fullName,
-            request: request.payload, endUser: endUser.bytes(settings: settings, caller: caller, project: project),
+            request: request.payload, endUser: endUser.bytes(settings: settings, project: project),
             hashKey: project.idempotencyHashKey, limits: limits)
         guard try project.store.read({ try $0.hasRoom(for: idempotency) }) else {
             project.idempotencyRefusals.add()

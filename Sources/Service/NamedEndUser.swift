@@ -6,23 +6,20 @@ import Tokens
 /// What a request says about the end user it is made for, before anything of it was checked: by whom a share of what a
 /// credential may use is counted, so that one end user does not use up the others'.
 ///
-/// An ID token counts once it is found to be genuine, an address only from callers that are believed.
+/// An ID token counts once it is found to be genuine. The end user's address does not count: many people share one, and
+/// each would use up the share of all.
 struct NamedEndUser: Sendable {
     var idToken = Text.empty
     var email = Text.empty
-    var endUserIP = Text.empty
 
     /// One value for one end user, whichever way the request names it; empty when it names none.
-    func bytes(settings: TenantSettings, caller: Caller?, project: Project) -> [UInt8] {
+    func bytes(settings: TenantSettings, project: Project) -> [UInt8] {
         if !idToken.isEmpty, let token = try? project.tokenCheck.verify(idToken),
             token.tenantID == settings.tenantID
         {
             return [UInt8(ascii: "u")] + token.uid.bytes
         }
-        if let email = Email(email, form: .toFind, limits: project.limits) {
-            return [UInt8(ascii: "e")] + email.canonical.bytes
-        }
-        guard caller?.trustsEndUserIP == true, let address = EndUserAddress(endUserIP) else { return [] }
-        return [UInt8(ascii: "a")] + address.network
+        guard let email = Email(email, form: .toFind, limits: project.limits) else { return [] }
+        return [UInt8(ascii: "e")] + email.canonical.bytes
     }
 }

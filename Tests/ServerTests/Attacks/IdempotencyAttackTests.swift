@@ -46,6 +46,21 @@ import Wire
         }
     }
 
+    /// Thousands of people may have one address (carrier-grade NAT, an office): what one of them does refuses nobody.
+    @Test func `People behind one address do not use up each other's keys`() async throws {
+        try await withServer(configure: { $0.limits.idempotencyRecordsPerSubjectMax = Self.limit }) { server in
+            try server.updateTenant("", ["enable_anonymous_user"]) { $0.enableAnonymousUser = true }
+            let client = try server.client(as: .app, of: "", trustsEndUserIP: true)
+            for key in 0..<4 * Self.limit {
+                _ = try client.call(
+                    "postern.v1.Accounts/SignUp", AccountsSignUpRequest(endUserIP: "198.51.100.7"),
+                    returning: AccountsSignUpResponse.self,
+                    metadata: [OutgoingMetadata.Entry(key: "idempotency-key", value: Text("key-\(key)"))])
+            }
+            #expect(server.project.idempotencyRefusals.value == 0)
+        }
+    }
+
     @Test func `What was done before is answered again when the keys are used up`() async throws {
         try await withServer(configure: { $0.limits.idempotencyRecordsPerSubjectMax = Self.limit }) { server in
             let client = try server.client(as: .app, of: "")

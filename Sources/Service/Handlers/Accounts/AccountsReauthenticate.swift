@@ -43,7 +43,7 @@ enum AccountsReauthenticate: SlowMethod {
     }
 
     static func endUser(of request: AccountsReauthenticateRequest) -> NamedEndUser {
-        NamedEndUser(idToken: request.idToken, endUserIP: request.endUserIP)
+        NamedEndUser(idToken: request.idToken)
     }
 
     private static func byPassword(

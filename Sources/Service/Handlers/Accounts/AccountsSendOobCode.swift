@@ -30,7 +30,7 @@ enum AccountsSendOobCode: SlowMethod {
     }
 
     static func endUser(of request: AccountsSendOobCodeRequest) -> NamedEndUser {
-        NamedEndUser(idToken: request.idToken, email: request.email, endUserIP: request.endUserIP)
+        NamedEndUser(idToken: request.idToken, email: request.email)
     }
 
     /// Nobody has to exist yet, unless end users may not sign up, or not with such an address: then an unknown one is

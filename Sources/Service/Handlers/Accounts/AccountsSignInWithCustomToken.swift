@@ -17,8 +17,4 @@ enum AccountsSignInWithCustomToken: SlowMethod {
             user: signedIn.user, tokens: signedIn.tokens, isNewUser: signedIn.isNewUser,
             deviceToken: call.deviceToken(for: signedIn.user))
     }
-
-    static func endUser(of request: AccountsSignInWithCustomTokenRequest) -> NamedEndUser {
-        NamedEndUser(endUserIP: request.endUserIP)
-    }
 }

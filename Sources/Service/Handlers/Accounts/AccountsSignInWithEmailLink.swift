@@ -37,6 +37,6 @@ enum AccountsSignInWithEmailLink: SlowMethod {
     }
 
     static func endUser(of request: AccountsSignInWithEmailLinkRequest) -> NamedEndUser {
-        NamedEndUser(idToken: request.idToken, email: request.email, endUserIP: request.endUserIP)
+        NamedEndUser(idToken: request.idToken, email: request.email)
     }
 }

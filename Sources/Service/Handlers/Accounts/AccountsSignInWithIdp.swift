@@ -21,7 +21,7 @@ enum AccountsSignInWithIdp: SlowMethod {
     }
 
     static func endUser(of request: AccountsSignInWithIdpRequest) -> NamedEndUser {
-        NamedEndUser(idToken: request.idToken, endUserIP: request.endUserIP)
+        NamedEndUser(idToken: request.idToken)
     }
 
     private static func link(

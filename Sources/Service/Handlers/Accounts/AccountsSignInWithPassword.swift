@@ -26,6 +26,6 @@ enum AccountsSignInWithPassword: SlowMethod {
     }
 
     static func endUser(of request: AccountsSignInWithPasswordRequest) -> NamedEndUser {
-        NamedEndUser(email: request.email, endUserIP: request.endUserIP)
+        NamedEndUser(email: request.email)
     }
 }

@@ -56,7 +56,7 @@ enum AccountsSignUp: SlowMethod {
     }
 
     static func endUser(of request: AccountsSignUpRequest) -> NamedEndUser {
-        NamedEndUser(idToken: request.idToken, email: request.email, endUserIP: request.endUserIP)
+        NamedEndUser(idToken: request.idToken, email: request.email)
     }
 
     /// Gives the signed-in user an email and a password; an anonymous one becomes a known one with the same uid.
