@@ -11,6 +11,7 @@ public struct ServiceAccountChange: Sendable {
     public var customTokens: Bool?
     public var trustedEndUserIP: Bool?
     public var disabled: Bool?
+    public var quotas: CallerQuotas?
 
     public init(_ fill: (inout ServiceAccountChange) -> Void = { _ in }) { fill(&self) }
 
@@ -22,6 +23,7 @@ public struct ServiceAccountChange: Sendable {
         fields.set("custom_tokens", \.customTokens, customTokens)
         fields.set("trusted_end_user_ip", \.trustedEndUserIP, trustedEndUserIP)
         fields.set("disabled", \.disabled, disabled)
+        fields.setMessage("quotas", \.quotas, quotas)
         return fields
     }
 }

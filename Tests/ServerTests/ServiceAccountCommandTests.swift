@@ -55,6 +55,21 @@ import Testing
         }
     }
 
+    @Test func anAccountsQuotasAreSetAndChanged() async throws {
+        try await withServer { server in
+            let made = try postern(
+                server, "service-account", "create", "shop", "--role", "app", "--all-tenants",
+                "--quota-mutations-per-second", "7")
+            let quotas = made.json["quotas"]
+            #expect(quotas?["mutations_per_second"] == 7 && quotas?["written_bytes_per_hour"] == 0, "\(made.json)")
+            let changed = try postern(
+                server, "service-account", "update", "shop", "--quota-written-bytes-per-hour", "1000000")
+            let after = changed.json["quotas"]
+            #expect(after?["mutations_per_second"] == 0 && after?["written_bytes_per_hour"] == 1_000_000)
+            #expect(try postern(server, "service-account", "get", "shop").json["quotas"] == after)
+        }
+    }
+
     @Test func anAccountIsChangedDisabledEnabledAndDeleted() async throws {
         try await withServer { server in
             _ = try postern(server, "service-account", "create", "shop", "--role", "app", "--all-tenants")

@@ -21,10 +21,8 @@ enum APIKeyCommands {
             Flag("all-tenants", "works for all tenants"),
             Flag("display-name", "TEXT", "what people call it"),
             Flag("trusted-end-user-ip", "its word on end users' addresses counts"),
-            Flag("quota-mutations-per-second", "COUNT", "changes it may make; 0: the default of its role"),
-            Flag("quota-written-bytes-per-hour", "COUNT", "what its changes may add; 0: the default"),
             Flag("key-out", "FILE", "write the key to this new file, readable by you only, instead of printing it"),
-        ], isValidatable: true
+        ] + CallerQuotaFlags.all, isValidatable: true
     ) { session in
         let arguments = session.arguments
         guard let role = try arguments.choice("role", of: roles) else {
@@ -38,7 +36,7 @@ enum APIKeyCommands {
         let request = ProjectCreateApiKeyRequest(
             role: role, scope: scope, displayName: arguments.text("display-name") ?? .empty,
             trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), validateOnly: session.isValidatingOnly,
-            quotas: try quotas(arguments))
+            quotas: try CallerQuotaFlags.read(arguments))
         let client = ProjectClient(channel: try session.channel())
         let options = try session.callOptions()
         let file = try session.newKeyFile()
@@ -75,10 +73,8 @@ enum APIKeyCommands {
         example: "apikey update <api-key-id> --quota-mutations-per-second 2000",
         operands: [.required("api-key-id")],
         flags: [
-            Flag("display-name", "TEXT", "what people call it"),
-            Flag("quota-mutations-per-second", "COUNT", "changes it may make; 0: the default of its role"),
-            Flag("quota-written-bytes-per-hour", "COUNT", "what its changes may add; 0: the default"),
-        ], isValidatable: true
+            Flag("display-name", "TEXT", "what people call it")
+        ] + CallerQuotaFlags.all, isValidatable: true
     ) { session in
         var request = ProjectUpdateApiKeyRequest(
             apiKeyID: Text(session.arguments.operands[0]), validateOnly: session.isValidatingOnly)
@@ -87,7 +83,7 @@ enum APIKeyCommands {
             request.displayName = name
             paths.append("display_name")
         }
-        if let quotas = try quotas(session.arguments) {
+        if let quotas = try CallerQuotaFlags.read(session.arguments) {
             request.quotas = quotas
             paths.append("quotas")
         }
@@ -95,14 +91,6 @@ enum APIKeyCommands {
         request.updateMask = ProtobufFieldMask(paths: paths)
         let client = ProjectClient(channel: try session.channel())
         session.output.print(try await client.updateApiKey(request, options: session.callOptions()).apiKey ?? ApiKey())
-    }
-
-    /// Both are set together: the one that is not given has the default.
-    private static func quotas(_ arguments: Arguments) throws(CommandError) -> CallerQuotas? {
-        let mutations = try arguments.integer("quota-mutations-per-second", in: 0...Int64.max)
-        let bytes = try arguments.integer("quota-written-bytes-per-hour", in: 0...Int64.max)
-        guard mutations != nil || bytes != nil else { return nil }
-        return CallerQuotas(mutationsPerSecond: mutations ?? 0, writtenBytesPerHour: bytes ?? 0)
     }
 
     static let revoke = Command(

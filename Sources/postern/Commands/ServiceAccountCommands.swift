@@ -9,12 +9,13 @@ enum ServiceAccountCommands {
 
     private static let roles = APIKeyCommands.roles + [("none", Role.unspecified)]
 
-    private static let grantFlags = [
-        Flag("role", "ROLE", "what it may call: verifier, app, tenant-admin, project-admin or none"),
-        Flag("scope-tenant", "ID", "for this tenant only; \"\" is the default pool"),
-        Flag("all-tenants", "for all tenants"),
-        Flag("display-name", "TEXT", "what people call it"),
-    ]
+    private static let grantFlags =
+        [
+            Flag("role", "ROLE", "what it may call: verifier, app, tenant-admin, project-admin or none"),
+            Flag("scope-tenant", "ID", "for this tenant only; \"\" is the default pool"),
+            Flag("all-tenants", "for all tenants"),
+            Flag("display-name", "TEXT", "what people call it"),
+        ] + CallerQuotaFlags.all
 
     static let create = Command(
         path: ["service-account", "create"], summary: "Makes an identity for a program; its keys come next.",
@@ -35,7 +36,8 @@ enum ServiceAccountCommands {
         let request = ProjectCreateServiceAccountRequest(
             serviceAccountID: Text(arguments.operand(0) ?? ""), displayName: arguments.text("display-name") ?? .empty,
             role: role, scope: scope, customTokens: arguments.isSet("custom-tokens"),
-            trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), validateOnly: session.isValidatingOnly)
+            trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), validateOnly: session.isValidatingOnly,
+            quotas: try CallerQuotaFlags.read(arguments))
         let response = try await client(session).createServiceAccount(request, options: session.callOptions())
         session.output.print(response.serviceAccount ?? ServiceAccount())
     }
@@ -93,6 +95,10 @@ enum ServiceAccountCommands {
         if let isTrusted = try arguments.bool("trusted-end-user-ip") {
             request.trustedEndUserIP = isTrusted
             paths.append("trusted_end_user_ip")
+        }
+        if let quotas = try CallerQuotaFlags.read(arguments) {
+            request.quotas = quotas
+            paths.append("quotas")
         }
         guard !paths.isEmpty else { throw CommandError.usage("nothing to change", hint: "postern \(update.example)") }
         try await change(request, paths, session)
@@ -166,6 +172,7 @@ extension ServiceAccount: Record {
             "display_name": .string(displayName), "role": name("ROLE", role), "scope": scope?.json ?? .null,
             "custom_tokens": .bool(customTokens), "trusted_end_user_ip": .bool(trustedEndUserIP),
             "disabled": .bool(disabled), "built_in": .bool(builtIn), "created_at_micros": .integer(createdAtMicros),
+            "quotas": (quotas ?? CallerQuotas()).json,
         ]
     }
 }

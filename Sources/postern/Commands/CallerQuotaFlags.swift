@@ -1,0 +1,17 @@
+import Messages
+
+/// The quotas of a credential, as `postern apikey` and `postern service-account` take them.
+enum CallerQuotaFlags {
+    static let all = [
+        Flag("quota-mutations-per-second", "COUNT", "changes it may make; 0: the default of its role"),
+        Flag("quota-written-bytes-per-hour", "COUNT", "what its changes may add; 0: the default"),
+    ]
+
+    /// Nil when neither flag is given. Both are set together: the one that is not given has the default.
+    static func read(_ arguments: Arguments) throws(CommandError) -> CallerQuotas? {
+        let mutations = try arguments.integer("quota-mutations-per-second", in: 0...Int64.max)
+        let bytes = try arguments.integer("quota-written-bytes-per-hour", in: 0...Int64.max)
+        guard mutations != nil || bytes != nil else { return nil }
+        return CallerQuotas(mutationsPerSecond: mutations ?? 0, writtenBytesPerHour: bytes ?? 0)
+    }
+}
