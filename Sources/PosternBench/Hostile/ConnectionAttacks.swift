@@ -100,6 +100,57 @@ struct HalfHTTPRequests: Attack {
     }
 }
 
+/// Many connections that ask for long pages and never read. Each that the server closes is opened again.
+struct NeverReadingListers: Attack {
+    let name: String
+    let scene: HostileScene
+    private let count: Int
+    private static let requestsEach = 40
+    /// POLLRDHUP of Linux, which Glibc's module does not show.
+    private static let peerClosed: Int16 = 0x2000
+
+    init(scene: HostileScene, count: Int) {
+        self.scene = scene
+        self.count = count
+        name = "tenant-admin: \(count) listers who never read"
+    }
+
+    func run(_ answers: Answers, until isOver: () -> Bool) throws {
+        var listers: [Connection] = []
+        while !isOver() {
+            if listers.count < count {
+                listers.append(try lister())
+                answers.note("connected")
+                continue
+            }
+            pause(microseconds: 50_000)
+            let before = listers.count
+            listers.removeAll { isClosed($0.descriptor) }
+            for _ in listers.count..<before { answers.note("closed by the server") }
+        }
+    }
+
+    private func lister() throws -> Connection {
+        let party = scene.hostileAdmin
+        let connection = try Connection(to: scene.address, authorization: party.authorization, from: "127.0.0.7")
+        let request = UsersListRequest(tenantID: party.tenantID, pageSize: 1_000)
+        for _ in 0..<Self.requestsEach {
+            guard let stream = connection.takeStream() else { break }
+            connection.output.appendRequest(stream: stream, service: "postern.v1.Users", method: "List") {
+                request.encode(into: &$0)
+            }
+        }
+        try connection.flush()
+        return connection
+    }
+
+    /// Whether the server closed, seen without taking what it sent.
+    private func isClosed(_ socket: Int32) -> Bool {
+        var state = pollfd(fd: socket, events: Self.peerClosed, revents: 0)
+        return poll(&state, 1, 0) > 0 && state.revents & (Self.peerClosed | Int16(POLLHUP | POLLERR)) != 0
+    }
+}
+
 /// Requests with large answers that nobody reads.
 struct UnreadAnswers: Attack {
     let name = "tenant-admin: unread answers"

@@ -18,6 +18,7 @@ struct HostileCommand {
     /// What the canary asks for. A sign-in hashes a password; the rest are what services call on every request.
     private static let mix = "verify=38,get=30,lookup=10,refresh=10,create=5,health=5,sign-in=2"
     static let canaryConnections = 4
+    private static let listers = 50
     /// How long the attacks are on their way before the canary is measured.
     private static let warmup = Duration.seconds(2)
 
@@ -77,6 +78,7 @@ struct HostileCommand {
             AppKeyFlood(scene: scene, numbers: numbers), AppKeyFlood(scene: scene, numbers: numbers),
             LongPasswords(scene: scene), ManyStreams(scene: scene), TenantAdminFlood(scene: scene),
             CostlyHashes(scene: scene), UnreadAnswers(scene: scene),
+            NeverReadingListers(scene: scene, count: Self.listers),
             AnonymousConnections(scene: scene, count: connections),
         ]
         if let http { attacks.append(HalfHTTPRequests(address: http)) }

@@ -17,6 +17,7 @@ struct HostileScene: Sendable {
     let hostileApp: Party
     let hostileAdmin: Party
 
+    private static let hostileUserCount = 2_000
     private static let canaryUserCount = 1_000
     private static let canaryPasswordUserCount = 8
     /// A refresh of the canary's has a session to itself, however far behind the server is.
@@ -41,6 +42,8 @@ struct HostileScene: Sendable {
         canary = try Self.party(.tenantAdmin, of: tenants.canary, admin)
         hostileApp = try Self.party(.app, of: tenants.hostile, admin)
         hostileAdmin = try Self.party(.tenantAdmin, of: tenants.hostile, admin)
+        // What the hostile tenant lists: more than a page.
+        _ = try ImportStream.importUsers(Self.hostileUserCount, tenantID: tenants.hostile, over: admin)
         canaryPopulation = try Self.populate(tenants.canary, admin)
     }
 
