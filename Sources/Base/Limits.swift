@@ -9,9 +9,14 @@ public struct Limits: Sendable {
     public var framePayloadMax = 4 * 1024 * 1024
     public var streamsMaxUnauthenticated = 16
     public var streamsMax = 256
-    public var unreadOutputMax = 1024 * 1024
-    /// What a connection without a credential may have waiting: answers it does not read, and messages of its streams
-    /// that no handler has taken. Above it, the server stops reading from the connection.
+    /// Answers that the client has not taken. Above it, the server stops reading from the connection.
+    public var unreadOutputMax = 256 * 1024
+    /// Requests that are not answered, and messages of streams that no handler has taken, of a connection with a
+    /// credential. Above it, the server stops reading from the connection.
+    public var waitingBytesMax = 1024 * 1024
+    /// What a connection without a credential may have waiting: answers it does not read, requests that are not
+    /// answered, and messages of its streams that no handler has taken. Above it, the server stops reading from the
+    /// connection.
     public var waitingBytesMaxUnauthenticated = 64 * 1024
     public var streamWindow = 256 * 1024
     public var metadataMax = 8 * 1024
@@ -20,6 +25,15 @@ public struct Limits: Sendable {
     public var cancelsPerSecondMax = 200
     /// Pings per connection and second, before the connection is closed.
     public var pingsPerSecondMax = 100
+
+    // Memory of connections: docs/decisions/0038-memory-of-connections.md
+    /// What all connections hold together: what came in and is not answered, and answers that are not taken.
+    public var connectionMemoryMax = 256 << 20
+    /// What a connection may hold when three quarters of that are taken; a quarter of it when seven eighths are.
+    public var connectionMemoryShare = 64 * 1024
+    /// A connection whose peer took something, or whose request came whole, within this time is never closed for the
+    /// memory it holds.
+    public var unreadPatience = Duration.seconds(1)
 
     // Messages
     public var messageDepthMax = 16
@@ -92,9 +106,13 @@ public struct Limits: Sendable {
     public var tokenMax = 8 * 1024
     public var pageSizeMax = 1_000
     public var pageSizeDefault = 100
-    /// Messages one page of an outbox reads, whether they are in the state that was asked for or not.
-    public var outboxReadMax = 1_000
-    public var pageBytesMax = 1024 * 1024
+    /// A page of a list also ends at so many bytes of items, and at so many rows and bytes that were read for it,
+    /// whether they are in it or not.
+    public var pageBytesMax = 256 * 1024
+    public var pageRowsReadMax = 1_000
+    public var pageBytesReadMax = 1024 * 1024
+    /// Pages of lists that one connection may wait for. Above it, the server stops reading from the connection.
+    public var pagesWaitingMax = 4
     public var importBatchMax = 500
     public var sessionsPerUserMax = 100
     public var providersPerTenantMax = 50

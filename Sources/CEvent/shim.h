@@ -3,4 +3,5 @@
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
+#include <malloc.h>
 #include <sys/eventfd.h>

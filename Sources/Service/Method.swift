@@ -3,12 +3,24 @@ import Identity
 import Messages
 import Store
 
-// How a method is written: a type named <Service><Method> that conforms to one of the four protocols below, in
+// How a method is written: a type named <Service><Method> that conforms to one of the five protocols below, in
 // Handlers/<Service>/<Service><Method>.swift. The generated registry (Generated/Methods.swift) finds it by that name.
 
 /// A method that only reads: runs to its end on the connection's event loop, in one read transaction.
 protocol FastMethod: SendableMetatype {
     associatedtype Request: Message
+    associatedtype Response: Message
+    static func handle(
+        _ request: Request, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+    ) throws -> Reply<Response>
+}
+
+/// A page of a list: a method that only reads, as a fast one does, but whose answer may be long.
+///
+/// The page is made when the client has taken what was answered before, and one page in a turn of the loop, so that the
+/// calls of others are answered between two pages. Such a call waits at the connection (`Connection.pageTurn`).
+protocol PageMethod: SendableMetatype {
+    associatedtype Request: PagedRequest
     associatedtype Response: Message
     static func handle(
         _ request: Request, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
@@ -50,11 +62,13 @@ protocol BidirectionalMethod: SendableMetatype {
     ) async throws
 }
 
-/// What a fast method answers.
+/// What a method that only reads answers.
 enum Reply<Response: Message> {
     case message(Response)
     /// A response with nothing but this message field, whose bytes lie in the database as they are sent.
     case field(Int, UnsafeRawBufferPointer)
+    /// A repeated message field, whose bytes lie in the database as they are sent, and the rest of the response.
+    case list(Int, [UnsafeRawBufferPointer], Response)
 
     func encode(into buffer: inout ByteBuffer) {
         switch self {
@@ -63,6 +77,18 @@ enum Reply<Response: Message> {
             buffer.appendTag(number, .lengthDelimited)
             buffer.appendVarint(UInt64(bytes.count))
             buffer.append(contentsOf: bytes)
+        case .list(let number, let items, let rest):
+            // Tag and length take six bytes at most; what a buffer grows to by and by would be up to twice as much.
+            _ = buffer.reserve(items.reduce(Self.restByteCount) { $0 + $1.count + 6 })
+            for item in items {
+                buffer.appendTag(number, .lengthDelimited)
+                buffer.appendVarint(UInt64(item.count))
+                buffer.append(contentsOf: item)
+            }
+            rest.encode(into: &buffer)
         }
     }
+
+    /// Room for a page token, and for the counts beside some lists.
+    private static var restByteCount: Int { 1_024 }
 }

@@ -2,6 +2,7 @@ import Base
 import Crypto
 import Identity
 import Messages
+import Store
 
 /// Where a listing goes on, and how much of it is wanted.
 ///
@@ -13,7 +14,7 @@ struct Page {
     private static let tagByteCount = 16
     private static let tokenByteCountMax = 512
 
-    let size: Int
+    let bounds: PageBounds
     /// The last item of the page before.
     let last: Text?
     private let key: HMACKey
@@ -27,7 +28,8 @@ struct Page {
         guard (0...limits.pageSizeMax).contains(Int(request.pageSize)) else {
             throw .invalid("INVALID_PAGE_SIZE", field: "page_size", "must be 0 to \(limits.pageSizeMax)")
         }
-        self.size = request.pageSize == 0 ? limits.pageSizeDefault : Int(request.pageSize)
+        let size = request.pageSize == 0 ? limits.pageSizeDefault : Int(request.pageSize)
+        self.bounds = PageBounds(itemMax: size, limits: limits)
         self.key = key
         var filter = request
         filter.pageSize = 0
@@ -51,6 +53,17 @@ struct Page {
         return Text(unchecked: Base64.url.encode([Self.version] + tag + last.bytes))
     }
 
+    /// The same, where the key of the page's last row is `prefix`, the position, and with `isTerminated` a zero byte.
+    func token(
+        after page: StoredPage, behind prefix: some StoreKey = EmptyPrefix(), isTerminated: Bool = false
+    ) -> Text {
+        guard let key = page.lastKey else { return .empty }
+        return token(after: Text(unchecked: Array(key.dropFirst(prefix.bytes.count).dropLast(isTerminated ? 1 : 0))))
+    }
+
+    /// Where the scan of this page begins.
+    func start(_ key: (Text) -> some StoreKey) -> ScanStart { last.map { .after(key($0).bytes) } ?? .first }
+
     private static func position(in token: Text, key: HMACKey, listing: [UInt8]) throws(Failure) -> Text {
         guard token.byteCount <= tokenByteCountMax, let bytes = Base64.url.decode(token.bytes),
             bytes.count >= 1 + tagByteCount, bytes[0] == version
@@ -67,6 +80,24 @@ struct Page {
         parts.flatMap { part in
             withUnsafeBytes(of: UInt64(part.count).bigEndian) { [UInt8]($0) } + part
         }
+    }
+}
+
+extension StoredPage.Row {
+    /// The record's field `item`, unless its field `deleted` says that nothing but a tombstone is left.
+    static func undeleted(
+        _ record: UnsafeRawBufferPointer, item: Int, deleted: Int
+    ) throws(DecodeError) -> StoredPage.Row {
+        var row = StoredPage.Row.skipped
+        var fields = FieldReader(record)
+        while let field = try fields.next() {
+            switch field.value {
+            case .bytes(let bytes) where field.number == item: row = .item(bytes)
+            case .varint(let isDeleted) where field.number == deleted && isDeleted != 0: return .skipped
+            default: break
+            }
+        }
+        return row
     }
 }
 

@@ -19,6 +19,7 @@ extension Instance {
             "postern_connections_refused_total", "counter", "Closed as they came, by a limit or the drain.",
             Double(metrics.connectionsRefused.value))
         page.credentials(self)
+        page.memory(self)
         page.single("postern_received_bytes_total", "counter", "Bytes in.", Double(metrics.bytesReceived.value))
         page.single("postern_sent_bytes_total", "counter", "Bytes out.", Double(metrics.bytesSent.value))
         page.single(
@@ -103,6 +104,27 @@ private struct PrometheusPage {
             "Connections of the HTTP port closed for a new one.",
             Double(instance.httpMetrics.connectionsDisplaced.value))
         single("postern_caller_streams_open", "gauge", "Streams of all credentials.", Double(use.streamsOpen.value))
+    }
+
+    /// What connections hold, and what became of those that held too much.
+    mutating func memory(_ instance: Instance) {
+        let memory = instance.server.memory
+        let metrics = instance.server.metrics
+        single(
+            "postern_connection_memory_bytes", "gauge", "What all connections hold: requests and answers.",
+            Double(memory.byteCount))
+        single(
+            "postern_connection_memory_peak_bytes", "gauge", "The most they ever held at a time.",
+            Double(memory.peakByteCount))
+        single(
+            "postern_connections_closed_for_memory_total", "counter", "Connections closed for the memory they held.",
+            Double(metrics.connectionsClosedForMemory.value))
+        single(
+            "postern_pages_waiting", "gauge", "Calls that wait for their turn to make a page of a list.",
+            Double(metrics.pagesWaiting.value))
+        single(
+            "postern_pages_refused_total", "counter", "Pages of lists refused because connections held too much.",
+            Double(metrics.pagesRefused.value))
     }
 
     /// What identity providers and mail templates made the server do, or leave out.

@@ -32,9 +32,27 @@ final class RegisteredMethod: Sendable {
 /// How the router runs a method; each closure knows its handler's types.
 enum MethodBody: Sendable {
     case fast(@Sendable (_ exchange: borrowing FastExchange, _ connection: isolated Connection) throws -> Void)
+    case page(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: Limits) throws -> PreparedPage)
     case slow(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: Limits) throws -> PreparedCall)
     case serverStream(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: Limits) throws -> PreparedStream)
     case bidirectional(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: Limits) throws -> PreparedStream)
+}
+
+/// A decoded request for a page of a list, ready to run.
+struct PreparedPage: Sendable {
+    let requestedTenantID: Text?
+    /// Runs the handler and answers, while the transaction lasts.
+    let answer:
+        @Sendable (
+            _ call: borrowing Call, _ transaction: borrowing ReadTransaction, _ place: AnswerPlace,
+            _ connection: isolated Connection
+        ) throws -> Void
+}
+
+/// Which call of a connection is answered.
+struct AnswerPlace: Sendable {
+    let stream: UInt32
+    let requestID: Text
 }
 
 /// A decoded request of a slow method, ready to run.
@@ -68,6 +86,23 @@ struct Registry {
                 let request = try M.Request(decoding: exchange.payload, limits: exchange.limits)
                 try exchange.answer(requestedTenantID: request.requestedTenantID, on: connection) {
                     call, transaction in try M.handle(request, call, transaction)
+                }
+            })
+    }
+
+    mutating func register<M: PageMethod>(_ type: M.Type, _ descriptor: MethodDescriptor) {
+        add(
+            descriptor,
+            .page { payload, limits in
+                let request = try M.Request(decoding: payload, limits: limits)
+                return PreparedPage(requestedTenantID: request.requestedTenantID) {
+                    call, transaction, place, connection in
+                    let reply = try M.handle(request, call, transaction)
+                    place.requestID.bytes.withUnsafeBytes { requestID in
+                        connection.respond(
+                            stream: place.stream, metadata: OutgoingMetadata(requestID: requestID)
+                        ) { reply.encode(into: &$0) }
+                    }
                 }
             })
     }

@@ -56,6 +56,10 @@ public final class Router: Dispatcher {
                     stream: stream, requestID: requestID, start: start,
                     timeoutNanoseconds: request.timeoutNanoseconds)
                 try body(exchange, connection)
+            case .page(let prepare):
+                try Self.expect(.unary, kind)
+                let prepared = try prepare(request.payload, context.project.limits)
+                answer(prepared, method, caller, request, stream: stream, requestID, start: start, on: connection)
             case .slow(let prepare):
                 try Self.expect(.unary, kind)
                 let prepared = try prepare(request.payload, context.project.limits)
@@ -142,7 +146,9 @@ extension Router {
             connection)
         try admitted.admitChange(request, prepared.endUser)
         let call = admitted
-        connection.run(stream: stream, kind: .unary, deadline: deadline) { [self] connection in
+        connection.run(
+            stream: stream, kind: .unary, deadline: deadline, requestByteCount: request.payload.count
+        ) { [self] connection in
             do {
                 let response = try await call.charging(prepared.purpose) { try await prepared.run(call) }
                 call.requestID.bytes.withUnsafeBytes { requestID in
@@ -168,7 +174,8 @@ extension Router {
         let call = try call(
             method, caller, requestedTenantID: prepared.requestedTenantID, requestID: requestID, deadline: deadline,
             connection)
-        try begin(stream, kind, of: caller, deadline: deadline, on: connection) { [self] connection in
+        let byteCount = request.payload.count
+        try begin(stream, kind, of: caller, byteCount, deadline: deadline, on: connection) { [self] connection in
             do {
                 try await prepared.run(call, connection, stream)
                 connection.endStream(stream)
@@ -188,7 +195,7 @@ extension Router {
         let timeout = request.timeoutNanoseconds
         let deadline = timeout > 0 ? start.advanced(byNanoseconds: timeout) : .distantFuture
         let requestID = Text(validating: requestID) ?? .empty
-        try begin(stream, .remoteOpen, of: caller, deadline: deadline, on: connection) { [self] connection in
+        try begin(stream, .remoteOpen, of: caller, 0, deadline: deadline, on: connection) { [self] connection in
             do {
                 guard let first = try await connection.nextMessage(stream: stream) else {
                     return connection.endStream(stream)
@@ -211,17 +218,19 @@ extension Router {
 
     /// Runs a stream, which counts for its caller until it ends. RESOURCE_EXHAUSTED TOO_MANY_STREAMS.
     private func begin(
-        _ stream: UInt32, _ kind: StreamKind, of caller: Caller?, deadline: Instant,
+        _ stream: UInt32, _ kind: StreamKind, of caller: Caller?, _ requestByteCount: Int, deadline: Instant,
         on connection: isolated Connection, _ body: @escaping @Sendable (isolated Connection) async -> Void
     ) throws(Failure) {
         if let caller { try callerUse.openStream(of: caller.id) }
-        connection.run(stream: stream, kind: kind, deadline: deadline, credential: caller) { [callerUse] connection in
+        connection.run(
+            stream: stream, kind: kind, deadline: deadline, credential: caller, requestByteCount: requestByteCount
+        ) { [callerUse] connection in
             await body(connection)
             if let caller { callerUse.closeStream(of: caller.id) }
         }
     }
 
-    private func fail(
+    func fail(
         _ error: any Error, _ method: RegisteredMethod, _ requestID: Text, stream: UInt32, start: Instant,
         on connection: isolated Connection
     ) {

@@ -10,6 +10,8 @@ struct ActiveCall {
     var task: Task<Void, Never>?
     /// Messages of the client that its handler has not taken yet; bounded by the stream's window.
     var inbox: [[UInt8]] = []
+    /// Of its first request; see `Connection.run`.
+    let requestByteCount: Int
     var isRemoteClosed: Bool
     var reader: Promise<Void>?
     var sender: Promise<Void>?
@@ -31,13 +33,15 @@ extension Connection {
     /// The task is cancelled by CANCEL, by the deadline (which is answered with DEADLINE_EXCEEDED) and by the end of
     /// the connection; the call counts against the connection's limit until it has really ended. `operation` answers
     /// with `respond` or `fail`, or, on a stream, with `send` and `endStream`. `credential` is what `endCalls` asks
-    /// about later.
+    /// about later; `requestByteCount` is what the call keeps of its request.
     public func run(
-        stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject? = nil,
+        stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject? = nil, requestByteCount: Int,
         _ operation: @escaping @Sendable (isolated Connection) async -> Void
     ) {
         calls[stream] = ActiveCall(
-            kind: kind, credential: credential, deadline: deadline, isRemoteClosed: kind != .remoteOpen)
+            kind: kind, credential: credential, deadline: deadline, requestByteCount: requestByteCount,
+            isRemoteClosed: kind != .remoteOpen)
+        self.requestByteCount += requestByteCount
         // With the preference, what the task waits for resumes it on this loop and not on Swift's pool first.
         let task = Task.immediate(executorPreference: loop) { [self] in
             await operation(self)
@@ -47,12 +51,15 @@ extension Connection {
         if calls[stream] != nil {
             calls[stream]?.task = task
             armTimer(now: .now)
+            account()
         }
     }
 
     private func ended(stream: UInt32) {
         guard let call = calls.removeValue(forKey: stream) else { return }
         inboxByteCount -= call.inbox.reduce(0) { $0 + $1.count }
+        requestByteCount -= call.requestByteCount
+        defer { account() }
         guard phase != .closed else { return }
         perform(state.finished(stream: stream))
         if phase == .peerClosed { closeIfNothingLeft() }
@@ -132,6 +139,7 @@ extension Connection {
             if !call.inbox.isEmpty {
                 let message = calls[stream]!.inbox.removeFirst()
                 inboxByteCount -= message.count
+                account()
                 resumeReadingIfDrained()
                 perform(state.consumed(stream: stream, payloadByteCount: message.count))
                 return message
@@ -148,17 +156,32 @@ extension Connection {
         while true {
             try Task.checkCancellation()
             guard phase != .closed, state.wantsAnswer(stream: stream) else { throw CancellationError() }
-            if state.maySendData(stream: stream), pendingOutputByteCount <= limits.unreadOutputMax { break }
-            let waiter = Promise<Void>()
-            calls[stream]?.sender = waiter
-            mayHaveSenders = true
-            try await waiter.cancellableValue()
+            if state.maySendData(stream: stream), pendingOutputByteCount <= unreadOutputMax { break }
+            // A message that waits is memory that is held.
+            requestByteCount += message.count
+            account()
+            defer { requestByteCount -= message.count }
+            try await waitToSend(stream: stream)
         }
         let payloadMax = state.peerPayloadMax
         var isSent = false
         queue { isSent = $0.appendData(stream: stream, payloadMax: payloadMax) { $0.append(contentsOf: message) } }
         guard isSent else { throw Self.answerTooLarge }
+        account()
         state.sentData(stream: stream, payloadByteCount: message.count)
+    }
+
+    private var unreadOutputMax: Int {
+        let most = isAuthenticated ? limits.unreadOutputMax : limits.waitingBytesMaxUnauthenticated
+        return min(most, share.memory.holdingMax ?? most)
+    }
+
+    /// Returns when output has left, or the stream's window was opened. Throws `CancellationError`.
+    func waitToSend(stream: UInt32) async throws {
+        let waiter = Promise<Void>()
+        calls[stream]?.sender = waiter
+        mayHaveSenders = true
+        try await waiter.cancellableValue()
     }
 
     /// Ends a stream with status OK.

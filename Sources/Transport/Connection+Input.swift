@@ -10,26 +10,44 @@ extension Connection {
     /// Reads into the loop's buffer and keeps only what is left of an unfinished frame: a connection that is between
     /// two requests holds no input memory at all.
     func readable() {
-        if input.isEmpty { swap(&input, &scratch.buffer) }
+        guard phase != .closed else { return }
+        guard input.isEmpty else {
+            // The rest of a frame: there may be no memory for it now.
+            if isFull || !hasRoomForInput { return pauseReading() }
+            readOnce()
+            return account()
+        }
+        swap(&input, &share.buffer)
+        isReadingIntoLoopBuffer = true
         readOnce()
-        if input.capacity >= Self.readByteCount, scratch.buffer.capacity == 0 {
+        isReadingIntoLoopBuffer = false
+        if input.isEmpty {
+            swap(&input, &share.buffer)
+        } else {
             var rest = ByteBuffer()
             rest.append(contentsOf: input.readable)
             input.consume(input.readableByteCount)
-            swap(&input, &scratch.buffer)
+            swap(&input, &share.buffer)
             input = rest
         }
+        account()
     }
 
+    /// Appends to `input`, which is the loop's buffer or holds the beginning of a frame: that one grows by what came
+    /// only.
     private func readOnce() {
-        guard phase != .closed else { return }
-        let buffer = input.reserve(Self.readByteCount)
+        let buffer =
+            isReadingIntoLoopBuffer ? input.reserve(Self.readByteCount) : share.buffer.reserve(Self.readByteCount)
         switch socket.read(into: buffer, byteCount: Self.readByteCount) {
         case .bytes(0): peerEnded()
         case .bytes(let count):
             metrics.bytesReceived.add(UInt64(count))
             if phase == .lingering || phase == .closing { return }
-            input.commit(count)
+            if isReadingIntoLoopBuffer {
+                input.commit(count)
+            } else {
+                input.append(contentsOf: UnsafeRawBufferPointer(start: buffer, count: count))
+            }
             let now = Instant.now
             // 0x00 is this protocol; TLS (0x16), HTTP/2 (0x50) and whatever else are not spoken here.
             if !hasSeenFirstByte, input.readable.first != 0 { return closeNow() }
@@ -43,7 +61,13 @@ extension Connection {
 
     /// Takes frames until the input is used up, the output is too full, or the connection ends.
     func decode(now: Instant) {
+        isDecoding = true
+        defer {
+            isDecoding = false
+            if phase == .closed { input = ByteBuffer() }
+        }
         while phase == .open || phase == .peerClosed {
+            account()
             if isFull {
                 pauseReading()
                 break
@@ -67,28 +91,37 @@ extension Connection {
 
     /// The peer does not read: neither do we, until it has taken half of what waits.
     private func pauseReading() {
-        isReadingPaused = true
+        let now = Instant.now
+        if readingPausedSince == nil { readingPausedSince = now }
         watch?.setReading(false)
+        armTimer(now: now)
     }
 
     /// More waits than the client may leave waiting.
-    private var isFull: Bool {
-        isAuthenticated
-            ? pendingOutputByteCount > limits.unreadOutputMax
-            : pendingOutputByteCount + inboxByteCount > limits.waitingBytesMaxUnauthenticated
-    }
-
-    private var isHalfEmpty: Bool {
-        isAuthenticated
-            ? pendingOutputByteCount <= limits.unreadOutputMax / 2
-            : pendingOutputByteCount + inboxByteCount <= limits.waitingBytesMaxUnauthenticated / 2
-    }
+    private var isFull: Bool { isAbove(1) }
 
     func resumeReadingIfDrained() {
-        guard isReadingPaused, isHalfEmpty else { return }
-        isReadingPaused = false
+        guard readingPausedSince != nil, !isDecoding, !isAbove(2) else { return }
+        readingPausedSince = nil
         watch?.setReading(phase == .open)
         decode(now: .now)
+        account()
+    }
+
+    /// Whether `input` may grow by what one read brings; a buffer that is full becomes twice as large.
+    private var hasRoomForInput: Bool {
+        guard input.readableByteCount + Self.readByteCount > input.capacity else { return true }
+        return share.memory.hasRoom(for: max(input.capacity, Self.readByteCount))
+    }
+
+    /// Whether more waits than a `part`-th of what may wait.
+    private func isAbove(_ part: Int) -> Bool {
+        if pagesWaiting >= max(1, limits.pagesWaitingMax / part) { return true }
+        if let most = share.memory.holdingMax, countedByteCount > most / part { return true }
+        let waiting = inboxByteCount + requestByteCount
+        return isAuthenticated
+            ? pendingOutputByteCount > limits.unreadOutputMax / part || waiting > limits.waitingBytesMax / part
+            : pendingOutputByteCount + waiting > limits.waitingBytesMaxUnauthenticated / part
     }
 
     /// A peer that only stopped sending still gets its answers; one that is gone shows itself when we write.

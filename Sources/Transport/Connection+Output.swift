@@ -4,9 +4,11 @@ public import Wire
 
 extension Connection {
     /// Memory a connection keeps between bursts: for the next answers to requests that come one after the other, or
-    /// while a stream waits for news, which may be for hours.
-    private static let outputByteCountKept = 16 * 1024
-    private static let outputByteCountKeptWaiting = 4 * 1024
+    /// while a stream waits for news, which may be for hours. None while memory is tight.
+    private var outputByteCountKept: Int {
+        if share.memory.pressure != .none { return 0 }
+        return calls.isEmpty ? 16 * 1024 : 4 * 1024
+    }
 
     var pendingOutputByteCount: Int { output.readableByteCount + backlog.readableByteCount }
 
@@ -73,12 +75,14 @@ extension Connection {
         flush()
         // Reading was paused for output that the kernel has just taken whole: no event would come to resume it.
         if phase != .closed { resumeReadingIfDrained() }
+        account()
     }
 
     func writable() {
         guard phase != .closed else { return }
         flush()
         if phase != .closed { resumeReadingIfDrained() }
+        account()
     }
 
     private func flush() {
@@ -109,7 +113,7 @@ extension Connection {
             isWriteBlocked = false
             watch?.setWriting(false)
         }
-        output.releaseIfIdle(above: calls.isEmpty ? Self.outputByteCountKept : Self.outputByteCountKeptWaiting)
+        output.releaseIfIdle(above: outputByteCountKept)
         backlog.releaseIfIdle()
         wakeSenders()
         closeIfNothingLeft()

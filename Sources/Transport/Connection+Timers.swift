@@ -5,6 +5,7 @@ import Wire
 extension Connection {
     /// A connection that said nothing for so long gives back the memory of its last burst.
     private static let trimAfter = Duration.seconds(5)
+    private static let lookAgainAfter = Duration.milliseconds(100)
 
     /// Sets the one timer to the earliest limit there is. Moving it later costs a comparison.
     func armTimer(now: Instant) { timer?.arm(at: nextDeadline(now: now)) }
@@ -17,8 +18,15 @@ extension Connection {
         case .open, .peerClosed:
             limit(idleDeadline)
             if !hasSeenRequest { limit(acceptedAt.advanced(by: limits.firstRequestTimeout)) }
-            if let since = decoder.partialSince, !isReadingPaused { limit(since.advanced(by: limits.frameTimeout)) }
+            if let since = decoder.partialSince, readingPausedSince == nil {
+                limit(since.advanced(by: limits.frameTimeout))
+            }
             if !isAuthenticated { limit(credentialDeadline) }
+            if let pausedDeadline {
+                limit(pausedDeadline)
+                // No event tells that others have given memory back.
+                limit(now.advanced(by: Self.lookAgainAfter))
+            }
         // What ended the connection has passed: a timer set to it would fire in every turn.
         case .closing, .lingering: limit(lingersUntil)
         case .closed: break
@@ -38,6 +46,13 @@ extension Connection {
         unauthenticatedSince.advanced(by: limits.connectionUnauthenticatedMax)
     }
 
+    /// Nothing was read for longer than any call of this client can take: its streams wait for credit that it does not
+    /// give. Whether it is still there shows only when it is read from.
+    private var pausedDeadline: Instant? {
+        guard let since = readingPausedSince, !isWriteBlocked else { return nil }
+        return since.advanced(by: limits.requestTimeoutMax).advanced(by: limits.writeTimeout)
+    }
+
     func timerFired() {
         guard phase != .closed else { return }
         let now = Instant.now
@@ -46,13 +61,15 @@ extension Connection {
         if phase == .open || phase == .peerClosed {
             if !hasSeenRequest && acceptedAt.advanced(by: limits.firstRequestTimeout) <= now {
                 perform(state.violated(.firstRequestTimeout))
-            } else if let since = decoder.partialSince, !isReadingPaused,
+            } else if let since = decoder.partialSince, readingPausedSince == nil,
                 since.advanced(by: limits.frameTimeout) <= now
             {
                 perform(state.violated(.frameTimeout))
             } else if !isAuthenticated && credentialDeadline <= now {
                 metrics.connectionsWithoutCredentialEnded.add()
                 endWithoutCredential(.credentialMissing)
+            } else if let pausedDeadline, pausedDeadline <= now {
+                perform(state.violated(.writeTimeout))
             } else if idleDeadline <= now {
                 perform(state.violated(.idleTimeout))
             }
@@ -63,6 +80,8 @@ extension Connection {
             output.releaseIfIdle()
             backlog.releaseIfIdle()
         }
+        account()
+        if phase != .closed { resumeReadingIfDrained() }
         if phase != .closed { armTimer(now: now) }
     }
 }

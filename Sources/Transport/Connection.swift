@@ -46,17 +46,30 @@ public actor Connection {
     var decoder: FrameDecoder
     /// The beginning of a frame whose rest has not come yet; empty otherwise.
     var input = ByteBuffer()
-    /// What all connections of the loop read into.
-    let scratch: ReadScratch
+    /// What the connections of the loop have in common: a buffer to read into, the count of what they hold.
+    let share: LoopShare
     var output = ByteBuffer()
     /// What came while the socket took nothing: behind `output`, so that a PING's answer can go between the two.
     var backlog = ByteBuffer()
     var isWriteBlocked = false
     var isDirty = false
-    var isReadingPaused = false
+    /// Since when nothing is read; nil while something is.
+    var readingPausedSince: Instant?
+    /// A handler may be looking at `input`.
+    var isDecoding = false
+    /// `input` is the loop's buffer for the moment.
+    var isReadingIntoLoopBuffer = false
     var calls: [UInt32: ActiveCall] = [:]
     /// Of all calls' inboxes.
     var inboxByteCount = 0
+    /// Of the requests and messages that the calls in flight hold.
+    var requestByteCount = 0
+    /// Calls that wait to make a page, and whether one of them stands in the loop's line.
+    var pagesWaiting = 0
+    var isInPageLine = false
+    /// What this connection counts for in `share`; see `account`.
+    var countedByteCount = 0
+    var isHolder = false
     /// Some call may be waiting to send: looked for when output has left.
     var mayHaveSenders = false
     var watch: FileWatch?
@@ -71,7 +84,7 @@ public actor Connection {
     /// Takes over `descriptor`, which is connected and non-blocking.
     public init(
         owning descriptor: Int32, id: UInt64, on loop: EventLoop, dispatcher: any Dispatcher, limits: Limits,
-        metrics: TransportMetrics, scratch: ReadScratch, software: Text, owner: any ConnectionOwner
+        metrics: TransportMetrics, share: LoopShare, software: Text, owner: any ConnectionOwner
     ) {
         self.loop = loop
         self.id = id
@@ -81,7 +94,7 @@ public actor Connection {
         self.context = dispatcher.makeConnectionContext()
         self.limits = limits
         self.metrics = metrics
-        self.scratch = scratch
+        self.share = share
         self.owner = owner
         self.state = ConnectionState(limits: limits, software: software)
         self.decoder = FrameDecoder(payloadHardMax: limits.framePayloadHardMax)
@@ -162,6 +175,7 @@ public actor Connection {
         timer?.cancel()
         timer = nil
         socket.close()
+        releaseMemory()
         dispatcher.closed(self)
         owner.closed(self)
     }

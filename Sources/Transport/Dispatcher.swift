@@ -21,14 +21,6 @@ extension Dispatcher {
     public func closed(_ connection: isolated Connection) {}
 }
 
-/// The buffer that the connections of one loop read into, one after the other. On the loop only.
-public final class ReadScratch: @unchecked Sendable {
-    // Unchecked: only connections of one loop hold it, and they run on that loop's thread.
-    var buffer = ByteBuffer()
-
-    public init() {}
-}
-
 /// Counters of the transport, for /metrics.
 public final class TransportMetrics: Sendable {
     public let connectionsOpen = Gauge()
@@ -38,6 +30,12 @@ public final class TransportMetrics: Sendable {
     public let connectionsWithoutCredentialEnded = Counter()
     /// Connections without a credential that gave up their place for a new one.
     public let connectionsDisplaced = Counter()
+    /// Connections that were closed for the memory they held.
+    public let connectionsClosedForMemory = Counter()
+    /// Calls that were refused because too much memory was held.
+    public let pagesRefused = Counter()
+    /// Calls that wait for their turn to make a page of a list.
+    public let pagesWaiting = Gauge()
     public let bytesReceived = Counter()
     public let bytesSent = Counter()
     public let framesRefused = Counter()

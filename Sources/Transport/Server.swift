@@ -23,7 +23,9 @@ public final class Server: Sendable, ConnectionOwner {
     private let log: Log
     private let software: Text
     private let state: Mutex<State>
-    private let scratches: [ObjectIdentifier: ReadScratch]
+    public let memory: ConnectionMemory
+    private let sharesByLoop: [ObjectIdentifier: LoopShare]
+    private let relief: MemoryRelief
 
     public init(loops: EventLoopGroup, dispatcher: any Dispatcher, limits: Limits, log: Log, software: Text) {
         self.loops = loops
@@ -32,8 +34,13 @@ public final class Server: Sendable, ConnectionOwner {
         self.log = log
         self.software = software
         self.state = Mutex(State(places: ConnectionPlaces(limits: limits)))
-        self.scratches = Dictionary(
-            uniqueKeysWithValues: loops.loops.map { (ObjectIdentifier($0), ReadScratch()) })
+        let memory = ConnectionMemory(limits: limits, loopCount: loops.loops.count)
+        self.memory = memory
+        let shares = loops.loops.enumerated().map { LoopShare(of: $1, number: $0, memory: memory) }
+        self.sharesByLoop = Dictionary(uniqueKeysWithValues: shares.map { (ObjectIdentifier($0.loop), $0) })
+        self.relief = MemoryRelief(memory: memory, shares: shares)
+        memory.onExhausted = { [weak relief] in relief?.begin() }
+        memory.onEbb = { [weak relief] in relief?.giveBackSoon() }
     }
 
     /// Opens a port; connections are served from `Listener.start()` on.
@@ -74,9 +81,11 @@ public final class Server: Sendable, ConnectionOwner {
             return
         }
         let loop = loops.next()
+        // Proof: `init` makes a share for each loop of the group, and `next` returns one of these.
+        guard let share = sharesByLoop[ObjectIdentifier(loop)] else { preconditionFailure("a loop of another group") }
         let connection = Connection(
             owning: descriptor, id: id, on: loop, dispatcher: dispatcher, limits: limits, metrics: metrics,
-            scratch: scratches[ObjectIdentifier(loop)] ?? ReadScratch(), software: software, owner: self)
+            share: share, software: software, owner: self)
         state.withLock { $0.connections[id] = connection }
         metrics.connectionsOpen.add(1)
         loop.run { connection.assumeIsolated { $0.start() } }

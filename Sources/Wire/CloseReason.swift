@@ -26,8 +26,9 @@ public enum CloseReason: Equatable, Sendable, CaseIterable {
     case idleTimeout
     case credentialMissing
 
-    // Another connection needed the place.
+    // Another connection needed the place, or others the memory.
     case displaced
+    case memoryNeeded
 
     // In good order.
     case shutdown
@@ -41,7 +42,7 @@ public enum CloseReason: Equatable, Sendable, CaseIterable {
         case .frameAboveHardCap, .controlFrameTooLarge, .tooManyCancels, .tooManyPings, .windowExceeded:
             .limitExceeded
         case .frameTimeout, .firstRequestTimeout, .writeTimeout, .idleTimeout, .credentialMissing: .timeout
-        case .displaced: .limitExceeded
+        case .displaced, .memoryNeeded: .limitExceeded
         case .shutdown, .peerLeft: .shutdown
         }
     }
@@ -67,6 +68,7 @@ public enum CloseReason: Equatable, Sendable, CaseIterable {
         case .idleTimeout: "The connection was idle."
         case .credentialMissing: "The connection showed no credential in time; connect again."
         case .displaced: "The connection showed no credential and others needed its place; connect again."
+        case .memoryNeeded: "The connection kept too much waiting for too long; connect again."
         case .shutdown: "The server stops."
         case .peerLeft: "The peer said goodbye."
         }

@@ -14,6 +14,7 @@ enum Daemon {
     /// Serves until SIGTERM or SIGINT; a second one ends at once.
     static func serve(_ configuration: Configuration) throws {
         hardenProcess()
+        ProcessMemory.configure(loops: configuration.effectiveThreads)
         let level = Log.Level.allCases.first { $0.name == configuration.logLevel } ?? .info
         let log = Log(level: level)
         defer { log.close() }

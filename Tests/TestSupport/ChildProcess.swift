@@ -64,6 +64,14 @@ public final class ChildProcess {
         return user + system
     }
 
+    /// The memory that is its own and not a file's, in bytes (proc(5), RssAnon of status).
+    public var anonymousByteCount: Int {
+        guard let status = readFile("/proc/\(id)/status") else { return 0 }
+        let line = String(decoding: status, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
+        return line.flatMap { $0.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) } }.map { $0 * 1_024 }
+            ?? 0
+    }
+
     /// The exit status; nil, and then it is killed, when it does not end in time.
     public func wait(seconds: Int) -> Int32? {
         for _ in 0..<seconds * 100 {

@@ -36,6 +36,18 @@ public struct EncodedMessage: Message {
         }
     }
 
+    /// The bytes of each message in the repeated field `number`.
+    public func messages(_ number: Int) -> [[UInt8]] {
+        bytes.withUnsafeBytes { raw in
+            var found: [[UInt8]] = []
+            var reader = FieldReader(raw)
+            while let field = try? reader.next() {
+                if field.number == number, case .bytes(let content) = field.value { found.append([UInt8](content)) }
+            }
+            return found
+        }
+    }
+
     public func encode(into buffer: inout ByteBuffer) { buffer.append(contentsOf: bytes) }
 
     public var encodedByteCount: Int { bytes.count }

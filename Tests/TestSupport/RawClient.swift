@@ -91,6 +91,23 @@ public final class RawClient {
         }
     }
 
+    /// Sends what the kernel takes at once, in a few attempts: the rest is for a server that reads.
+    public func sendWhatIsTaken(_ bytes: [UInt8]) throws {
+        var offset = 0
+        for _ in 0..<20 where offset < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                Glibc.send(
+                    descriptor, $0.baseAddress! + offset, bytes.count - offset, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+            }
+            if count < 0 {
+                guard errno == EAGAIN else { throw RawError.system(errno) }
+                usleep(2_000)
+            } else {
+                offset += count
+            }
+        }
+    }
+
     /// The next frame; throws `closed` when the server closed the connection, in order or by reset.
     public func readFrame() throws -> Frame {
         while true {

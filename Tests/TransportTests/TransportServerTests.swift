@@ -19,7 +19,7 @@ private final class Echo: Dispatcher {
     ) {
         connection.authenticated()
         if request.method.elementsEqual("Hold".utf8) {
-            connection.run(stream: stream, kind: kind, deadline: .distantFuture) { _ in
+            connection.run(stream: stream, kind: kind, deadline: .distantFuture, requestByteCount: 0) { _ in
                 try? await Promise<Void>().cancellableValue()
             }
             return

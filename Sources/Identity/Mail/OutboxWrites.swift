@@ -108,30 +108,4 @@ extension ReadTransaction {
         }
         return stored
     }
-
-    /// Up to `limit` messages in `state` below `last` (nil = from the newest), newest first, of `readMax` rows.
-    /// `next`: where to go on; nil at the end.
-    public func outboxMessages(
-        tenantID: Text, before last: Text?, state: OutboxState, limit: Int, readMax: Int
-    ) throws -> (messages: [OutboxMessage], next: Text?) {
-        let start = last.map { ScanStart.after(TenantTextKey(tenantID, $0).bytes) } ?? .first
-        var found: [OutboxMessage] = []
-        var next: Text?
-        var readCount = 0
-        var lastRead: Text?
-        try scan(Tables.outbox, prefix: TenantPrefix(tenantID), from: start, reversed: true) { key, value in
-            guard found.count < limit, readCount < readMax else {
-                next = lastRead
-                return false
-            }
-            readCount += 1
-            lastRead = Text(unchecked: Array(key.dropFirst(tenantID.byteCount + 1)))
-            let stored = try StoredOutboxMessage(decoding: value)
-            if let message = stored.message, !stored.decoy, state == .unspecified || message.state == state {
-                found.append(message)
-            }
-            return true
-        }
-        return (found, next)
-    }
 }

@@ -56,8 +56,8 @@ public final class IdentityProviders: Sendable {
                         .alreadyExists, "PROVIDER_ID_EXISTS",
                         "The tenant has a provider \(provider.providerID) already; update it instead.")
                 }
-                let present = try transaction.reading.providers(tenantID: tenantID, after: nil, limit: providersMax)
-                guard present.page.count < providersMax else {
+                let present = try transaction.reading.providers(tenantID: tenantID, limit: providersMax)
+                guard present.count < providersMax else {
                     throw Failure(
                         .failedPrecondition, "TOO_MANY_PROVIDERS", "A tenant has at most \(providersMax) providers.")
                 }
@@ -201,22 +201,14 @@ extension ReadTransaction {
         try storedProvider(providerID, tenantID: tenantID).provider ?? Provider()
     }
 
-    /// Providers in the order of their ids, behind `last`: at most `limit`, and none after `byteCountMax` is reached.
-    public func providers(
-        tenantID: Text, after last: Text?, limit: Int, byteCountMax: Int = .max
-    ) throws -> (page: [Provider], hasMore: Bool) {
-        let start = last.map { ScanStart.after(TenantTextKey(tenantID, $0).bytes) } ?? .first
+    /// Providers in the order of their ids, at most `limit`.
+    func providers(tenantID: Text, limit: Int) throws -> [Provider] {
         var providers: [Provider] = []
-        var byteCount = 0
-        var hasMore = false
-        try scan(Tables.providers, prefix: TenantPrefix(tenantID), from: start) { _, value in
-            hasMore = providers.count == limit || byteCount >= byteCountMax
-            if hasMore { return false }
+        try scan(Tables.providers, prefix: TenantPrefix(tenantID), limit: limit) { _, value in
             if let provider = try StoredProvider(decoding: value).provider { providers.append(provider) }
-            byteCount += value.count
             return true
         }
-        return (providers, hasMore)
+        return providers
     }
 
     func storedProvider(_ providerID: Text, tenantID: Text) throws -> StoredProvider {

@@ -9,18 +9,6 @@ extension ReadTransaction {
         return account
     }
 
-    /// Accounts in the order of their ids, behind `last`; deleted ones are left out.
-    public func serviceAccounts(after last: Text?, limit: Int) throws -> [ServiceAccount] {
-        let start = last.map { ScanStart.after($0.bytes) } ?? .first
-        var accounts: [ServiceAccount] = []
-        try scan(Tables.serviceAccounts, from: start) { _, value in
-            let stored = try StoredServiceAccount(decoding: value)
-            if !stored.deleted, let account = stored.serviceAccount { accounts.append(account) }
-            return accounts.count < limit
-        }
-        return accounts
-    }
-
     /// All keys of an account in the order of their ids, revoked and expired ones too.
     public func serviceAccountKeys(of accountID: Text) throws -> [ServiceAccountKey] {
         try storedServiceAccountKeys(of: accountID).map { $0.key ?? ServiceAccountKey() }

@@ -45,19 +45,27 @@ extension ReadTransaction {
         try denials(tenantID: tenantID, from: .at(SequenceKey(tenantID, sequence + 1).bytes), limit: limit)
     }
 
-    /// Refusals of the time range below `sequence` (nil = from the newest), newest first.
+    /// A page of the refusals of the time range below `sequence` (nil = from the newest), newest first. `last` is the
+    /// sequence it goes on behind; nil on the last page.
     public func denials(
-        tenantID: Text, before sequence: Int64?, from: Timestamp, to: Timestamp, limit: Int
-    ) throws -> [Denial] {
+        tenantID: Text, before sequence: Int64?, from: Timestamp, to: Timestamp, bounds: PageBounds
+    ) throws -> (page: StoredPage, last: Int64?) {
         let start = sequence.map { ScanStart.after(SequenceKey(tenantID, $0).bytes) } ?? .first
-        var found: [Denial] = []
-        try scan(Tables.denials, prefix: TenantPrefix(tenantID), from: start, reversed: true) { _, value in
-            let denial = try Denial(decoding: value)
-            if denial.timeMicros < from.microseconds { return false }
-            if denial.timeMicros < to.microseconds { found.append(denial) }
-            return found.count < limit
+        let page = try page(
+            of: Tables.denials, prefix: TenantPrefix(tenantID), from: start, reversed: true, bounds: bounds
+        ) { _, value in
+            var time: Int64 = 0
+            var fields = FieldReader(value)
+            while let field = try fields.next() {
+                if field.number == 2, case .varint(let bits) = field.value { time = Int64(bitPattern: bits) }
+            }
+            if time < from.microseconds { return .end }
+            return time < to.microseconds ? .item(value) : .skipped
         }
-        return found
+        let last = page.lastKey.map { key in
+            key.suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        }
+        return (page, last.map { Int64(bitPattern: $0) })
     }
 
     /// How often each operation was refused in the hours that the range touches, oldest hour first.

@@ -271,7 +271,7 @@ extension UsersGetByEmailResponse: ConvertibleToC {
 
 public struct UsersListRequest: PagedRequest {
     public var tenantID: Text = .empty
-    /// 1..1,000; 0 = 100. A page also ends at 1 MiB.
+    /// 1..1,000; 0 = 100. A page also ends at 256 KiB.
     public var pageSize: Int32 = 0
     public var pageToken: Text = .empty
 

@@ -110,8 +110,10 @@ import Testing
             func before(_ sequence: Int64?, _ from: Int64, _ to: Int64, _ limit: Int = 100) throws -> [Int64] {
                 let (from, to) = (start + .seconds(from), start + .seconds(to))
                 return try fixture.store.read { transaction in
-                    try transaction.denials(tenantID: "acme", before: sequence, from: from, to: to, limit: limit)
-                        .map(\.sequence)
+                    let bounds = PageBounds(itemMax: limit, limits: Limits())
+                    return try transaction.denials(
+                        tenantID: "acme", before: sequence, from: from, to: to, bounds: bounds
+                    ).page.items.map { try Denial(decoding: $0).sequence }
                 }
             }
             #expect(try before(nil, 0, 10) == [10, 9, 8, 7, 6, 5, 4, 3, 2, 1])

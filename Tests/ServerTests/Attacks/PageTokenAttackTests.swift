@@ -86,6 +86,49 @@ import Testing
         }
     }
 
+    /// Whatever ends a page, each item is listed once, in the same order.
+    @Test func `A page ends at each of its bounds and the next one goes on`() async throws {
+        let bounds: [(String, @Sendable (inout Limits) -> Void)] = [
+            ("bytes of items", { $0.pageBytesMax = 1 }), ("rows read", { $0.pageRowsReadMax = 1 }),
+            ("bytes read", { $0.pageBytesReadMax = 1 }),
+        ]
+        for (name, bound) in bounds {
+            try await withServer(configure: { bound(&$0.limits) }) { server in
+                let client = try IdentityClient(server)
+                for tenantID in ["", "acme"] as [Text] { try Self.fill(tenantID, client) }
+                let methods = PublishedMethod.all.filter { $0.field(named: "page_token") != nil }
+                #expect(methods.count >= 7)
+                for method in methods {
+                    let items = try #require(method.responseFields.first { $0.name != "next_page_token" }).number
+                    let (bounded, pageCount) = try Self.items(items, of: method, pageSize: 1_000, client.client)
+                    let (single, _) = try Self.items(items, of: method, pageSize: 1, client.client)
+                    #expect(bounded == single && bounded.count >= 2, "\(method.fullName) by \(name)")
+                    #expect(pageCount >= bounded.count, "\(method.fullName) by \(name)")
+                }
+            }
+        }
+    }
+
+    /// The items of all pages, and how many pages there were.
+    private static func items(
+        _ number: Int, of method: PublishedMethod, pageSize: Int, _ client: RawClient
+    ) throws -> ([[UInt8]], Int) {
+        let tokenNumber = try #require(method.responseFields.first { $0.name == "next_page_token" }).number
+        var items: [[UInt8]] = []
+        var token = Text.empty
+        for pageCount in 1...100 {
+            var request = EncodedMessage()
+            request.append(try #require(method.field(named: "page_size")).number, UInt64(pageSize))
+            if !token.isEmpty { request.append(try #require(method.field(named: "page_token")).number, token) }
+            let page: EncodedMessage = try client.call(method.fullName, request)
+            items += page.messages(number)
+            token = page.text(tokenNumber)
+            if token.isEmpty { return (items, pageCount) }
+        }
+        Issue.record("\(method.fullName) has no last page")
+        return (items, 100)
+    }
+
     /// Cut after each character, with each character replaced, and the position alone, as tokens once were.
     private static func alterations(of token: Text) -> [Text] {
         let bytes = token.bytes

@@ -3,15 +3,52 @@ import Identity
 import Messages
 import Store
 
-/// postern.v1.Outbox/List
-enum OutboxList: FastMethod {
+/// postern.v1.Outbox/List: the newest message first.
+enum OutboxList: PageMethod {
     static func handle(
         _ request: OutboxListRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<OutboxListResponse> {
         let page = try call.page(request)
-        let (messages, next) = try transaction.outboxMessages(
-            tenantID: call.tenantID, before: page.last, state: request.state, limit: page.size,
-            readMax: call.limits.outboxReadMax)
-        return .message(OutboxListResponse(messages: messages, nextPageToken: page.token(after: next)))
+        let prefix = TenantPrefix(call.tenantID)
+        let found = try transaction.page(
+            of: Tables.outbox, prefix: prefix, from: page.start { TenantTextKey(call.tenantID, $0) }, reversed: true,
+            bounds: page.bounds
+        ) { _, value in
+            guard let message = try ListedMessage(value), message.isShown(in: request.state) else { return .skipped }
+            return .item(message.bytes)
+        }
+        return .list(1, found.items, OutboxListResponse(nextPageToken: page.token(after: found, behind: prefix)))
+    }
+}
+
+/// A stored message, read only as far as it takes to know whether it is in a list: its contents may be long.
+private struct ListedMessage {
+    /// An `OutboxMessage`.
+    let bytes: UnsafeRawBufferPointer
+    private let state: UInt64
+
+    /// Nil for a decoy.
+    init?(_ record: UnsafeRawBufferPointer) throws {
+        var message: UnsafeRawBufferPointer?
+        var record = FieldReader(record)
+        while let field = try record.next() {
+            switch (field.number, field.value) {
+            case (1, .bytes(let bytes)): message = bytes
+            case (3, .varint(let isDecoy)): if isDecoy != 0 { return nil }
+            default: break
+            }
+        }
+        guard let message else { return nil }
+        bytes = message
+        var state: UInt64 = 0
+        var fields = FieldReader(message)
+        while let field = try fields.next() {
+            if field.number == 4, case .varint(let value) = field.value { state = value }
+        }
+        self.state = state
+    }
+
+    func isShown(in wanted: OutboxState) -> Bool {
+        wanted == .unspecified || Int64(bitPattern: state) == Int64(wanted.rawValue)
     }
 }

@@ -1,20 +1,17 @@
+import Base
 import Identity
 import Messages
 import Store
 
 /// postern.v1.Project/ListApiKeys
-enum ProjectListApiKeys: FastMethod {
+enum ProjectListApiKeys: PageMethod {
     static func handle(
         _ request: ProjectListApiKeysRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProjectListApiKeysResponse> {
         let page = try call.page(request)
-        var keys = try transaction.apiKeys(after: page.last, limit: page.size + 1)
-        var response = ProjectListApiKeysResponse()
-        if keys.count > page.size {
-            keys.removeLast()
-            response.nextPageToken = page.token(after: keys.last?.apiKeyID)
-        }
-        response.apiKeys = keys
-        return .message(response)
+        let found = try transaction.page(
+            of: Tables.apiKeys, from: page.start { TextKey($0) }, bounds: page.bounds
+        ) { _, value in firstField(1, in: value).map { .item($0) } ?? .skipped }
+        return .list(1, found.items, ProjectListApiKeysResponse(nextPageToken: page.token(after: found)))
     }
 }

@@ -1,20 +1,17 @@
+import Base
 import Identity
 import Messages
 import Store
 
-/// postern.v1.Project/ListServiceAccounts
-enum ProjectListServiceAccounts: FastMethod {
+/// postern.v1.Project/ListServiceAccounts: deleted ones are left out.
+enum ProjectListServiceAccounts: PageMethod {
     static func handle(
         _ request: ProjectListServiceAccountsRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProjectListServiceAccountsResponse> {
         let page = try call.page(request)
-        var accounts = try transaction.serviceAccounts(after: page.last, limit: page.size + 1)
-        var response = ProjectListServiceAccountsResponse()
-        if accounts.count > page.size {
-            accounts.removeLast()
-            response.nextPageToken = page.token(after: accounts.last?.serviceAccountID)
-        }
-        response.serviceAccounts = accounts
-        return .message(response)
+        let found = try transaction.page(
+            of: Tables.serviceAccounts, from: page.start { TextKey($0) }, bounds: page.bounds
+        ) { _, value in try .undeleted(value, item: 1, deleted: 2) }
+        return .list(1, found.items, ProjectListServiceAccountsResponse(nextPageToken: page.token(after: found)))
     }
 }

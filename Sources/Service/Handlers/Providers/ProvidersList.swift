@@ -4,14 +4,16 @@ import Messages
 import Store
 
 /// postern.v1.Providers/List
-enum ProvidersList: FastMethod {
+enum ProvidersList: PageMethod {
     static func handle(
         _ request: ProvidersListRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProvidersListResponse> {
         let page = try call.page(request)
-        let (providers, hasMore) = try transaction.providers(
-            tenantID: call.tenantID, after: page.last, limit: page.size, byteCountMax: call.limits.pageBytesMax)
-        let next = hasMore ? page.token(after: providers.last?.providerID) : .empty
-        return .message(ProvidersListResponse(providers: providers, nextPageToken: next))
+        let prefix = TenantPrefix(call.tenantID)
+        let found = try transaction.page(
+            of: Tables.providers, prefix: prefix, from: page.start { TenantTextKey(call.tenantID, $0) },
+            bounds: page.bounds
+        ) { _, value in firstField(1, in: value).map { .item($0) } ?? .skipped }
+        return .list(1, found.items, ProvidersListResponse(nextPageToken: page.token(after: found, behind: prefix)))
     }
 }

@@ -3,8 +3,8 @@ import Identity
 import Messages
 import Store
 
-/// postern.v1.Tenants/ListDenials
-enum TenantsListDenials: FastMethod {
+/// postern.v1.Tenants/ListDenials: the newest first.
+enum TenantsListDenials: PageMethod {
     static func handle(
         _ request: TenantsListDenialsRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<TenantsListDenialsResponse> {
@@ -15,18 +15,13 @@ enum TenantsListDenials: FastMethod {
         }
         let from = Timestamp(microseconds: request.fromMicros)
         let to = Timestamp(microseconds: request.toMicros == 0 ? .max : request.toMicros)
-        var denials = try transaction.denials(
-            tenantID: call.tenantID, before: before, from: from, to: to, limit: page.size + 1)
-        var response = TenantsListDenialsResponse()
-        if denials.count > page.size {
-            denials.removeLast()
-            response.nextPageToken = page.token(after: denials.last.map { Text("\($0.sequence)") })
-        }
-        response.denials = denials
+        let (found, last) = try transaction.denials(
+            tenantID: call.tenantID, before: before, from: from, to: to, bounds: page.bounds)
+        var rest = TenantsListDenialsResponse(nextPageToken: page.token(after: last.map { Text("\($0)") }))
         if page.last == nil {
-            response.counts = try transaction.denialCounts(
+            rest.counts = try transaction.denialCounts(
                 tenantID: call.tenantID, from: from, to: to, limit: call.limits.pageSizeMax)
         }
-        return .message(response)
+        return .list(1, found.items, rest)
     }
 }

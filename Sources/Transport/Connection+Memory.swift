@@ -1,0 +1,113 @@
+import Base
+import Wire
+
+extension Connection {
+    /// What a call in flight takes beside its request: its task and its place in the tables, measured at 2 to 4 KiB.
+    private static let callByteCount = 4 * 1024
+
+    /// Brings what this connection counts for up to date. Called whenever a turn may have changed it; costs a few
+    /// additions while nothing changed.
+    func account() {
+        let held = phase == .closed ? 0 : heldByteCount
+        guard held != countedByteCount else { return }
+        let change = held - countedByteCount
+        countedByteCount = held
+        let isHolder = held > limits.connectionMemoryShare / 4
+        if isHolder != self.isHolder {
+            self.isHolder = isHolder
+            share.setHolder(self, isHolder)
+        }
+        share.add(change)
+    }
+
+    private var heldByteCount: Int {
+        (isReadingIntoLoopBuffer ? 0 : input.capacity) + output.capacity + backlog.capacity + inboxByteCount
+            + requestByteCount
+            + calls.count * Self.callByteCount
+    }
+
+    /// The connection is closed; nobody will read or send what it holds. Calls that still run hold on to what is
+    /// theirs until they notice.
+    func releaseMemory() {
+        output = ByteBuffer()
+        backlog = ByteBuffer()
+        if !isDecoding { input = ByteBuffer() }
+        let held = countedByteCount
+        countedByteCount = 0
+        if isHolder { share.setHolder(self, false) }
+        isHolder = false
+        if held != 0 { share.add(-held) }
+    }
+
+    /// What `MemoryRelief` asks; nil for a connection that does not keep us waiting.
+    func holding(now: Instant) -> MemoryHolding? {
+        guard phase != .closed else { return nil }
+        // Of what it keeps waiting, what waits longest.
+        var since = Instant.distantFuture
+        if isWriteBlocked { since = min(since, lastWriteProgressAt) }
+        if let partial = decoder.partialSince { since = min(since, partial) }
+        if let paused = readingPausedSince, inboxByteCount + requestByteCount > 0 { since = min(since, paused) }
+        guard since.advanced(by: limits.unreadPatience) <= now else { return nil }
+        return MemoryHolding(
+            byteCount: countedByteCount, waitNanoseconds: now.nanoseconds(since: since), isStranger: !isAuthenticated)
+    }
+
+    /// Ends the connection for the memory it holds. What can be said is said at once.
+    func giveUpMemory() {
+        guard phase != .closed else { return }
+        metrics.connectionsClosedForMemory.add()
+        if phase == .open || phase == .peerClosed { perform(state.violated(.memoryNeeded)) }
+        guard phase != .closed else { return }
+        flushAtEndOfTurn()
+        closeNow()
+    }
+
+    /// Returns when this call may make a page of a list: the client has taken what was answered before, nobody else's
+    /// page is made in this turn of the loop, and there is memory for it.
+    ///
+    /// Throws RESOURCE_EXHAUSTED SERVER_OVERLOADED and `CancellationError`.
+    public func pageTurn(stream: UInt32) async throws {
+        pagesWaiting += 1
+        metrics.pagesWaiting.add(1)
+        defer {
+            pagesWaiting -= 1
+            metrics.pagesWaiting.add(-1)
+        }
+        while true {
+            try checkPage(stream: stream)
+            guard pendingOutputByteCount == 0, !isInPageLine else {
+                try await waitToSend(stream: stream)
+                continue
+            }
+            if share.takePageTurn() { return }
+            try await standInPageLine()
+            // Short answers that were added meanwhile do not matter.
+            try checkPage(stream: stream)
+            if pendingOutputByteCount <= limits.connectionMemoryShare { return }
+        }
+    }
+
+    private func standInPageLine() async throws {
+        isInPageLine = true
+        defer {
+            isInPageLine = false
+            // The next of this connection's calls, if this one makes no page after all.
+            wakeSenders()
+        }
+        try await share.pageTurn()
+    }
+
+    private func checkPage(stream: UInt32) throws {
+        try Task.checkCancellation()
+        guard phase != .closed, state.wantsAnswer(stream: stream) else { throw CancellationError() }
+        let wouldWait = share.memory.pressure >= .tight && isWriteBlocked
+        guard !wouldWait, share.memory.hasRoomForPage else {
+            metrics.pagesRefused.add()
+            throw Self.memoryNeeded
+        }
+    }
+
+    private static let memoryNeeded = Failure(
+        .resourceExhausted, "SERVER_OVERLOADED", "Too many answers wait for clients to take them; try again.",
+        retryAfter: .seconds(1))
+}

@@ -1,0 +1,110 @@
+import Base
+import Synchronization
+
+/// What all connections of the server hold of memory, against `Limits.connectionMemoryMax`: requests that are not
+/// answered, and answers that are not taken.
+///
+/// Each loop counts its own connections, without a lock and without an atomic addition; any thread may ask for the
+/// sum. The bound is kept in steps, so that peers who read go on while others give way; see `Pressure`.
+public final class ConnectionMemory: @unchecked Sendable {
+    // Unchecked: `onExhausted` is set before the first connection is made. The rest is atomic or does not change.
+
+    /// How much of the bound is held. Each step does what the steps before it do as well.
+    public enum Pressure: UInt8, Comparable, Sendable {
+        case none
+        /// Above a half. Nothing is kept for the next answer. A page of a list is refused, where it would wait for a
+        /// client that does not take the answers before it.
+        case tight
+        /// Above three quarters. A connection above `Limits.connectionMemoryShare` is not read from.
+        case scarce
+        /// Above seven eighths. A connection above a quarter of that share is not read from, and the connections that
+        /// hold most for longest are closed until it is three quarters again.
+        case exhausted
+
+        public static func < (left: Pressure, right: Pressure) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// A count on a cache line of its own: each is written by one loop.
+    private final class Count: Sendable {
+        let byteCount = Atomic<Int>(0)
+        private let padding: InlineArray<7, Int> = InlineArray(repeating: 0)
+    }
+
+    private let limits: Limits
+    private let counts: [Count]
+    private let step = Atomic<UInt8>(Pressure.none.rawValue)
+    private let peak = Atomic<Int>(0)
+    /// The most that was held since memory was given back to the system last.
+    private let crest = Atomic<Int>(0)
+    var onExhausted: @Sendable () -> Void = {}
+    /// Much was held and is not any more.
+    var onEbb: @Sendable () -> Void = {}
+    private static let crestMin = 8 << 20
+
+    init(limits: Limits, loopCount: Int) {
+        self.limits = limits
+        self.counts = (0..<loopCount).map { _ in Count() }
+    }
+
+    /// What is held now.
+    public var byteCount: Int { counts.reduce(0) { $0 + $1.byteCount.load(ordering: .relaxed) } }
+
+    /// The most that was ever held.
+    public var peakByteCount: Int { peak.load(ordering: .relaxed) }
+
+    public var pressure: Pressure { Pressure(rawValue: step.load(ordering: .relaxed)) ?? .none }
+
+    /// What a connection may hold before it is not read from any more; nil while there is enough for all.
+    var holdingMax: Int? {
+        switch pressure {
+        case .none, .tight: nil
+        case .scarce: limits.connectionMemoryShare
+        case .exhausted: limits.connectionMemoryShare / 4
+        }
+    }
+
+    /// Whether there is room for a page of a list: it counts before it is made.
+    var hasRoomForPage: Bool { hasRoom(for: limits.pageBytesMax + limits.connectionMemoryShare) }
+
+    /// Whether there is room for so much more, even if each of the other loops takes as much in this moment.
+    func hasRoom(for byteCount: Int) -> Bool {
+        self.byteCount + byteCount * counts.count <= limits.connectionMemoryMax
+    }
+
+    /// Connections are closed until no more than this is held.
+    var reliefTarget: Int { limits.connectionMemoryMax / 4 * 3 }
+
+    /// From the loop of this number only.
+    func add(_ change: Int, loop: Int) {
+        let count = counts[loop]
+        count.byteCount.store(count.byteCount.load(ordering: .relaxed) + change, ordering: .relaxed)
+        let held = update()
+        if held > peak.load(ordering: .relaxed) { peak.store(held, ordering: .relaxed) }
+        if change > 0, pressure == .exhausted { onExhausted() }
+        noteCrest(held)
+    }
+
+    /// Brings `pressure` up to date: of two loops that add at once, the first may have the last word.
+    @discardableResult
+    func update() -> Int {
+        let held = byteCount
+        let pressure = pressure(at: held).rawValue
+        if pressure != step.load(ordering: .relaxed) { step.store(pressure, ordering: .relaxed) }
+        return held
+    }
+
+    private func noteCrest(_ held: Int) {
+        let crest = crest.load(ordering: .relaxed)
+        if held > crest { return self.crest.store(held, ordering: .relaxed) }
+        guard crest > Self.crestMin, held < crest / 4 else { return }
+        self.crest.store(held, ordering: .relaxed)
+        onEbb()
+    }
+
+    private func pressure(at held: Int) -> Pressure {
+        let eighth = limits.connectionMemoryMax / 8
+        if held > 7 * eighth { return .exhausted }
+        if held > 6 * eighth { return .scarce }
+        return held > 4 * eighth ? .tight : .none
+    }
+}

@@ -1,0 +1,69 @@
+import Base
+public import Reactor
+
+/// What the connections of one loop have in common. On the loop only.
+public final class LoopShare: EndOfTurn, @unchecked Sendable {
+    // Unchecked: only connections of one loop use it, and they run on that loop's thread.
+
+    nonisolated let loop: EventLoop
+    let memory: ConnectionMemory
+    private let number: Int
+    /// What the connections read into, one after the other.
+    var buffer = ByteBuffer()
+    /// Connections that hold enough to be worth closing when memory is needed.
+    private(set) var holders: [UInt64: Connection] = [:]
+
+    // Pages of lists: one a turn, so that a page is the longest that a loop works before it looks at all its
+    // connections again. Whoever comes first is served first; a connection stands in the line once.
+    private var line: [Promise<Void>] = []
+    private var lineStart = 0
+    private var isTurnTaken = false
+    /// Pages that were begun, for tests.
+    private(set) var pageCount: UInt64 = 0
+
+    init(of loop: EventLoop, number: Int, memory: ConnectionMemory) {
+        self.loop = loop
+        self.number = number
+        self.memory = memory
+    }
+
+    func add(_ change: Int) { memory.add(change, loop: number) }
+
+    func setHolder(_ connection: Connection, _ isHolder: Bool) {
+        holders[connection.id] = isHolder ? connection : nil
+    }
+
+    /// Takes this turn's page, when nobody has it and nobody waits.
+    func takePageTurn() -> Bool {
+        guard !isTurnTaken else { return false }
+        beginTurn()
+        return true
+    }
+
+    /// Returns in a turn whose page is the caller's. Throws `CancellationError`, which leaves that turn without a page.
+    func pageTurn() async throws {
+        let place = Promise<Void>()
+        line.append(place)
+        try await place.cancellableValue()
+    }
+
+    /// While somebody waits, each turn is taken as it begins: `takePageTurn` passes nobody by.
+    public func turnEnded() {
+        isTurnTaken = false
+        guard lineStart < line.count else { return }
+        let next = line[lineStart]
+        lineStart += 1
+        if lineStart == line.count {
+            line.removeAll(keepingCapacity: line.count <= 64)
+            lineStart = 0
+        }
+        beginTurn()
+        next.succeed(())
+    }
+
+    private func beginTurn() {
+        isTurnTaken = true
+        pageCount += 1
+        loop.atEndOfTurn(self)
+    }
+}

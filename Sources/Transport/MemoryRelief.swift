@@ -1,0 +1,84 @@
+import Base
+import Reactor
+import Synchronization
+
+/// A connection that holds memory and keeps the server waiting: it does not take its answers, does not send the rest of
+/// its request, or gives its streams no credit.
+struct MemoryHolding {
+    let byteCount: Int
+    let waitNanoseconds: Int64
+    let isStranger: Bool
+
+    /// Much for long is worse than little for longer.
+    var cost: Double { Double(byteCount) * Double(max(0, waitNanoseconds)) }
+}
+
+/// Closes the connections that cost most when `ConnectionMemory` is exhausted: those without a credential on all loops
+/// first, then the others. A connection that does not keep the server waiting is never closed.
+///
+/// It goes from loop to loop, as each loop's connections are its own; one round at a time.
+final class MemoryRelief: Sendable {
+    private static let closedPerTurn = 64
+    private static let giveBackAfter = Duration.seconds(1)
+    private static let nextRoundAfter = Duration.milliseconds(50)
+
+    private let memory: ConnectionMemory
+    private let shares: [LoopShare]
+    private let isAtWork = Atomic(false)
+    private let isGivingBack = Atomic(false)
+
+    init(memory: ConnectionMemory, shares: [LoopShare]) {
+        self.memory = memory
+        self.shares = shares
+    }
+
+    /// From any thread; does nothing while a round is under way.
+    func begin() {
+        let (isFirst, _) = isAtWork.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing)
+        if isFirst { visit(0, strangersOnly: true) }
+    }
+
+    /// Gives memory back to the system. Not at once: those who hold the rest are mostly on their way out, too.
+    func giveBackSoon() {
+        let (isFirst, _) = isGivingBack.compareExchange(
+            expected: false, desired: true, ordering: .acquiringAndReleasing)
+        guard isFirst else { return }
+        shares[0].loop.callOnce(after: Self.giveBackAfter) { [weak self] in
+            Task {
+                ProcessMemory.giveBack()
+                self?.isGivingBack.store(false, ordering: .releasing)
+            }
+        }
+    }
+
+    private func visit(_ number: Int, strangersOnly: Bool) {
+        guard memory.byteCount > memory.reliefTarget else { return end() }
+        guard number < shares.count else {
+            return strangersOnly ? visit(0, strangersOnly: false) : end()
+        }
+        shares[number].loop.run { [self] in
+            closeWorst(of: shares[number], strangersOnly: strangersOnly)
+            visit(number + 1, strangersOnly: strangersOnly)
+        }
+    }
+
+    /// Peers may not have kept us waiting for long enough yet: there is another round until the memory is there.
+    private func end() {
+        isAtWork.store(false, ordering: .releasing)
+        memory.update()
+        guard memory.pressure == .exhausted else { return }
+        shares[0].loop.callOnce(after: Self.nextRoundAfter) { [weak self] in self?.begin() }
+    }
+
+    private func closeWorst(of share: LoopShare, strangersOnly: Bool) {
+        let now = Instant.now
+        let found = share.holders.values.compactMap { connection -> (Connection, Double)? in
+            guard let holding = connection.assumeIsolated({ $0.holding(now: now) }) else { return nil }
+            return holding.isStranger || !strangersOnly ? (connection, holding.cost) : nil
+        }
+        for (connection, _) in found.sorted(by: { $0.1 > $1.1 }).prefix(Self.closedPerTurn) {
+            guard memory.byteCount > memory.reliefTarget else { return }
+            connection.assumeIsolated { $0.giveUpMemory() }
+        }
+    }
+}

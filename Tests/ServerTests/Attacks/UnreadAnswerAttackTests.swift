@@ -1,0 +1,228 @@
+import Base
+import Glibc
+import Messages
+import TestSupport
+import Testing
+import Transport
+import Wire
+
+@testable import Service
+
+/// Many peers that ask and do not read, or begin and do not end: what they hold stays within one bound, others are
+/// served, and everything is given back when they are gone.
+@Suite struct UnreadAnswerAttackTests {
+    private typealias Attacks = UnreadAnswerAttackTests
+
+    private static let list = "postern.v1.Users/List"
+    private static let get = "postern.v1.Users/Get"
+    private static let peerCount = 24
+    private static let memoryMax = 8 << 20
+
+    /// How a peer behaves.
+    enum Kind: CaseIterable {
+        /// Asks and never reads.
+        case neverReads
+        /// Reads a byte now and then.
+        case readsByteByByte
+        /// Reads the first answer and then nothing more.
+        case readsThenStops
+        /// Sends most of a frame as long as it may be, behind a call that shows its credential.
+        case halfRequest
+        /// The same without a credential.
+        case strangersHalfRequest
+        /// Streams whose answers it gives no credit for, and whose further messages pile up.
+        case givesNoCredit
+    }
+
+    /// What a peer asks for; not used by those who never finish a request.
+    enum Question: CaseIterable {
+        case users, oneUser, tenants, descriptors
+
+        fileprivate func append(_ client: RawClient, to bytes: inout [UInt8]) {
+            let stream = client.nextStream()
+            switch self {
+            case .users: bytes += client.request(Attacks.list, UsersListRequest(pageSize: 1_000), stream: stream)
+            case .oneUser: bytes += client.request(Attacks.get, UsersGetRequest(uid: "u1"), stream: stream)
+            case .tenants: bytes += client.request("postern.v1.Tenants/List", TenantsListRequest(), stream: stream)
+            case .descriptors: bytes += Attacks.descriptors(client, stream: stream)
+            }
+        }
+    }
+
+    private static func descriptors(_ client: RawClient, stream: UInt32, more: Int = 0) -> [UInt8] {
+        let ask = GRPCServerReflectionRequest(messageRequest: .fileByFilename("postern/v1/users.proto"))
+        var bytes = client.request(
+            "grpc.reflection.v1.ServerReflection/ServerReflectionInfo", ask, stream: stream, kind: .remoteOpen)
+        for _ in 0..<more {
+            var buffer = ByteBuffer()
+            _ = buffer.appendData(stream: stream) { ask.encode(into: &$0) }
+            bytes += buffer.copyBytes()
+        }
+        return bytes
+    }
+
+    static let cases: [(Kind, Question)] = Kind.allCases.flatMap { kind -> [(Kind, Question)] in
+        switch kind {
+        case .neverReads, .readsByteByByte, .readsThenStops: Question.allCases.map { (kind, $0) }
+        case .halfRequest, .strangersHalfRequest, .givesNoCredit: [(kind, .users)]
+        }
+    }
+
+    /// Half a megabyte of users, so that a page is as long as it may be.
+    private static func fill(_ server: TestServer) throws {
+        let client = try server.connect()
+        let photo = Text("https://x/" + String(repeating: "x", count: 2_000))
+        for index in 0..<250 {
+            _ = try client.call(
+                "postern.v1.Users/Create", UsersCreateRequest(uid: Text("u\(index)"), photoURL: photo),
+                returning: UsersCreateResponse.self)
+        }
+    }
+
+    private static func expectCanary(_ server: TestServer, _ comment: Comment) throws {
+        let client = try server.connect()
+        for _ in 0..<5 {
+            let answer = try client.call(get, UsersGetRequest(uid: "u1"), returning: UsersGetResponse.self)
+            #expect(answer.user?.uid == "u1", comment)
+        }
+        // Whoever reads gets a page, at the latest when those who do not have been closed.
+        for attempt in 0... {
+            do {
+                let page = try client.call(list, UsersListRequest(pageSize: 1_000), returning: UsersListResponse.self)
+                #expect(page.users.count > 100, comment)
+                return
+            } catch let failure as Failure where failure.reason == "SERVER_OVERLOADED" && attempt < 500 {
+                #expect(failure.retryAfter != nil)
+                usleep(20_000)
+            }
+        }
+    }
+
+    private static func becomes(_ condition: () -> Bool) -> Bool {
+        for _ in 0..<2_000 {
+            if condition() { return true }
+            usleep(10_000)
+        }
+        return false
+    }
+
+    @Test func `Peers that keep us waiting hold no more than the bound`() async throws {
+        #expect(Self.cases.count == 15)
+        try await withServer(configure: {
+            $0.limits.connectionMemoryMax = Self.memoryMax
+            $0.limits.unreadPatience = .milliseconds(50)
+        }) { server in
+            try Self.fill(server)
+            let memory = server.instance.server.memory
+            for (kind, question) in Self.cases {
+                let comment: Comment = "\(kind) \(question)"
+                let peers = try (0..<Self.peerCount).map { _ in try Self.attack(server, kind, question) }
+                try Self.expectCanary(server, comment)
+                for peer in peers { peer.close() }
+                #expect(Self.becomes { memory.byteCount == 0 }, "\(kind) \(question): \(memory.byteCount) are left")
+            }
+            #expect(memory.peakByteCount > Self.memoryMax / 2)
+            #expect(memory.peakByteCount <= Self.memoryMax)
+            #expect(server.instance.server.metrics.connectionsClosedForMemory.value > 0)
+            #expect(server.instance.server.metrics.pagesWaiting.value == 0)
+        }
+    }
+
+    private static func attack(_ server: TestServer, _ kind: Kind, _ question: Question) throws -> RawClient {
+        let client = try RawClient(port: server.port, receiveByteCount: 4_096)
+        if kind != .strangersHalfRequest { client.apiKey = server.adminKey }
+        var bytes: [UInt8] = []
+        switch kind {
+        case .neverReads, .readsByteByByte, .readsThenStops:
+            for _ in 0..<40 { question.append(client, to: &bytes) }
+        case .halfRequest:
+            Question.oneUser.append(client, to: &bytes)
+            bytes += half(client.nextStream(), byteCount: 4 << 20)
+        case .strangersHalfRequest: bytes += half(client.nextStream(), byteCount: 64 << 10)
+        case .givesNoCredit:
+            var hello = ByteBuffer()
+            hello.appendHello(WireHello(protocolVersion: 1, initialWindow: 1, software: "raw"))
+            bytes += hello.copyBytes()
+            for _ in 0..<20 { bytes += descriptors(client, stream: client.nextStream(), more: 200) }
+        }
+        // What the server does not read is not sent either.
+        try? client.sendWhatIsTaken(bytes)
+        switch kind {
+        case .readsThenStops: _ = try? client.readFrame()
+        case .readsByteByByte: for _ in 0..<3 { _ = try? client.receive(1) }
+        default: break
+        }
+        return client
+    }
+
+    /// The header of a frame, and all of its payload but the last byte.
+    private static func half(_ stream: UInt32, byteCount: Int) -> [UInt8] {
+        var buffer = ByteBuffer()
+        FrameHeader(payloadByteCount: UInt32(byteCount), stream: stream, type: .request).append(to: &buffer)
+        return buffer.copyBytes() + [UInt8](repeating: 0, count: byteCount - 1)
+    }
+
+    @Test func `Strangers give way before those with a credential, and readers never`() async throws {
+        try await withServer(configure: {
+            $0.threads = 1
+            $0.limits.connectionMemoryMax = Self.memoryMax
+            $0.limits.unreadPatience = .milliseconds(50)
+        }) { server in
+            try Self.fill(server)
+            let reader = try server.connect()
+            func read() throws {
+                _ = try reader.call(Self.get, UsersGetRequest(uid: "u1"), returning: UsersGetResponse.self)
+            }
+            try read()
+            // More than half of the bound, then strangers until somebody has to go.
+            let known = try (0..<18).map { _ in try Self.attack(server, .neverReads, .users) }
+            #expect(Self.becomes { server.instance.server.memory.byteCount > Self.memoryMax / 2 })
+            var strangers: [RawClient] = []
+            let closed = server.instance.server.metrics.connectionsClosedForMemory
+            while closed.value == 0, strangers.count < 200 {
+                strangers.append(try Self.attack(server, .strangersHalfRequest, .users))
+                try read()
+            }
+            #expect(Self.becomes { closed.value > 0 })
+            #expect(Self.becomes { server.instance.server.memory.pressure < .exhausted })
+            try read()
+            // Nobody who showed a credential was closed: their number is what it was.
+            #expect(
+                server.instance.server.metrics.connectionsOpen.value
+                    == Int64(server.instance.server.unauthenticatedCount + known.count + 1))
+            for client in known + strangers { client.close() }
+        }
+    }
+
+    @Test func `A process gives back what listers held`() throws {
+        try withTemporaryDirectory { directory in
+            let port = try CrashTests.freePort()
+            let server = try CrashTests.start(directory, port)
+            defer { server.kill() }
+            let key = try CrashTests.adminKey(directory)
+            let admin = try RawClient(port: port)
+            admin.apiKey = key
+            let photo = Text("https://x/" + String(repeating: "x", count: 2_000))
+            for index in 0..<250 {
+                _ = try admin.call(
+                    "postern.v1.Users/Create", UsersCreateRequest(uid: Text("u\(index)"), photoURL: photo),
+                    returning: UsersCreateResponse.self)
+            }
+            let before = server.anonymousByteCount
+            let peers = try (0..<100).map { _ -> RawClient in
+                let client = try RawClient(port: port, receiveByteCount: 4_096)
+                client.apiKey = key
+                var bytes: [UInt8] = []
+                for _ in 0..<40 { Question.users.append(client, to: &bytes) }
+                try client.sendWhatIsTaken(bytes)
+                return client
+            }
+            let held = 100 * 256 * 1024
+            #expect(Self.becomes { server.anonymousByteCount > before + held / 2 })
+            // Documented: a page, and half as much again for what is around it.
+            #expect(server.anonymousByteCount < before + held * 3 / 2)
+            for peer in peers { peer.close() }
+            #expect(Self.becomes { server.anonymousByteCount < before + held / 4 })
+        }
+    }
+}
