@@ -63,14 +63,17 @@ import Testing
         }
     }
 
+    /// `join` blocks: not in an asynchronous function.
+    private static func end(_ loop: EventLoop) {
+        loop.stop()
+        loop.join()
+    }
+
     @Test(arguments: [1, 2, 3, 50, 400], [0, 1, 7])
     func `Callers make their pages in the order they came, one a turn`(_ count: Int, _ leavingEach: Int) async throws {
         let loop = EventLoop(name: "pages")
         loop.start()
-        defer {
-            loop.stop()
-            loop.join()
-        }
+        defer { Self.end(loop) }
         // The first has its turn at once and cannot leave the line.
         let leaving = leavingEach == 0 ? [] : Set((1..<max(2, count)).filter { $0 % leavingEach == 0 && $0 < count })
         let pages = try await Callers(loop).run(count, leaving: leaving)
