@@ -117,9 +117,10 @@ public final class Instance: Sendable {
         loops.start()
     }
 
-    /// Makes what an empty store lacks, then serves. Returns the first admin key if one was made.
-    public func start() async throws -> Secret? {
-        let firstAdminKey = try await project.start()
+    /// Makes what an empty store lacks, then serves. Returns the first admin key if one was made; `keepFirstAdminKey`
+    /// gets it before the store has it.
+    public func start(keepFirstAdminKey: (Secret) throws -> Void = { _ in }) async throws -> Secret? {
+        let firstAdminKey = try await project.start(keepFirstAdminKey: keepFirstAdminKey)
         sweeper.start()
         credentialWatch.start()
         await project.mailer.start()

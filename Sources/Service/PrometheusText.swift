@@ -239,6 +239,9 @@ private struct PrometheusPage {
         single(
             "postern_store_degraded", "gauge", "1 while the store takes fewer writes than usual, or none.",
             statistics.isDegraded ? 1 : 0)
+        single(
+            "postern_store_witness_errors_total", "counter", "Writes and syncs of the store's witness that failed.",
+            Double(statistics.witnessErrors))
         single("postern_store_readers", "gauge", "Reader slots ever in use.", Double(statistics.readersUsed))
     }
 

@@ -5,16 +5,19 @@ import Glibc
 /// The layout is LMDB 0.9's (`MDB_page`, `MDB_meta`, `MDB_node` in mdb.c) on a 64-bit little-endian machine.
 struct DataFile: ~Copyable {
     private static let magic: UInt32 = 0xBEEF_C0DE
-    private static let pageHeaderByteCount: UInt64 = 16
-    private static let depthMax = 32
+    static let pageHeaderByteCount: UInt64 = 16
+    static let depthMax = 32
 
-    private enum PageFlag {
+    enum PageFlag {
         static let branch: UInt16 = 0x01
         static let leaf: UInt16 = 0x02
+        static let overflow: UInt16 = 0x04
         static let meta: UInt16 = 0x08
     }
 
-    private struct Meta {
+    struct Meta {
+        /// Where the meta page begins in the file.
+        var offset: UInt64
         var pageByteCount: UInt64
         var freePagesRoot: UInt64
         var lastPage: UInt64
@@ -22,7 +25,7 @@ struct DataFile: ~Copyable {
     }
 
     private let file: Int32
-    private let byteCount: UInt64
+    let byteCount: UInt64
 
     /// Nil when there is no such file.
     init?(path: String) throws(StoreError) {
@@ -55,7 +58,7 @@ struct DataFile: ~Copyable {
         guard missing.isEmpty else { throw .truncated }
     }
 
-    private func newestMeta() throws(StoreError) -> Meta {
+    func newestMeta() throws(StoreError) -> Meta {
         let first = try meta(at: 0)
         let second = try meta(at: first.pageByteCount)
         return second.transactionID > first.transactionID ? second : first
@@ -67,6 +70,7 @@ struct DataFile: ~Copyable {
             try load(UInt32.self, at: offset + 16) == Self.magic
         else { throw .damaged(operation: "meta page") }
         let meta = Meta(
+            offset: offset,
             pageByteCount: UInt64(try load(UInt32.self, at: offset + 40)),
             freePagesRoot: try load(UInt64.self, at: offset + 80),
             lastPage: try load(UInt64.self, at: offset + 136),
@@ -117,12 +121,21 @@ struct DataFile: ~Copyable {
     }
 
     /// A read that would pass the end of the file is what this type is there to find.
-    private func load<Number: FixedWidthInteger>(_: Number.Type, at offset: UInt64) throws(StoreError) -> Number {
+    func load<Number: FixedWidthInteger>(_: Number.Type, at offset: UInt64) throws(StoreError) -> Number {
         let size = MemoryLayout<Number>.size
         guard offset <= byteCount, UInt64(size) <= byteCount - offset else { throw .truncated }
         var value: Number = 0
         let readCount = withUnsafeMutableBytes(of: &value) { pread(file, $0.baseAddress, size, off_t(offset)) }
         guard readCount == size else { throw readCount < 0 ? StoreError(code: errno, operation: "read") : .truncated }
         return Number(littleEndian: value)
+    }
+
+    /// The bytes from `offset` on. Throws `.truncated` where the file ends before them.
+    func bytes(at offset: UInt64, count: Int) throws(StoreError) -> [UInt8] {
+        guard offset <= byteCount, UInt64(count) <= byteCount - offset else { throw .truncated }
+        var bytes = [UInt8](repeating: 0, count: count)
+        // Proof: the offset lies within the file.
+        guard pread(file, &bytes, count, off_t(offset)) == count else { throw .damaged(operation: "read") }
+        return bytes
     }
 }

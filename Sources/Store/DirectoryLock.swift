@@ -1,29 +1,55 @@
 import Glibc
 import Synchronization
 
-/// Our own flock(2) on `<directory>/lock`: LMDB 0.9 does not refuse a second open, not even in one process.
-final class DirectoryLock: Sendable {
-    private let file: Mutex<Int32?>
+/// The right to use a data directory, by flock(2): LMDB 0.9 does not refuse a second open, not even in one process.
+///
+/// Three things are locked. The file `lock` is what older servers look at. The directory itself cannot be deleted and
+/// made again behind our back, as `lock` can. The data file is locked when there is one: it may be known by another
+/// directory's name as well.
+public final class DirectoryLock: Sendable {
+    public let directory: String
+    private let files: Mutex<[Int32]>
 
-    init(_ directory: String, createsIfMissing: Bool) throws(StoreError) {
+    /// Throws `.inUse` if another process has the directory, or this one; `.missing` if there is none.
+    public init(_ directory: String, createsIfMissing: Bool) throws(StoreError) {
         if createsIfMissing, mkdir(directory, 0o700) != 0, errno != EEXIST {
             throw StoreError(code: errno, operation: "create the directory")
         }
-        let file = open(directory + "/lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        self.directory = directory
+        self.files = Mutex([])
+        do throws(StoreError) {
+            try lock(directory + "/lock", O_RDWR | O_CREAT)
+            try lock(directory, O_RDONLY | O_DIRECTORY)
+        } catch {
+            release()
+            throw error
+        }
+    }
+
+    /// Locks the data file, which exists.
+    func lockDataFile() throws(StoreError) { try lock(directory + "/data.mdb", O_RDONLY | O_NOFOLLOW) }
+
+    private func lock(_ path: String, _ flags: Int32) throws(StoreError) {
+        let file = open(path, flags | O_CLOEXEC | (flags & O_CREAT == 0 ? 0 : O_NOFOLLOW), 0o600)
         guard file >= 0 else {
             if errno == ENOENT { throw .missing }
             throw StoreError(code: errno, operation: "open the lock")
         }
-        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+        while flock(file, LOCK_EX | LOCK_NB) != 0 {
             let code = errno
+            if code == EINTR { continue }
             close(file)
             throw code == EWOULDBLOCK ? .inUse : StoreError(code: code, operation: "flock")
         }
-        self.file = Mutex(file)
+        files.withLock { $0.append(file) }
     }
 
-    func release() {
-        if let file = file.withLock({ $0.take() }) { close(file) }
+    public func release() {
+        let open = files.withLock { files in
+            defer { files = [] }
+            return files
+        }
+        for file in open { close(file) }
     }
 
     deinit { release() }

@@ -1,5 +1,6 @@
 internal import Base
 internal import CLMDB
+internal import CStoreFault
 import Glibc
 import Synchronization
 
@@ -7,7 +8,7 @@ import Synchronization
 ///
 /// Reads go through `StoreReader`s, writes through the one `Writer` thread; both are ended before `close()` frees it.
 final class Environment: @unchecked Sendable {
-    // Unchecked: all stored properties but `uses` and `readers` are set by init and never changed. LMDB's functions
+    // Unchecked: all stored properties but those in a Mutex are set by init and never changed. LMDB's functions
     // on an `MDB_env` are thread-safe, and `close()` waits for everybody in `whileOpen` or in a read.
     let raw: OpaquePointer
     let authenticator: any RecordAuthenticator
@@ -21,6 +22,8 @@ final class Environment: @unchecked Sendable {
     private let owners: [RowOwner]
     private let lock: DirectoryLock
     private let registry = Mutex(Registry())
+    private let witness = Mutex<Witness?>(nil)
+    private let committedEvent = Atomic<UInt64>(0)
 
     private struct Registry {
         var isClosed = false
@@ -37,13 +40,14 @@ final class Environment: @unchecked Sendable {
         self.authenticator = authenticator
         self.eventHash = eventHash
         self.limits = configuration.limits
-        self.lock = try DirectoryLock(configuration.directory, createsIfMissing: configuration.createsIfMissing)
-        let path = configuration.directory + "/data.mdb"
-        if let file = try DataFile(path: path) {
-            try file.check()
-        } else if !configuration.createsIfMissing {
-            throw .missing
+        if let lock = configuration.lock {
+            self.lock = lock
+        } else {
+            self.lock = try DirectoryLock(
+                configuration.directory, createsIfMissing: configuration.createsIfMissing)
         }
+        try DataFile.prepare(configuration)
+        try lock.lockDataFile()
         self.raw = try Self.openRaw(configuration)
         self.handles = .allocate(capacity: 256)
         handles.initialize(repeating: 0, count: 256)
@@ -58,9 +62,8 @@ final class Environment: @unchecked Sendable {
         self.owners = owners
         do throws(StoreError) {
             try openTables()
-            try syncDirectory(configuration.directory)
-            try syncDirectory(configuration.directory + "/..")
         } catch {
+            store_fault_forget()
             mdb_env_close(raw)
             throw error
         }
@@ -80,9 +83,11 @@ final class Environment: @unchecked Sendable {
             // Never NOSYNC (corrupts on power failure) and never WRITEMAP (SIGBUS on a full disk).
             var flags = UInt32(MDB_NOTLS)
             if configuration.durability == .relaxed { flags |= UInt32(MDB_NOMETASYNC) }
+            if configuration.isReadOnly { flags |= UInt32(MDB_RDONLY) }
             try StoreError.check(mdb_env_open(raw, configuration.directory, flags, 0o600), "mdb_env_open")
             // A reader that was killed pins its snapshot's pages for ever: the file would grow without bound.
             try StoreError.check(mdb_reader_check(raw, nil), "mdb_reader_check")
+            try watchForDamage(raw, configuration)
         } catch {
             mdb_env_close(raw)
             throw error
@@ -90,16 +95,31 @@ final class Environment: @unchecked Sendable {
         return raw
     }
 
+    /// Damage that no check found shows when its page is read. It cannot be survived, only named.
+    private static func watchForDamage(_ raw: OpaquePointer, _ configuration: StoreConfiguration) throws(StoreError) {
+        guard !configuration.damageLine.isEmpty else { return }
+        try StoreError.check(
+            mdb_env_set_assert(raw) { _, _ in store_fault_assertion_failed() }, "mdb_env_set_assert")
+        // Never freed: a signal handler may read it at any time.
+        let line = UnsafeMutableBufferPointer<CChar>.allocate(capacity: configuration.damageLine.count)
+        _ = line.initialize(from: configuration.damageLine.map { CChar(bitPattern: $0) })
+        store_fault_watch(
+            configuration.directory + "/data.mdb", line.baseAddress, line.count, configuration.damageExitStatus)
+    }
+
     /// All tables are opened here, once, and never closed: mdb_dbi_open must not run beside other transactions.
     private func openTables() throws(StoreError) {
+        let isReadOnly = configuration.isReadOnly
         var begun: OpaquePointer?
-        try StoreError.check(mdb_txn_begin(raw, nil, 0, &begun), "mdb_txn_begin")
+        try StoreError.check(mdb_txn_begin(raw, nil, isReadOnly ? UInt32(MDB_RDONLY) : 0, &begun), "mdb_txn_begin")
         guard let transaction = begun else { preconditionFailure("mdb_txn_begin made nothing") }
         do throws(StoreError) {
             for (id, name) in names.enumerated() {
                 guard let name else { continue }
-                try StoreError.check(
-                    mdb_dbi_open(transaction, name, UInt32(MDB_CREATE), handles + id), "mdb_dbi_open")
+                let flags = isReadOnly ? 0 : UInt32(MDB_CREATE)
+                let code = mdb_dbi_open(transaction, name, flags, handles + id)
+                if isReadOnly, code == MDB_NOTFOUND { continue }
+                try StoreError.check(code, "mdb_dbi_open")
             }
         } catch {
             mdb_txn_abort(transaction)
@@ -107,6 +127,9 @@ final class Environment: @unchecked Sendable {
         }
         try StoreError.check(mdb_txn_commit(transaction), "mdb_txn_commit")
     }
+
+    /// False only in a store that is open for reading and was made before there was such a table.
+    func hasTable(_ id: UInt8) -> Bool { handles[Int(id)] != 0 }
 
     /// The table's LMDB handle. A table that was not declared at `open` is our own mistake.
     @inline(__always)
@@ -132,6 +155,43 @@ final class Environment: @unchecked Sendable {
     }
 
     func corrupt(_ table: UInt8) -> StoreError { .corrupt(table: names[Int(table)] ?? "\(table)") }
+}
+
+// MARK: - The witness
+
+extension Environment {
+    /// How far the store has come.
+    func position() throws(StoreError) -> Witness.Position {
+        var info = MDB_envinfo()
+        try StoreError.check(mdb_env_info(raw, &info), "mdb_env_info")
+        return Witness.Position(
+            transaction: UInt64(clamping: info.me_last_txnid), event: committedEvent.load(ordering: .acquiring))
+    }
+
+    /// The newest event that is committed, unless it is no news (nil).
+    func noteEvent(_ sequence: UInt64?) {
+        if let sequence { committedEvent.store(sequence, ordering: .releasing) }
+    }
+
+    func setWitness(_ new: Witness) {
+        let old = witness.withLock { witness in
+            defer { witness = new }
+            return witness
+        }
+        old?.close()
+    }
+
+    /// A transaction was committed, with events up to `event` if it had any. The writer's thread only.
+    func noteCommit(event: UInt64?) {
+        noteEvent(event)
+        if configuration.durability == .synced { noteSync() }
+    }
+
+    /// All that is committed is on the disk. The writer's thread only.
+    func noteSync() {
+        guard let position = try? position() else { return }
+        witness.withLock { $0?.advance(to: position) }
+    }
 }
 
 // MARK: - Ending
@@ -191,6 +251,8 @@ extension Environment {
         guard let readers else { return }
         for reader in readers { reader.retire() }
         while registry.withLock({ $0.useCount }) > 0 { usleep(100) }
+        witness.withLock { $0.take() }?.close()
+        store_fault_forget()
         mdb_env_close(raw)
         lock.release()
     }

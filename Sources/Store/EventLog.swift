@@ -92,8 +92,7 @@ extension WriteTransaction {
 
     private func globalSequence() throws(StoreError) -> UInt64 {
         if let sequence = batch.sequence { return sequence }
-        guard let bytes = try get(Schema.meta, EventLog.sequenceKey) else { return 0 }
-        return bytes.withUnsafeBytes { UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self)) }
+        return try reading.newestEvent()
     }
 
     /// Once per batch with events, before its commit.
@@ -106,6 +105,13 @@ extension WriteTransaction {
 }
 
 extension ReadTransaction {
+    /// The number of the newest event of all tenants.
+    func newestEvent() throws(StoreError) -> UInt64 {
+        guard let bytes = try get(Schema.meta, EventLog.sequenceKey) else { return 0 }
+        guard bytes.count == 8 else { throw corrupt(Schema.meta.id) }
+        return bytes.reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
     public func eventHead(tenant: Text) throws(StoreError) -> EventHead {
         guard let bytes = try get(Schema.eventHeads, TenantPrefix(tenant)) else { return .empty }
         guard bytes.count == 8 + EventLog.hashByteCount else { throw corrupt(Schema.eventHeads.id) }

@@ -13,7 +13,7 @@ public enum Schema {
     public static let firstDomainTableID: UInt8 = 16
 
     /// `"schema"` → version (4 bytes, big-endian); `"sequence"` → the last global event sequence (8 bytes); `"usage"` →
-    /// nothing, once the rows of every tenant were counted.
+    /// nothing, once the rows of every tenant were counted; `"witness"` → the id by which the witness knows the store.
     static let meta = Table<[UInt8], [UInt8]>(id: 0, name: "meta")
     /// time (µs, 8 bytes) ‖ table id ‖ key → nothing.
     static let expiry = Table<ExpiryKey, [UInt8]>(id: 1, name: "expiry")
@@ -23,6 +23,9 @@ public enum Schema {
     static let eventHeads = Table<TenantPrefix, [UInt8]>(id: 3, name: "event_heads", owner: .keyPrefix)
     /// tenant ‖ 0x00 → what the tenant's rows take.
     static let tenantUsage = Table<TenantPrefix, StoredTenantUsage>(id: 4, name: "tenant_usage")
+
+    /// Not a table: the MACs in the file `witness` are made as if it were one.
+    static let witnessID: UInt8 = 54
 
     static let storeTables = [
         meta.declaration, expiry.declaration, events.declaration, eventHeads.declaration, tenantUsage.declaration,

@@ -9,8 +9,12 @@ public final class Store: Sendable {
     private let writer: Writer
     private let isClosed = Atomic(false)
     private let isUpgradePending = Atomic(false)
+    private let foundRollback = Mutex<Rollback?>(nil)
 
     /// Opens or makes the store in `configuration.directory` and starts its writer.
+    ///
+    /// A store that its witness contradicts is refused (`.rolledBack`), but opened where `configuration` accepts that
+    /// or its durability is relaxed: `rollback` tells then, until `acceptRollback`.
     ///
     /// `authenticator` must be the one the store was made with, else `.corrupt(table: "meta")`. `onFatal` is called
     /// once, on the writer's thread, when the environment cannot be trusted any more: the process should end.
@@ -37,11 +41,23 @@ public final class Store: Sendable {
         writer.start()
         do throws(StoreError) {
             try checkSchema()
+            if let rollback = try atStart(compareWithWitness) {
+                let configuration = environment.configuration
+                guard configuration.acceptsRollback || configuration.durability == .relaxed else {
+                    throw .rolledBack(rollback)
+                }
+                foundRollback.withLock { $0 = rollback }
+            }
         } catch {
             close()
             throw error
         }
     }
+
+    /// How the store disagreed with its witness when it was opened; nil once that is accepted.
+    public var rollback: Rollback? { foundRollback.withLock { $0 } }
+
+    func forgetRollback() { foundRollback.withLock { $0 = nil } }
 
     deinit { precondition(isClosed.load(ordering: .relaxed), "a Store was dropped without close()") }
 
@@ -147,6 +163,18 @@ extension Store {
             try change { transaction throws(StoreError) in try transaction.countUsageOnce() }
         } catch .full {
             isUpgradePending.store(true, ordering: .relaxed)
+        }
+    }
+
+    /// What opening a store does to itself throws nothing else.
+    private func atStart<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
+        do {
+            return try body()
+        } catch let error as StoreError {
+            throw error
+        } catch {
+            // Proof: each body throws what the store throws, and nothing else.
+            preconditionFailure("opening the store threw \(error)")
         }
     }
 

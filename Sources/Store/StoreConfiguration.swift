@@ -1,4 +1,5 @@
 public import Base
+import Crypto
 
 /// When an acknowledged write is safe.
 public enum Durability: Sendable {
@@ -33,6 +34,18 @@ public struct StoreConfiguration: Sendable {
     /// While nobody else waits, a commit is put off by at most that, and 5 ms, for more writes to share it. Asked on
     /// the writer's thread.
     public var spareTime: @Sendable () -> Duration = { .zero }
+
+    /// The lock on `directory`, if the caller took it already.
+    public var lock: DirectoryLock?
+    /// Opens a store that is older than its witness (`Store.rollback`): for the operator who decides that.
+    public var acceptsRollback = false
+    /// For looking at a store without changing it: tables that it lacks are not made.
+    var isReadOnly = false
+    /// What the process writes to standard error when a damaged page ends it (`store_fault.h`): the end of a JSON
+    /// object, from the level on. Empty in a process that must not change its signal handlers.
+    public var damageLine: [UInt8] = []
+    public var damageExitStatus: Int32 = 70
+    public var random = RandomSource.system
 
     public init(directory: String, tables: [TableDeclaration]) {
         self.directory = directory

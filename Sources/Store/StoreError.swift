@@ -1,3 +1,4 @@
+internal import Base
 internal import CLMDB
 import Glibc
 
@@ -11,6 +12,8 @@ public enum StoreError: Error, Equatable, Sendable {
     case truncated
     /// Not an LMDB file, or its structure is broken; `operation` found out.
     case damaged(operation: String)
+    /// The store is not what its witness says it was: acknowledged writes are gone, or a backup was restored.
+    case rolledBack(Rollback)
     /// The store was written by a newer version of the server.
     case newerSchema(found: UInt32, supported: UInt32)
     /// A stored value does not carry its MAC, or does not decode: never to be taken for "not found".
@@ -40,6 +43,7 @@ extension StoreError: CustomStringConvertible {
         case .missing: "there is no store in the directory"
         case .truncated: "the data file is truncated"
         case .damaged(let operation): "the data file is damaged (\(operation))"
+        case .rolledBack(let rollback): "\(rollback)"
         case .newerSchema(let found, let supported): "schema \(found) is newer than the supported \(supported)"
         case .corrupt(let table): "a record of table \(table) is corrupt"
         case .keySize: "the key has no bytes or too many"
@@ -76,6 +80,8 @@ extension StoreError {
     var endsTheStore: Bool {
         if case .fatal = self { true } else { false }
     }
+
+    init(_ error: FileError, operation: StaticString) { self.init(code: error.code, operation: operation) }
 
     static func check(_ code: Int32, _ operation: StaticString) throws(StoreError) {
         if code != MDB_SUCCESS { throw StoreError(code: code, operation: operation) }

@@ -13,6 +13,7 @@ struct WriteCounters: Sendable {
     /// What the data file takes on the disk, and whether the store is in any `StoreTrouble`.
     let fileBytes = Gauge()
     let troubles = Gauge()
+    let witnessFailures = Counter()
 }
 
 /// Numbers for /metrics. Sizes are bytes, counts are since the store was opened.
@@ -38,6 +39,8 @@ public struct StoreStatistics: Sendable, Equatable {
     public var refusals: UInt64
     /// Whether the store takes fewer writes than usual, or none.
     public var isDegraded: Bool
+    /// Writes and syncs of the witness that failed.
+    public var witnessErrors: UInt64
 }
 
 extension Store {
@@ -55,7 +58,8 @@ extension Store {
                 queuedWrites: queuedWriteCount,
                 batches: counters.batches.value, commits: counters.commits.value, writes: counters.writes.value,
                 writeErrors: counters.failures.value, reruns: counters.reruns.value,
-                refusals: counters.refusals.value, isDegraded: counters.troubles.value != 0)
+                refusals: counters.refusals.value, isDegraded: counters.troubles.value != 0,
+                witnessErrors: counters.witnessFailures.value)
         }
     }
 

@@ -185,6 +185,7 @@ extension Writer {
                 space.committed(purpose(of: part))
                 counters.commits.add()
                 if environment.configuration.durability == .relaxed { isSyncDue = true }
+                environment.noteCommit(event: batch.sequence)
             }
             if !batch.topics.isEmpty { environment.configuration.onCommit(batch.topics) }
             return .committed
@@ -258,6 +259,7 @@ extension Writer {
         lastSync = .now
         isSyncDue = false
         let code = mdb_env_sync(environment.raw, 1)
+        if code == MDB_SUCCESS { environment.noteSync() }
         guard code != MDB_SUCCESS, fatal == nil else { return }
         // Acknowledged writes may be lost: nothing after this can be trusted.
         counters.failures.add()

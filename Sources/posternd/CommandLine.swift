@@ -8,6 +8,8 @@ struct Invocation {
         case serve
         case printConfiguration
         case recoverAdmin
+        case acceptRollback
+        case verifyStore
         case version
         case help
     }
@@ -24,6 +26,10 @@ struct Invocation {
               posternd [--config FILE] [flags]   serve until SIGTERM
               posternd --print-config [flags]    print the effective configuration as JSON and exit
               posternd --recover-admin [flags]   with the server stopped: make another project-admin API key and exit
+              posternd --accept-rollback [flags] with the server stopped: let a store start again that lost
+                                                 transactions, or that comes from a backup; writes an event
+              posternd --verify-store [flags]    with the server stopped: read the whole store and say what is
+                                                 damaged; exit status 0 = sound, 65 = damaged
               posternd --version | --help
 
             Every setting is a flag, an environment variable and a key of the file, in that order of precedence.
@@ -55,6 +61,8 @@ struct Invocation {
             case "--version": action = .version
             case "--print-config": action = .printConfiguration
             case "--recover-admin": action = .recoverAdmin
+            case "--accept-rollback": action = .acceptRollback
+            case "--verify-store": action = .verifyStore
             case "--config": file = try value()
             default:
                 guard let setting = Setting.all.first(where: { $0.flag == parts[0] }) else {

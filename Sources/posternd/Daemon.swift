@@ -21,13 +21,13 @@ enum Daemon {
         let addresses = try Addresses(configuration)
         let instance = try makeInstance(configuration, log: log)
         let listener: Listener
-        let firstAdminKey: Secret?
         let sidePort: SidePort?
         do {
             listener = try instance.server.listen(addresses.rpc)
             sidePort = try addresses.http.map { try SidePort(instance, $0) }
-            firstAdminKey = try waitFor { try await instance.start() }
-            if let firstAdminKey { try writeAdminKey(firstAdminKey, configuration, log: log) }
+            _ = try waitFor {
+                try await instance.start { try DataDirectory(configuration).writeAdminKey($0, log: log) }
+            }
         } catch {
             instance.close()
             throw error
@@ -51,42 +51,22 @@ enum Daemon {
         log.notice("stopped", [:])
     }
 
-    /// Makes another project-admin key and writes it where the first one was, with the server stopped.
-    static func recoverAdmin(_ configuration: Configuration) throws {
-        let log = Log(level: .warning)
-        defer { log.close() }
-        let instance = try makeInstance(configuration, log: log, mustExist: true)
-        defer { instance.close() }
-        let secret = try waitFor {
-            _ = try await instance.project.start()
-            return try await instance.project.callers.create(
-                role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "recovered admin key",
-                trustsEndUserIP: false, validateOnly: false, origin: .server, event: .adminRecovered
-            ).secret
-        }
-        let path = "\(configuration.dataDirectory)/admin-key"
-        if Files.mode(of: path) != nil { _ = rename(path, "\(path).old") }
-        try Files.createPrivate(path, secret.withBytes { [UInt8]($0) } + [UInt8(ascii: "\n")])
-        print("A new project-admin API key is in \(path); revoke the old ones that may be known to others.")
-    }
-
-    private static func makeInstance(
-        _ configuration: Configuration, log: Log, mustExist: Bool = false
+    /// Opens the store of `directory` and makes everything over it. `configure` may change how.
+    static func makeInstance(
+        _ configuration: Configuration, log: Log, mustExist: Bool = false,
+        configure: (inout StoreConfiguration) -> Void = { _ in }
     ) throws -> Instance {
-        let isNew = Files.mode(of: "\(configuration.dataDirectory)/data.mdb") == nil
-        if mustExist && isNew {
-            throw ConfigurationError(description: "\(configuration.dataDirectory): there is no store to recover")
-        }
-        try Files.makeDirectory(configuration.dataDirectory)
-        let masterKey = try MasterKeyFile.load(configuration.effectiveMasterKeyFile, mayCreate: isNew)
+        let directory = DataDirectory(configuration)
+        let lock = try directory.lock(mustExist: mustExist)
+        let masterKey = try directory.masterKey(mustExist: mustExist)
         var project = Project.Configuration(
             projectID: Text(configuration.projectID), issuer: Text(configuration.effectiveIssuer))
         project.actionURL = Text(configuration.effectiveActionURL)
         project.signingAlgorithm = SigningAlgorithm(rawValue: configuration.signingAlgorithm) ?? .rs256
         var made = Instance.Configuration(
             dataDirectory: configuration.dataDirectory, project: project, random: .system)
-        made.store.mapByteCount = Int(configuration.mapBytes)
-        made.store.durability = configuration.durability == "relaxed" ? .relaxed : .synced
+        made.store = directory.storeConfiguration(lock)
+        configure(&made.store)
         made.threads = configuration.effectiveThreads
         made.passwordWorkers = configuration.effectivePasswordWorkers
         made.limits.setConnections(configuration, descriptors: Descriptors.raise(), log: log)
@@ -101,33 +81,12 @@ enum Daemon {
                 _exit(70)
             }
         } catch {
-            throw explained(error, configuration)
+            throw directory.explained(error)
         }
-    }
-
-    /// What an operator can do about a store that does not open.
-    private static func explained(_ error: StoreError, _ configuration: Configuration) -> any Error {
-        if error == .inUse {
-            return ConfigurationError(
-                description:
-                    "\(configuration.dataDirectory): another posternd uses it; stop that one, or choose another")
-        }
-        if error == .corrupt(table: "meta") {
-            return ConfigurationError(
-                description: "\(configuration.effectiveMasterKeyFile): is not the master key of this store")
-        }
-        return ConfigurationError(description: "\(configuration.dataDirectory): \(error)")
-    }
-
-    /// The log names the path, never the key.
-    private static func writeAdminKey(_ key: Secret, _ configuration: Configuration, log: Log) throws {
-        let path = "\(configuration.dataDirectory)/admin-key"
-        try Files.createPrivate(path, key.withBytes { [UInt8]($0) } + [UInt8(ascii: "\n")])
-        log.notice("made the first project-admin API key", ["path": .text(path)])
     }
 
     /// No core files and no reading of our memory by others of the same user: both would show keys.
-    private static func hardenProcess() {
+    static func hardenProcess() {
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
         umask(0o077)
@@ -166,7 +125,7 @@ private struct Addresses {
 }
 
 /// Runs async work from the main thread and waits for it.
-private func waitFor<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) throws -> Value {
+func waitFor<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) throws -> Value {
     let done = Semaphore()
     let outcome = Mutex<Result<Value, any Error>?>(nil)
     Task {

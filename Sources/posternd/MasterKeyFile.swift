@@ -14,9 +14,10 @@ enum MasterKeyFile {
             }
             let key = MasterKey.generate(random: .system)
             let digits = key.export().withBytes { Hex.encode($0) }
-            try Files.createPrivate(path, digits.bytes + [UInt8(ascii: "\n")])
+            try PrivateFile.create(path, digits.bytes + [UInt8(ascii: "\n")])
             return key
         }
+        PrivateFile.removeLeftover(of: path)
         guard mode & S_IFMT == S_IFREG else {
             throw ConfigurationError(description: "\(path): must be a regular file, not a link or directory")
         }

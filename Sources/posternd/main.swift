@@ -5,10 +5,10 @@ import Glibc
 
 let version = "0.1.0"
 
-func fail(_ message: String) -> Never {
+func fail(_ message: String, status: Int32 = 1) -> Never {
     let line = [UInt8]("posternd: \(message)\n".utf8)
     _ = write(STDERR_FILENO, line, line.count)
-    exit(1)
+    exit(status)
 }
 
 /// The environment as a dictionary; the last of duplicates wins, as in getenv(3) of most systems it is the first.
@@ -36,9 +36,13 @@ do {
     case .help: print(Invocation.helpText)
     case .version: print("posternd \(version)")
     case .printConfiguration: print(invocation.configuration.resolved(log: log).printed)
-    case .recoverAdmin: try Daemon.recoverAdmin(invocation.configuration)
+    case .recoverAdmin: try Maintenance.recoverAdmin(invocation.configuration)
+    case .acceptRollback: try Maintenance.acceptRollback(invocation.configuration)
+    case .verifyStore: try Maintenance.verifyStore(invocation.configuration)
     case .serve: try Daemon.serve(invocation.configuration)
     }
+} catch let error as StoreRefusal {
+    fail("\(error)", status: StoreRefusal.exitStatus)
 } catch {
     fail("\(error)")
 }

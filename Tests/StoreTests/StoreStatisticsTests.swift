@@ -34,8 +34,10 @@ import Testing
                 try store.writeBlocking { try $0.put(blobs, [1], [1]) }
                 let copy = try openTestStore(at: directory + "/copy", tables: testTables) {
                     $0.createsIfMissing = false
+                    $0.acceptsRollback = true
                 }
                 defer { copy.close() }
+                #expect(copy.rollback == .witnessMissing)
                 #expect(try copy.read { try $0.count(users) } == 1_000)
                 #expect(try copy.read { try $0.get(users, UserKey(tenant: "a", id: 7)) } == TestRecord(7, "name"))
                 #expect(try copy.read { try $0.count(blobs) } == 0)

@@ -49,8 +49,22 @@ public final class ChildProcess {
 
     public func send(signal: Int32) { _ = Glibc.kill(id, signal) }
 
+    /// Whether it has ended; does not wait.
+    public var hasEnded: Bool {
+        if isReaped { return true }
+        var status: Int32 = 0
+        guard waitpid(id, &status, WNOHANG) == id else { return false }
+        isReaped = true
+        endStatus = status & 0x7F == 0 ? status >> 8 & 0xFF : -1
+        return true
+    }
+
+    /// What `wait` returns, once `hasEnded` is true.
+    public private(set) var endStatus: Int32?
+
     /// SIGKILL, then waits until it is gone.
     public func kill() {
+        if isReaped { return }
         _ = Glibc.kill(id, SIGKILL)
         _ = wait()
     }

@@ -134,7 +134,7 @@ extension EventKind {
 }
 
 /// By what an account is found that no other of its tenant may have: the keys of the unique indexes.
-private struct UniqueNames {
+struct UniqueNames {
     /// Canonical.
     var email: Text?
     var phoneNumber: Text?

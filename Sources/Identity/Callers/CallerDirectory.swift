@@ -93,15 +93,19 @@ public final class CallerDirectory: Sendable {
     }
 
     /// Makes a key. INVALID_ROLE, INVALID_SCOPE, INVALID_QUOTA, TENANT_NOT_FOUND.
+    ///
+    /// `keep` gets the secret before the key is in the store: what it throws, this throws, and no key is made. So there
+    /// is never a key whose secret got lost on the way.
     public func create(
         role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool, quotas: CallerQuotas? = nil,
-        validateOnly: Bool, origin: Origin, event: EventKind = .apiKeyCreated
+        validateOnly: Bool, origin: Origin, event: EventKind = .apiKeyCreated, keep: (Secret) throws -> Void = { _ in }
     ) async throws -> (key: ApiKey, secret: Secret) {
         try quotas?.check()
         let request = try makeKey(
             role: role, scope: scope, displayName: displayName, trustsEndUserIP: trustsEndUserIP, quotas: quotas)
         let now = resources.clock.now()
         let key = request.stored.apiKey ?? ApiKey()
+        try keep(request.secret)
         try await resources.store.write { transaction in
             try transaction.reading.checkExists(key.scope)
             if validateOnly { return }
@@ -114,13 +118,14 @@ public final class CallerDirectory: Sendable {
         return (key, request.secret)
     }
 
-    /// Makes the first project-admin key of an empty store; nil if there are keys.
-    public func createFirstAdmin() async throws -> Secret? {
+    /// Makes the first project-admin key of an empty store; nil if there are keys. `keep` as in `create`: a start that
+    /// was ended after it finds no key and makes another one.
+    public func createFirstAdmin(keep: (Secret) throws -> Void = { _ in }) async throws -> Secret? {
         let isEmpty = try resources.store.read { try $0.count(Tables.apiKeys) == 0 }
         guard isEmpty else { return nil }
         return try await create(
             role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "first admin key",
-            trustsEndUserIP: false, validateOnly: false, origin: .server
+            trustsEndUserIP: false, validateOnly: false, origin: .server, keep: keep
         ).secret
     }
 

@@ -72,6 +72,8 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case emailReleased = 80
     /// Who has the mailbox said "this was not me"; `detail` says whether the address was the account's already.
     case emailRejected = 81
+    /// The store was older than its witness, or had none any more, and that was accepted; `detail` says which.
+    case storeRolledBack = 86
 }
 
 public struct StoredUser: Message {

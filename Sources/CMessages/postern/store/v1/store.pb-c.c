@@ -1378,7 +1378,7 @@ const ProtobufCEnumDescriptor postern__store__v1__guess_outcome__descriptor =
   postern__store__v1__guess_outcome__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[44] =
+static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[45] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -1424,11 +1424,12 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_SIGNING_KEY_REVOKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_REVOKED", 73 },
   { "EVENT_KIND_EMAIL_RELEASED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_EMAIL_RELEASED", 80 },
   { "EVENT_KIND_EMAIL_REJECTED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_EMAIL_REJECTED", 81 },
+  { "EVENT_KIND_STORE_ROLLED_BACK", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_STORE_ROLLED_BACK", 86 },
 };
 static const ProtobufCIntRange postern__store__v1__event_kind__value_ranges[] = {
-{0, 0},{66, 37},{72, 40},{80, 42},{0, 44}
+{0, 0},{66, 37},{72, 40},{80, 42},{86, 44},{0, 45}
 };
-static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[44] =
+static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[45] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
@@ -1463,6 +1464,7 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_SIGNING_KEY_CREATED", 14 },
   { "EVENT_KIND_SIGNING_KEY_RETIRED", 15 },
   { "EVENT_KIND_SIGNING_KEY_REVOKED", 41 },
+  { "EVENT_KIND_STORE_ROLLED_BACK", 44 },
   { "EVENT_KIND_TENANT_CREATED", 9 },
   { "EVENT_KIND_TENANT_DELETED", 11 },
   { "EVENT_KIND_TENANT_RESUMED", 38 },
@@ -1482,11 +1484,11 @@ const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
   "EventKind",
   "Postern__Store__V1__EventKind",
   "postern.store.v1",
-  44,
+  45,
   postern__store__v1__event_kind__enum_values_by_number,
-  44,
+  45,
   postern__store__v1__event_kind__enum_values_by_name,
-  4,
+  5,
   postern__store__v1__event_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

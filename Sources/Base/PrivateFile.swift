@@ -1,0 +1,83 @@
+import Glibc
+
+/// A file that could not be read or written: which call, and the system's reason.
+public struct FileError: Error, CustomStringConvertible {
+    public let path: String
+    public let call: String
+    public let code: Int32
+
+    public init(path: String, call: String, code: Int32) {
+        self.path = path
+        self.call = call
+        self.code = code
+    }
+
+    public var description: String { "\(path): \(call): \(String(cString: strerror(code)))" }
+}
+
+/// Writes files that only their owner can read. A crash at any moment leaves the whole file, none, or the former one.
+///
+/// The bytes go to `<path>.new`, which is synced and then given its name. Whoever writes a path is the only one: a
+/// `.new` that a crash left is replaced.
+public enum PrivateFile {
+    /// Replaces the file, or makes it.
+    public static func replace(_ path: String, with bytes: [UInt8]) throws(FileError) {
+        let temporary = path + ".new"
+        close(try write(bytes, to: temporary))
+        guard rename(temporary, path) == 0 else { throw FileError(path: path, call: "rename", code: errno) }
+        try syncDirectory(of: path)
+    }
+
+    /// Makes the file. Throws EEXIST if there is one.
+    public static func create(_ path: String, _ bytes: [UInt8]) throws(FileError) {
+        let temporary = path + ".new"
+        let file = try write(bytes, to: temporary)
+        defer { close(file) }
+        guard link(temporary, path) == 0 else { throw FileError(path: path, call: "link", code: errno) }
+        // Another process that made the same file at the same moment may have exchanged the temporary one.
+        var (mine, named) = (stat(), stat())
+        guard fstat(file, &mine) == 0, lstat(path, &named) == 0, mine.st_ino == named.st_ino else {
+            throw FileError(path: path, call: "link", code: EBUSY)
+        }
+        unlink(temporary)
+        try syncDirectory(of: path)
+    }
+
+    /// Removes what a crash left of `create`. The file itself is there.
+    public static func removeLeftover(of path: String) { unlink(path + ".new") }
+
+    /// Makes the names in the directory of `path` durable.
+    public static func syncDirectory(of path: String) throws(FileError) {
+        // Not bytes: a path of our own making.
+        let end = path.lastIndex(of: "/")
+        let directory = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        let file = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard file >= 0 else { throw FileError(path: directory, call: "open", code: errno) }
+        defer { close(file) }
+        guard fsync(file) == 0 else { throw FileError(path: directory, call: "fsync", code: errno) }
+    }
+
+    /// The open file, written and synced.
+    private static func write(_ bytes: [UInt8], to path: String) throws(FileError) -> Int32 {
+        if unlink(path) != 0, errno != ENOENT { throw FileError(path: path, call: "unlink", code: errno) }
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw FileError(path: path, call: "create", code: errno) }
+        var offset = 0
+        while offset < bytes.count {
+            let count = bytes[offset...].withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else {
+                let code = errno
+                close(file)
+                throw FileError(path: path, call: "write", code: code)
+            }
+            offset += count
+        }
+        guard fsync(file) == 0 else {
+            let code = errno
+            close(file)
+            throw FileError(path: path, call: "fsync", code: code)
+        }
+        return file
+    }
+}

@@ -1,0 +1,158 @@
+import Base
+import Glibc
+import Messages
+
+/// A store that was read as a whole, and what is wrong with it. The server must be stopped; nothing is changed.
+///
+/// First the file, page by page, and each record's MAC. Then, where the pages are sound, what the records say of each
+/// other: the witness, the chains of events, the tenants' sums, and what `records` compares.
+public struct StoreReport: Sendable {
+    public private(set) var isSound = true
+    /// For the operator, a line each. No names, addresses or values.
+    public private(set) var lines: [String] = []
+
+    /// Throws where there is nothing to read: no file, or no readable meta page.
+    public init(
+        _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash,
+        records: (borrowing ReadTransaction, inout Findings) throws -> Void
+    ) throws(StoreError) {
+        guard let file = try DataFile(path: configuration.directory + "/data.mdb") else { throw .missing }
+        let byteCount = file.byteCount
+        let walk = try PageWalk(file)
+        lines.append("data.mdb: \(byteCount) bytes, transaction \(walk.meta.transactionID)")
+        try readPages(walk, configuration, authenticator)
+        add(walk.findings)
+        guard isSound else {
+            lines.append("the records were not compared with each other, because pages are damaged")
+            return
+        }
+        var configuration = configuration
+        configuration.isReadOnly = true
+        let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
+        defer { environment.close() }
+        guard (Schema.storeTables + configuration.tables).allSatisfy({ environment.hasTable($0.id) }) else {
+            lines.append("the records were not compared with each other: an older version made the store")
+            return
+        }
+        var findings = Findings()
+        do {
+            let reader = try StoreReader(environment: environment)
+            try reader.read { transaction in
+                try Self.compareWitness(transaction, &findings)
+                try Self.followEvents(transaction, &findings)
+                try Self.addUp(transaction, &findings)
+                try records(transaction, &findings)
+            }
+        } catch {
+            findings.add("records: \(error)", at: "while they were compared")
+        }
+        add(findings)
+        if isSound { lines.append("sound: pages, MACs, witness, events, sums and indexes") }
+    }
+
+    private mutating func add(_ findings: Findings) {
+        if !findings.isEmpty { isSound = false }
+        lines += findings.lines
+    }
+}
+
+// MARK: - The file
+
+extension StoreReport {
+    private mutating func readPages(
+        _ walk: PageWalk, _ configuration: StoreConfiguration, _ authenticator: any RecordAuthenticator
+    ) throws(StoreError) {
+        let ids = Dictionary(
+            uniqueKeysWithValues: (Schema.storeTables + configuration.tables).map { ($0.name.description, $0.id) })
+        let (free, main) = try walk.roots()
+        var freeCount: UInt64 = 0
+        walk.walk(free) { row in freeCount += Self.claimFreePages(row, walk) }
+        var tables: [PageWalk.Tree] = []
+        walk.walk(main) { row in
+            guard row.isTree, row.value.count == PageWalk.Tree.byteCount else {
+                return walk.findings.add("tables: row that is no table", at: "page \(row.page)")
+            }
+            tables.append(PageWalk.Tree(name: String(decoding: row.key, as: UTF8.self), bytes: row.value))
+        }
+        for table in tables {
+            guard let id = ids[table.name] else {
+                lines.append("\(table.name): a table that this version does not know; only its pages are checked")
+                walk.walk(table) { _ in }
+                continue
+            }
+            walk.walk(table) { row in
+                let payload = RecordSeal.open(row.value, table: id, key: row.key, authenticator: authenticator)
+                if payload == nil { walk.findings.add("\(table.name): record without its MAC", at: "page \(row.page)") }
+            }
+            lines.append("\(table.name): \(table.rowCount) rows")
+        }
+        let unusedCount = walk.meta.lastPage + 1 - walk.claimedCount
+        lines.append("free pages: \(freeCount), neither used nor free: \(unusedCount)")
+    }
+
+    /// transaction id → count and page numbers.
+    private static func claimFreePages(_ row: PageWalk.Row, _ walk: PageWalk) -> UInt64 {
+        let numbers = row.value.count / 8
+        guard numbers >= 1 else {
+            walk.findings.add("free pages: empty row", at: "page \(row.page)")
+            return 0
+        }
+        let count = row.value.loadUnaligned(as: UInt64.self)
+        guard count < numbers else {
+            walk.findings.add("free pages: row leaves its value", at: "page \(row.page)")
+            return 0
+        }
+        for index in 0..<Int(clamping: count) {
+            let page = row.value.loadUnaligned(fromByteOffset: 8 + 8 * index, as: UInt64.self)
+            _ = walk.claim(page, for: "free pages", at: row.page)
+        }
+        return count
+    }
+}
+
+// MARK: - The records
+
+extension StoreReport {
+    private static func compareWitness(
+        _ transaction: borrowing ReadTransaction, _ findings: inout Findings
+    ) throws {
+        let environment = transaction.environment
+        let storeID = try transaction.get(Schema.meta, Store.witnessKey)
+        let found = try Witness.read(environment.configuration.directory, authenticator: environment.authenticator)
+        environment.noteEvent(try transaction.newestEvent())
+        if let rollback = try Rollback(storeID: storeID, environment.position(), found) {
+            findings.add("witness: \(rollback)", at: "witness")
+        }
+    }
+
+    private static func followEvents(_ transaction: borrowing ReadTransaction, _ findings: inout Findings) throws {
+        var tenants: [Text] = []
+        try transaction.scan(Schema.eventHeads) { key, _ in
+            tenants.append(Text(unchecked: [UInt8](key.dropLast())))
+            return true
+        }
+        for (index, tenant) in tenants.enumerated() {
+            if case .broken(let sequence) = try transaction.verifyEvents(tenant: tenant) {
+                findings.add("events: broken chain", at: "tenant \(index) in order, event \(sequence)")
+            }
+        }
+    }
+
+    private static func addUp(_ transaction: borrowing ReadTransaction, _ findings: inout Findings) throws {
+        // A store of a server that did not count yet has no sums.
+        guard try transaction.exists(Schema.meta, [UInt8]("usage".utf8)) else { return }
+        var counted = try transaction.countedUsage()
+        var row = 0
+        try transaction.scan(Schema.tenantUsage) { key, value in
+            let stored = try StoredTenantUsage(decoding: value, limits: Limits())
+            let tenant = [UInt8](key.dropLast())
+            let sum = counted.removeValue(forKey: tenant) ?? TenantUsage()
+            if sum != TenantUsage(byteCount: stored.bytes, rowCount: stored.rows) {
+                findings.add("tenant_usage: sum differs from its rows", at: "tenant \(row) in order")
+            }
+            row += 1
+            return true
+        }
+        if !counted.isEmpty { findings.add("tenant_usage: rows without a sum", at: "\(counted.count) tenants") }
+    }
+}

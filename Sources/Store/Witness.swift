@@ -1,0 +1,180 @@
+import Base
+import Glibc
+import Synchronization
+
+/// The file `witness`: a second, independent memory of how far the store has come.
+///
+/// LMDB picks the newer of two meta pages. When that one is damaged, or the disk lost it, the other one is a sound
+/// store as it was a transaction ago, in which a revoked token is good. The witness holds how far the store had come
+/// and the store's id, under a record MAC, so that a start can tell.
+///
+/// It is never ahead of what is on the disk: it is written after the commit, and after the sync where that is later
+/// (`Durability.relaxed`). Two slots are written in turn, so that a torn write leaves the other. The writer's thread
+/// writes; a thread of its own syncs within `syncDelay`, because a sync for each commit would halve the write rate.
+final class Witness: Sendable {
+    /// How far a store has come. LMDB's meta pages carry no checksum, so that a damaged one can claim any transaction;
+    /// the number of the newest event is a record, and records have MACs.
+    struct Position: Equatable, Sendable {
+        var transaction: UInt64
+        var event: UInt64
+    }
+
+    /// What the file said at the start.
+    enum Reading: Equatable {
+        case missing
+        /// There is a file, and no slot in it carries a valid MAC.
+        case unreadable
+        case found(storeID: [UInt8], position: Position)
+    }
+
+    static let storeIDByteCount = 16
+    static let syncDelay = Duration.milliseconds(100)
+
+    private static let slotOffsets: [off_t] = [0, 4_096]
+    private static let magic = [UInt8]("postern1".utf8)
+    private static let recordByteCount = 8 + storeIDByteCount + 16
+    private static let slotByteCount = recordByteCount + 16
+    private static let key = [UInt8]("witness".utf8)
+
+    private let file: Int32
+    private let storeID: [UInt8]
+    private let authenticator: any RecordAuthenticator
+    private let failures: Counter
+    private let isMoved = Atomic(false)
+    private let isClosing = Atomic(false)
+    private let wakeup = WakeSignal()
+    private let closing = WakeSignal()
+    private let thread = Mutex<OSThread?>(nil)
+
+    /// Makes the file, or replaces it by one that vouches for `position` of this store, and starts its thread.
+    init(
+        directory: String, storeID: [UInt8], position: Position, authenticator: any RecordAuthenticator,
+        failures: Counter
+    ) throws(StoreError) {
+        let slot = Self.slot(storeID, position, authenticator)
+        var bytes = slot
+        bytes += [UInt8](repeating: 0, count: Int(Self.slotOffsets[1]) - slot.count)
+        bytes += slot
+        do throws(FileError) {
+            try PrivateFile.replace(directory + "/witness", with: bytes)
+        } catch {
+            throw StoreError(error, operation: "write the witness")
+        }
+        self.file = try Self.open(directory)
+        self.storeID = storeID
+        self.authenticator = authenticator
+        self.failures = failures
+        start()
+    }
+
+    /// Goes on with the file that is there.
+    init(
+        reopening directory: String, storeID: [UInt8], authenticator: any RecordAuthenticator, failures: Counter
+    ) throws(StoreError) {
+        self.file = try Self.open(directory)
+        self.storeID = storeID
+        self.authenticator = authenticator
+        self.failures = failures
+        start()
+    }
+
+    deinit { Glibc.close(file) }
+
+    private static func open(_ directory: String) throws(StoreError) -> Int32 {
+        let file = Glibc.open(directory + "/witness", O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+        guard file >= 0 else { throw StoreError(code: errno, operation: "open the witness") }
+        return file
+    }
+
+    static func read(_ directory: String, authenticator: any RecordAuthenticator) throws(StoreError) -> Reading {
+        let file = Glibc.open(directory + "/witness", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard file >= 0 else {
+            if errno == ENOENT { return .missing }
+            throw StoreError(code: errno, operation: "open the witness")
+        }
+        defer { Glibc.close(file) }
+        var newest = Reading.unreadable
+        for offset in slotOffsets {
+            var slot = [UInt8](repeating: 0, count: slotByteCount)
+            guard pread(file, &slot, slot.count, offset) == slot.count else { continue }
+            guard let (storeID, position) = open(slot, authenticator) else { continue }
+            if case .found(_, let other) = newest, other.transaction >= position.transaction { continue }
+            newest = .found(storeID: storeID, position: position)
+        }
+        return newest
+    }
+
+    /// Every transaction up to `position` is on the disk. The writer's thread only. A failure is counted and leaves the
+    /// witness behind, which refuses nobody.
+    func advance(to position: Position) {
+        let slot = Self.slot(storeID, position, authenticator)
+        let offset = Self.slotOffsets[Int(position.transaction & 1)]
+        guard slot.withUnsafeBytes({ pwrite(file, $0.baseAddress, $0.count, offset) }) == slot.count else {
+            return failures.add()
+        }
+        if !isMoved.exchange(true, ordering: .acquiringAndReleasing) { wakeup.signal() }
+    }
+
+    /// Syncs and ends the thread. Nothing may be written afterwards.
+    func close() {
+        isClosing.store(true, ordering: .releasing)
+        closing.signal()
+        wakeup.signal()
+        thread.withLock { $0.take() }?.join()
+    }
+}
+
+// MARK: - Syncing
+
+extension Witness {
+    private func start() {
+        thread.withLock { $0 = OSThread(name: "store-witness") { [self] in syncUntilClosed() } }
+    }
+
+    private func syncUntilClosed() {
+        while true {
+            _ = wakeup.wait(until: nil)
+            if !isClosing.load(ordering: .acquiring) { _ = closing.wait(until: .now.advanced(by: Self.syncDelay)) }
+            if isMoved.exchange(false, ordering: .acquiringAndReleasing), fdatasync(file) != 0 { failures.add() }
+            if isClosing.load(ordering: .acquiring) { return }
+        }
+    }
+}
+
+// MARK: - A slot's bytes
+
+extension Witness {
+    /// magic (8) ‖ store id (16) ‖ transaction (8, big-endian) ‖ event (8) ‖ MAC (16).
+    private static func slot(
+        _ storeID: [UInt8], _ position: Position, _ authenticator: any RecordAuthenticator
+    ) -> [UInt8] {
+        var bytes = magic + storeID
+        for number in [position.transaction, position.event] {
+            withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+        }
+        return bytes + tag(of: bytes, authenticator)
+    }
+
+    private static func open(
+        _ slot: [UInt8], _ authenticator: any RecordAuthenticator
+    ) -> (storeID: [UInt8], position: Position)? {
+        let record = Array(slot[..<recordByteCount])
+        guard record.starts(with: magic), Array(slot[recordByteCount...]) == tag(of: record, authenticator) else {
+            return nil
+        }
+        func number(_ offset: Int) -> UInt64 {
+            record[(magic.count + storeIDByteCount + offset)...].prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        return (
+            Array(record[magic.count..<magic.count + storeIDByteCount]),
+            Position(transaction: number(0), event: number(8))
+        )
+    }
+
+    private static func tag(of record: [UInt8], _ authenticator: any RecordAuthenticator) -> [UInt8] {
+        let tag = key.withUnsafeBytes { key in
+            record.withUnsafeBytes { authenticator.tag(table: Schema.witnessID, key: key, value: $0) }
+        }
+        return [tag.0, tag.1].flatMap { part in withUnsafeBytes(of: part.littleEndian) { [UInt8]($0) } }
+    }
+}

@@ -1,0 +1,99 @@
+import Base
+import Crypto
+import Glibc
+import Identity
+import JSON
+import Store
+
+/// The data directory as posternd opens it: who may, with which key, and what to tell an operator who may not.
+struct DataDirectory {
+    let configuration: Configuration
+
+    init(_ configuration: Configuration) { self.configuration = configuration }
+
+    var path: String { configuration.dataDirectory }
+    var adminKeyPath: String { "\(path)/admin-key" }
+    private var dataFilePath: String { "\(path)/data.mdb" }
+
+    /// Takes the directory for this process. Refuses one that held a store and has lost it: an empty store in its place
+    /// would answer every user with "no such account".
+    func lock(mustExist: Bool) throws -> DirectoryLock {
+        let lock: DirectoryLock
+        do {
+            lock = try DirectoryLock(path, createsIfMissing: !mustExist)
+        } catch {
+            throw explained(error)
+        }
+        guard Files.mode(of: dataFilePath) == nil else { return lock }
+        for name in ["witness", "admin-key", "admin-key.old"] where Files.mode(of: "\(path)/\(name)") != nil {
+            throw StoreRefusal(
+                description: "\(dataFilePath) is missing, but \(name) is there: this directory held a store. Put "
+                    + "data.mdb back from a backup. To begin an empty store, move the directory away or name another")
+        }
+        if mustExist { throw ConfigurationError(description: "\(path): there is no store in it") }
+        return lock
+    }
+
+    /// Of the store in the directory. A new one is made only where there is no store yet.
+    func masterKey(mustExist: Bool) throws -> MasterKey {
+        try MasterKeyFile.load(
+            configuration.effectiveMasterKeyFile, mayCreate: !mustExist && Files.mode(of: dataFilePath) == nil)
+    }
+
+    func storeConfiguration(_ lock: DirectoryLock) -> StoreConfiguration {
+        var store = StoreConfiguration(directory: path, tables: Tables.all)
+        store.mapByteCount = Int(configuration.mapBytes)
+        store.durability = configuration.durability == "relaxed" ? .relaxed : .synced
+        store.lock = lock
+        store.damageLine = damageLine
+        return store
+    }
+
+    /// The log names the path, never the key.
+    func writeAdminKey(_ key: Secret, log: Log) throws {
+        try PrivateFile.replace(adminKeyPath, with: Self.line(key))
+        log.notice("made the first project-admin API key", ["path": .text(adminKeyPath)])
+    }
+
+    static func line(_ key: Secret) -> [UInt8] { key.withBytes { [UInt8]($0) } + [UInt8(ascii: "\n")] }
+
+    /// What the process writes when reading the mapped file faults; the log cannot be asked any more then.
+    private var damageLine: [UInt8] {
+        let members = [
+            JSONValue.Member("level", .string("error")),
+            JSONValue.Member("message", .string("the data file is damaged or was cut, the process ends")),
+            JSONValue.Member("file", .string(Text(dataFilePath))),
+            JSONValue.Member("advice", .string(Text(Self.damageAdvice))),
+        ]
+        return JSONValue.object(members).serialized().dropFirst() + [UInt8(ascii: "\n")]
+    }
+
+    static let damageAdvice =
+        "posternd --verify-store tells what is damaged; check the disk, then restore a backup of data.mdb"
+
+    /// What an operator can do about a store that does not open.
+    func explained(_ error: StoreError) -> any Error {
+        switch error {
+        case .inUse:
+            ConfigurationError(description: "\(path): another posternd uses it; stop that one, or choose another")
+        case .missing: ConfigurationError(description: "\(path): there is no store in it")
+        case .corrupt(table: "meta"):
+            ConfigurationError(
+                description: "\(configuration.effectiveMasterKeyFile): is not the master key of this store")
+        case .truncated, .damaged, .corrupt:
+            StoreRefusal(description: "\(dataFilePath): \(error): \(Self.damageAdvice)")
+        case .rolledBack(let rollback):
+            StoreRefusal(
+                description: "\(path): \(rollback). What was acknowledged since is lost, revocations too. Restore a "
+                    + "newer backup, or go on with what there is: posternd --accept-rollback")
+        default: ConfigurationError(description: "\(path): \(error)")
+        }
+    }
+}
+
+/// The store is damaged, gone or rolled back. Starting again does not help: a supervisor should not.
+struct StoreRefusal: Error, CustomStringConvertible {
+    /// sysexits.h: EX_DATAERR.
+    static let exitStatus: Int32 = 65
+    var description: String
+}

@@ -1,0 +1,65 @@
+import Base
+import Glibc
+import Identity
+import Messages
+import Service
+import Store
+
+/// What an operator does with the server stopped.
+enum Maintenance {
+    /// Makes another project-admin key and writes it where the first one was.
+    static func recoverAdmin(_ configuration: Configuration) throws {
+        let log = Log(level: .warning)
+        defer { log.close() }
+        let instance = try Daemon.makeInstance(configuration, log: log, mustExist: true)
+        defer { instance.close() }
+        let path = DataDirectory(configuration).adminKeyPath
+        // Under a name of its own until the store has it: the key of before stays where it is until then.
+        _ = try waitFor {
+            _ = try await instance.project.start()
+            return try await instance.project.callers.create(
+                role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "recovered admin key",
+                trustsEndUserIP: false, validateOnly: false, origin: .server, event: .adminRecovered,
+                keep: { try PrivateFile.replace("\(path).recovered", with: DataDirectory.line($0)) })
+        }
+        if Files.mode(of: path) != nil { _ = rename(path, "\(path).old") }
+        guard rename("\(path).recovered", path) == 0 else {
+            throw FileError(path: "\(path).recovered", call: "rename", code: errno)
+        }
+        try PrivateFile.syncDirectory(of: path)
+        print("A new project-admin API key is in \(path); revoke the old ones that may be known to others.")
+    }
+
+    /// Begins a new witness for a store that contradicts its own.
+    static func acceptRollback(_ configuration: Configuration) throws {
+        let log = Log(level: .error)
+        defer { log.close() }
+        let instance = try Daemon.makeInstance(configuration, log: log, mustExist: true) { $0.acceptsRollback = true }
+        defer { instance.close() }
+        guard let rollback = instance.project.store.rollback else {
+            return print("The store is what its witness says it is: there is nothing to accept.")
+        }
+        _ = try waitFor { try await instance.project.start() }
+        print("Accepted, and written to the event log: \(rollback).")
+        print("Tokens and keys that were revoked since may be good again: docs/operations.md, \"After a rollback\".")
+    }
+
+    /// Reads everything and says what is wrong with it.
+    static func verifyStore(_ configuration: Configuration) throws {
+        let directory = DataDirectory(configuration)
+        let lock = try directory.lock(mustExist: true)
+        let masterKey = try directory.masterKey(mustExist: true)
+        let report: StoreReport
+        do {
+            report = try StoreReport(
+                directory.storeConfiguration(lock), authenticator: RecordMACs(masterKey: masterKey),
+                eventHash: RecordMACs.eventHash, records: RecordAudit.run)
+        } catch {
+            throw directory.explained(error)
+        }
+        for line in report.lines { print(line) }
+        guard report.isSound else {
+            throw StoreRefusal(description: "\(directory.path): the store is damaged: restore a backup of data.mdb")
+        }
+    }
+}

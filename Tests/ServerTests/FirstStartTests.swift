@@ -1,0 +1,143 @@
+import Base
+import Glibc
+import Messages
+import TestSupport
+import Testing
+import Wire
+
+/// The first start of a real posternd, killed at every call that changes a file; the next one must serve, with an admin
+/// key that works and is known.
+@Suite struct FirstStartTests {
+    @Test func aFirstStartMayBeKilledAnywhere() throws {
+        try withTemporaryDirectory { directory in
+            let library = try Self.killer(in: directory)
+            let calls = try Self.calls(of: library, in: directory)
+            #expect(calls.count > 40)
+            var caseCount = 0
+            for number in 1...calls.count {
+                for isTorn in calls[number - 1] == UInt8(ascii: "w") ? [false, true] : [false] {
+                    caseCount += 1
+                    let data = "\(directory)/\(number)-\(isTorn)"
+                    try Self.killFirstStart(library, data, at: number, isTorn: isTorn)
+                    try Self.expectServing(data, "killed at call \(number)\(isTorn ? ", torn" : "")")
+                }
+            }
+            print("\(caseCount) kills of a first start with \(calls.count) calls")
+        }
+    }
+
+    /// posternd refuses a directory that held a store.
+    @Test(arguments: ["admin-key", "admin-key.old", "witness"]) func aLostDataFileIsNotReplaced(left: String) throws {
+        try withTemporaryDirectory { directory in
+            let data = directory + "/data"
+            mkdir(data, 0o700)
+            writeFile("\(data)/\(left)", [1])
+            let server = try Self.posternd(data, port: try freePort(), log: directory + "/log")
+            #expect(server.wait(seconds: 20) == 65)
+            let said = String(decoding: readFile(directory + "/log") ?? [], as: UTF8.self)
+            #expect(said.contains("data.mdb is missing, but \(left) is there"), "\(said)")
+            #expect(access("\(data)/data.mdb", F_OK) != 0)
+            #expect(access("\(data)/master-key", F_OK) != 0)
+        }
+    }
+
+    /// tools/quickstart's way to a key, after the first one was lost: it works, and the one of before is kept.
+    @Test func aRecoveredAdminKeyWorks() throws {
+        try withTemporaryDirectory { directory in
+            let data = directory + "/data"
+            try Self.expectServing(data, "first start")
+            let first = readFile("\(data)/admin-key")
+            let recovery = try ChildProcess(
+                ChildProcess.built("posternd"), ["--recover-admin", "--data-directory", data],
+                output: directory + "/log")
+            #expect(recovery.wait(seconds: 20) == 0)
+            #expect(readFile("\(data)/admin-key.old") == first)
+            #expect(readFile("\(data)/admin-key") != first)
+            #expect(access("\(data)/admin-key.recovered", F_OK) != 0)
+            try Self.expectServing(data, "after the recovery")
+        }
+    }
+}
+
+// MARK: - Processes
+
+extension FirstStartTests {
+    /// Tests/Fixtures/kill-at-call.c as a library.
+    private static func killer(in directory: String, testFile: String = #filePath) throws -> String {
+        let tests = testFile.split(separator: "/").dropLast(2).joined(separator: "/")
+        let library = directory + "/kill-at-call.so"
+        let compiler = try ChildProcess(
+            "cc", ["-O1", "-shared", "-fPIC", "-o", library, "/\(tests)/Fixtures/kill-at-call.c", "-ldl"])
+        #expect(compiler.wait() == 0)
+        return library
+    }
+
+    private static func posternd(
+        _ data: String, port: UInt16, log: String, environment: [String] = []
+    ) throws -> ChildProcess {
+        try ChildProcess(
+            "env",
+            environment + [
+                ChildProcess.built("posternd"), "--data-directory", data, "--listen-address", "127.0.0.1:\(port)",
+                "--http-address", "off", "--signing-algorithm", "ES256",
+            ],
+            output: log)
+    }
+
+    /// One byte for each call of a first start that nobody kills.
+    private static func calls(of library: String, in directory: String) throws -> [UInt8] {
+        let data = directory + "/whole"
+        let port = try freePort()
+        let server = try posternd(
+            data, port: port, log: data + ".log",
+            environment: ["LD_PRELOAD=\(library)", "KILL_COUNT=\(directory)/calls"])
+        try expectAnswer(data, port, "nobody kills it")
+        let calls = readFile(directory + "/calls") ?? []
+        server.kill()
+        return calls
+    }
+
+    private static func killFirstStart(_ library: String, _ data: String, at number: Int, isTorn: Bool) throws {
+        var environment = ["LD_PRELOAD=\(library)", "KILL_AT_CALL=\(number)"]
+        if isTorn { environment.append("KILL_TORN=1") }
+        let server = try posternd(data, port: try freePort(), log: data + ".log", environment: environment)
+        // Calls of several threads change places from one start to the next: the last ones may never come.
+        for _ in 0..<400 {
+            if server.hasEnded { return }
+            if String(decoding: readFile(data + ".log") ?? [], as: UTF8.self).contains("\"serving\"") { break }
+            usleep(10_000)
+        }
+        server.kill()
+    }
+
+    private static func expectServing(_ data: String, _ story: String) throws {
+        let port = try freePort()
+        let server = try posternd(data, port: port, log: data + ".log")
+        try expectAnswer(data, port, story)
+        server.kill()
+    }
+
+    /// The server answers to the admin key in its directory.
+    private static func expectAnswer(_ data: String, _ port: UInt16, _ story: String) throws {
+        for _ in 0..<400 {
+            let log = String(decoding: readFile(data + ".log") ?? [], as: UTF8.self)
+            if log.contains("\"serving\"") { break }
+            usleep(10_000)
+        }
+        do {
+            let client = try RawClient(port: port)
+            defer { client.close() }
+            guard let key = readFile("\(data)/admin-key"), key.count > 1 else {
+                Issue.record("\(story): no admin key")
+                return
+            }
+            client.apiKey = Secret(Array(key.dropLast()))
+            _ = try client.call(
+                "postern.v1.Project/ListApiKeys", ProjectListApiKeysRequest(),
+                returning: ProjectListApiKeysResponse.self)
+        } catch {
+            let log = String(decoding: readFile(data + ".log") ?? [], as: UTF8.self)
+            Issue.record("\(story): \(error): \(log)")
+        }
+    }
+}

@@ -1,0 +1,223 @@
+import Base
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Store
+
+/// The two meta pages of a data file: where the newest transaction's number stands.
+private struct MetaPages {
+    static let pageByteCount = 4_096
+    private static let transactionOffset = 144
+
+    static func transaction(_ file: [UInt8], _ page: Int) -> UInt64 {
+        file.withUnsafeBytes {
+            $0.loadUnaligned(fromByteOffset: page * pageByteCount + transactionOffset, as: UInt64.self)
+        }
+    }
+
+    static func newest(_ file: [UInt8]) -> Int { transaction(file, 1) > transaction(file, 0) ? 1 : 0 }
+
+    static func damage(_ file: inout [UInt8], _ page: Int) { set(&file, page, 0) }
+
+    static func set(_ file: inout [UInt8], _ page: Int, _ number: UInt64) {
+        for index in 0..<8 {
+            file[page * pageByteCount + transactionOffset + index] = UInt8(truncatingIfNeeded: number >> (8 * index))
+        }
+    }
+}
+
+@Suite struct WitnessTests {
+    private func put(_ store: Store, _ number: Int) throws {
+        try store.writeBlocking { try $0.put(blobs, [UInt8(number & 255), UInt8(number >> 8 & 255)], [1]) }
+    }
+
+    private func open(_ directory: String, _ configure: (inout StoreConfiguration) -> Void = { _ in }) throws -> Store {
+        try openTestStore(at: directory, tables: testTables, configure)
+    }
+
+    /// The number that the newest meta page loses, or the whole page as it was a commit ago: a write the disk lost.
+    @Test(arguments: 1...12) func aStoreThatLostItsNewestTransactionIsRefused(commitCount: Int) throws {
+        for isLostWrite in [false, true] {
+            try withTemporaryDirectory { directory in
+                let path = directory + "/data.mdb"
+                let store = try open(directory)
+                var before: [UInt8] = []
+                for number in 0..<commitCount {
+                    before = contents(of: path)
+                    try put(store, number)
+                }
+                store.close()
+                var damaged = contents(of: path)
+                let newest = MetaPages.newest(damaged)
+                if isLostWrite {
+                    let page = newest * MetaPages.pageByteCount..<(newest + 1) * MetaPages.pageByteCount
+                    damaged.replaceSubrange(page, with: before[page])
+                } else {
+                    MetaPages.damage(&damaged, newest)
+                }
+                write(damaged, to: path)
+                #expect(throws: StoreError.self) { _ = try open(directory) }
+                #expect(contents(of: path) == damaged)
+                let error = #expect(throws: StoreError.self) { _ = try open(directory) }
+                guard case .rolledBack(.behind(let position, let witness)) = error else {
+                    Issue.record("\(String(describing: error))")
+                    return
+                }
+                #expect(position == witness - 1)
+            }
+        }
+    }
+
+    /// The older meta page claims the higher number: LMDB takes it, and its number is no evidence.
+    @Test func anOlderMetaPageThatClaimsToBeNewerIsRefused() throws {
+        try withTemporaryDirectory { directory in
+            let path = directory + "/data.mdb"
+            let store = try open(directory)
+            for number in 0..<5 { try store.writeBlocking { try $0.appendEvent(tenant: "a", [UInt8(number)]) } }
+            store.close()
+            var damaged = contents(of: path)
+            let older = 1 - MetaPages.newest(damaged)
+            MetaPages.set(&damaged, older, MetaPages.transaction(damaged, older) | 1 << 20)
+            write(damaged, to: path)
+            #expect(throws: StoreError.rolledBack(.eventsBehind(store: 4, witness: 5))) { _ = try open(directory) }
+        }
+    }
+
+    @Test func anAcceptedRollbackGoesOnAndIsNotAskedAgain() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = directory + "/data.mdb"
+            let store = try open(directory)
+            for number in 0..<5 { try put(store, number) }
+            Self.close(store)
+            let whole = contents(of: path)
+            var damaged = whole
+            MetaPages.damage(&damaged, MetaPages.newest(damaged))
+            write(damaged, to: path)
+            let accepted = try open(directory) { $0.acceptsRollback = true }
+            #expect(accepted.rollback != nil)
+            try await accepted.acceptRollback { try $0.put(blobs, [9, 9, 9], [1]) }
+            #expect(accepted.rollback == nil)
+            Self.close(accepted)
+            let later = try open(directory)
+            #expect(later.rollback == nil)
+            #expect(try later.read { try $0.get(blobs, [9, 9, 9]) } == [1])
+            Self.close(later)
+            // The file of before was made under another id.
+            write(whole, to: path)
+            #expect(throws: StoreError.rolledBack(.witnessForeign)) { _ = try open(directory) }
+        }
+    }
+
+    @Test func whereDurabilityIsRelaxedAStoreGoesOnAndSaysSo() throws {
+        try withTemporaryDirectory { directory in
+            let path = directory + "/data.mdb"
+            let store = try open(directory) { $0.durability = .relaxed }
+            for number in 0..<5 { try put(store, number) }
+            store.close()
+            var damaged = contents(of: path)
+            MetaPages.damage(&damaged, MetaPages.newest(damaged))
+            write(damaged, to: path)
+            #expect(throws: StoreError.self) { _ = try open(directory) }
+            let relaxed = try open(directory) { $0.durability = .relaxed }
+            guard case .behind = relaxed.rollback else {
+                Issue.record("\(String(describing: relaxed.rollback))")
+                return
+            }
+            relaxed.close()
+        }
+    }
+
+    @Test func aStoreWithoutTheWitnessItHadIsRefused() throws {
+        try withTemporaryDirectory { directory in
+            let path = directory + "/witness"
+            let store = try open(directory)
+            try put(store, 1)
+            store.close()
+            let whole = contents(of: path)
+            unlink(path)
+            #expect(throws: StoreError.rolledBack(.witnessMissing)) { _ = try open(directory) }
+            var random = SeededGenerator(seed: 1)
+            for bytes in [[], [1], Array(whole[..<20]), random.bytes(whole.count)] {
+                write(bytes, to: path)
+                #expect(throws: StoreError.rolledBack(.witnessMissing)) { _ = try open(directory) }
+            }
+            write(whole, to: path)
+            try open(directory).close()
+        }
+    }
+
+    /// One slot may be torn or damaged: the other one stands for it.
+    @Test func everyDamagedByteOfTheWitnessLeavesTheStoreUsable() throws {
+        try withTemporaryDirectory { directory in
+            let path = directory + "/witness"
+            let store = try open(directory)
+            try put(store, 1)
+            store.close()
+            let whole = contents(of: path)
+            for offset in [0, 4_096] {
+                for index in offset..<min(offset + 64, whole.count) {
+                    var damaged = whole
+                    damaged[index] ^= 0x40
+                    write(damaged, to: path)
+                    try open(directory).close()
+                }
+            }
+        }
+    }
+
+    /// What a kill leaves at any moment: the files as they are when a write is acknowledged, in both orders.
+    @Test(arguments: [Durability.synced, .relaxed])
+    func aKilledStoreIsNeverBehindItsWitness(durability: Durability) throws {
+        try withTemporaryDirectory { directory in
+            let store = try open(directory + "/a") { $0.durability = durability }
+            defer { store.close() }
+            mkdir(directory + "/b", 0o700)
+            for number in 0..<30 {
+                try put(store, number)
+                write(contents(of: directory + "/a/witness"), to: directory + "/b/witness")
+                write(contents(of: directory + "/a/data.mdb"), to: directory + "/b/data.mdb")
+                try open(directory + "/b").close()
+            }
+        }
+    }
+
+    /// A store of before there were witnesses gets one.
+    @Test func aStoreThatNeverHadAWitnessGetsOne() throws {
+        try withTemporaryDirectory { directory in
+            let store = try open(directory)
+            try store.writeBlocking { _ = try $0.delete(Schema.meta, Store.witnessKey) }
+            store.close()
+            unlink(directory + "/witness")
+            try open(directory).close()
+            #expect(access(directory + "/witness", F_OK) == 0)
+            unlink(directory + "/witness")
+            #expect(throws: StoreError.rolledBack(.witnessMissing)) { _ = try open(directory) }
+        }
+    }
+
+    @Test func aDataFileThatIsGoneIsNotMadeAgain() throws {
+        try withTemporaryDirectory { directory in
+            try open(directory).close()
+            unlink(directory + "/data.mdb")
+            #expect(throws: StoreError.missing) { _ = try open(directory) }
+            #expect(access(directory + "/data.mdb", F_OK) != 0)
+        }
+    }
+
+    /// Deleting our lock file, or having the data file in another directory too, lets nobody in.
+    @Test func aSecondOpenIsRefusedWithoutTheLockFile() throws {
+        try withTemporaryDirectory { directory in
+            let store = try open(directory + "/a")
+            defer { store.close() }
+            unlink(directory + "/a/lock")
+            #expect(throws: StoreError.inUse) { _ = try open(directory + "/a") }
+            mkdir(directory + "/b", 0o700)
+            #expect(link(directory + "/a/data.mdb", directory + "/b/data.mdb") == 0)
+            #expect(throws: StoreError.inUse) { _ = try open(directory + "/b") }
+        }
+    }
+
+    /// Closing blocks for a moment.
+    private static func close(_ store: Store) { store.close() }
+}
