@@ -75,6 +75,8 @@ public struct Limits: Sendable {
     public var passwordQueuePerTenantMax = 32
     /// What the hashes may hold that are computed at the same time. Never less than our own need on all workers.
     public var passwordMemoryMax = 320 << 20
+    /// How long a password worker without work keeps the memory of a hash.
+    public var passwordArenaKept = Duration.seconds(10)
     /// What one check of an imported hash may hold and take, unless its tenant `allow_costly_hashes`.
     public var importedHashMemoryMax = 128 << 20
     public var importedHashTimeMax = Duration.milliseconds(250)

@@ -1,3 +1,4 @@
+internal import CThread
 import Glibc
 import Synchronization
 
@@ -66,6 +67,33 @@ public final class OSThread: Sendable {
     }
 }
 
+/// How the system shares the processors between threads. Each function is about the calling thread, and a wish: where
+/// the system grants less the thread runs on as before.
+public enum ThreadPriority: Sendable, Equatable {
+    /// setpriority(2), 0...19: each step takes a tenth less of a processor that others want too.
+    case niceness(Int32)
+    /// SCHED_IDLE of sched(7): runs while no other thread wants the processor, and gives way at once.
+    case idle
+
+    /// Also lowers what the thread gets where the policy itself is refused, as some containers do.
+    public func applyToCurrentThread() {
+        switch self {
+        case .niceness(let value):
+            // Linux keeps a nice value per thread, and 0 means the calling one (setpriority(2), "C library/kernel
+            // differences"). It fails only for a priority above the present one (EACCES).
+            if value > 0 { _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, value) }
+        case .idle:
+            ThreadPriority.niceness(19).applyToCurrentThread()
+            var parameters = sched_param()
+            _ = sched_setscheduler(0, THREAD_POLICY_IDLE, &parameters)
+        }
+    }
+
+    /// For threads that work for microseconds and are waited for: one that wakes up then runs before a thread whose
+    /// turn is longer, also when that one's turn is not over. `nanoseconds` are 100,000 to 100,000,000.
+    public static func takeShortTurns(nanoseconds: UInt64 = 100_000) { _ = thread_set_turn(nanoseconds) }
+}
+
 /// A counting semaphore for handing work to an OSThread. The C type is `sem_t`.
 public final class Semaphore: @unchecked Sendable {
     // Unchecked: sem_post(3) and sem_wait(3) are thread-safe on one semaphore; the pointer never changes.
@@ -86,6 +114,18 @@ public final class Semaphore: @unchecked Sendable {
     @available(*, noasync, message: "blocks the thread")
     public func wait() {
         while sem_wait(storage) != 0 {}
+    }
+
+    /// Waits at most so long; false when no signal came. A clock that is set makes no difference.
+    @available(*, noasync, message: "blocks the thread")
+    public func wait(for duration: Duration) -> Bool {
+        let nanoseconds = Instant.now.advanced(by: duration).nanoseconds
+        var until = timespec(
+            tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
+        while sem_clockwait(storage, CLOCK_MONOTONIC, &until) != 0 {
+            if errno != EINTR { return false }
+        }
+        return true
     }
 
     /// Takes a signal that is there already; false when there is none.

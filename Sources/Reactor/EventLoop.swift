@@ -127,7 +127,11 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         let (isFirst, _) = state.compareExchange(
             expected: State.idle.rawValue, desired: State.running.rawValue, ordering: .acquiringAndReleasing)
         precondition(isFirst, "\(name) was started twice")
-        thread.withLock { $0 = OSThread(name: name) { [self] in turnUntilStopped() } }
+        let thread = OSThread(name: name) { [self] in
+            ThreadPriority.takeShortTurns()
+            turnUntilStopped()
+        }
+        self.thread.withLock { $0 = thread }
     }
 
     /// Asks the loop to work off what is queued and to end; returns at once. From any thread.

@@ -1,5 +1,4 @@
 public import Base
-import Glibc
 import Synchronization
 
 /// A bounded pool of threads for work that blocks or takes long: password hashes, RSA, files, libcurl.
@@ -25,10 +24,10 @@ public final class WorkerPool: Sendable {
     private let shared: Shared
     private let threads: Mutex<[OSThread]>
 
-    /// `queueMax` counts what waits, not what runs; `memoryMax` bounds what runs, in bytes; `niceness` 1...19 lowers
-    /// the threads' priority (setpriority(2)).
+    /// `queueMax` counts what waits, not what runs; `memoryMax` bounds what runs, in bytes.
     public init(
-        name: String, workers: Int, queueMax: Int, queueMaxPerTenant: Int, memoryMax: Int = .max, niceness: Int32 = 0
+        name: String, workers: Int, queueMax: Int, queueMaxPerTenant: Int, memoryMax: Int = .max,
+        priority: WorkerPriority = .lowered(by: 0), idling: WorkerIdling? = nil
     ) {
         precondition(workers > 0 && queueMax > 0 && queueMaxPerTenant > 0, "a pool needs workers and room")
         let limits = WorkQueue.Limits(
@@ -38,8 +37,9 @@ public final class WorkerPool: Sendable {
         self.threads = Mutex(
             (0..<workers).map { index in
                 OSThread(name: "\(name)-\(index)") {
-                    if niceness > 0 { lowerPriority(to: niceness) }
-                    Self.workUntilClosed(shared)
+                    priority.ofWorker(index).applyToCurrentThread()
+                    Self.workUntilClosed(shared, idling)
+                    idling?.rest()
                 }
             })
     }
@@ -101,11 +101,11 @@ public final class WorkerPool: Sendable {
 
     /// One signal per accepted work. A signal whose work was cancelled or has expired is just used up; one whose work
     /// may not begin yet is given again when a work ends. Closing is one more, which each thread passes on.
-    private static func workUntilClosed(_ shared: Shared) {
+    private static func workUntilClosed(_ shared: Shared, _ idling: WorkerIdling?) {
         var answers: [@Sendable () -> Void] = []
         var processorTime = OSThread.processorNanoseconds
         while true {
-            shared.wakeup.wait()
+            waitForWork(shared, idling)
             repeat {
                 guard let work = next(shared) else { continue }
                 if !work.isShort { give(&answers) }
@@ -125,7 +125,16 @@ public final class WorkerPool: Sendable {
             } while shared.wakeup.takeSignal()
             give(&answers)
             if shared.queue.withLock({ $0.isClosed }) { return shared.wakeup.signal() }
+            idling?.pause()
         }
+    }
+
+    private static func waitForWork(_ shared: Shared, _ idling: WorkerIdling?) {
+        if let idling {
+            if shared.wakeup.wait(for: idling.restAfter) { return }
+            idling.rest()
+        }
+        shared.wakeup.wait()
     }
 
     /// The next work that is still in time; what is not is failed.
@@ -139,10 +148,4 @@ public final class WorkerPool: Sendable {
         for answer in answers { answer() }
         answers.removeAll(keepingCapacity: true)
     }
-}
-
-/// Linux keeps a nice value per thread, and 0 means the calling one (setpriority(2), "C library/kernel differences").
-private func lowerPriority(to niceness: Int32) {
-    // May fail only for a priority above the current one (EACCES); then the thread just stays as it is.
-    _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, niceness)
 }

@@ -68,7 +68,7 @@ public final class Instance: Sendable {
         storeConfiguration.onCommit = { changes.announce($0) }
         let signingPool = WorkerPool(
             name: "signing", workers: EventLoopGroup.coreCount, queueMax: limits.signingQueueMax,
-            queueMaxPerTenant: limits.signingQueueMax, niceness: 5)
+            queueMaxPerTenant: limits.signingQueueMax, priority: .lowered(by: 5))
         self.signingPool = signingPool
         // What is committed while signatures queue would only queue itself. Half of that time, so that no signer idles.
         storeConfiguration.spareTime = { signingPool.backlog / 2 }
@@ -87,14 +87,10 @@ public final class Instance: Sendable {
             throw error
         }
         let loops = EventLoopGroup(count: configuration.threads)
-        // Lower priority than the loops: a hash takes 10 ms, a lookup 10 µs.
-        self.passwordPool = WorkerPool(
-            name: "password", workers: configuration.passwordWorkers, queueMax: limits.passwordQueueMax,
-            queueMaxPerTenant: limits.passwordQueuePerTenantMax,
-            memoryMax: configuration.passwordMemoryMax, niceness: 10)
+        self.passwordPool = configuration.makePasswordPool()
         self.outboundPool = WorkerPool(
             name: "outbound", workers: limits.outboundWorkers, queueMax: limits.blockingQueueMax,
-            queueMaxPerTenant: limits.outboundRequestsPerTenantMax, niceness: 5)
+            queueMaxPerTenant: limits.outboundRequestsPerTenantMax, priority: .lowered(by: 5))
         let http = HTTPClient(
             pool: outboundPool, requestsPerTenantMax: limits.outboundRequestsPerTenantMax,
             certificateFile: configuration.outboundCAFile.isEmpty ? nil : configuration.outboundCAFile)
@@ -181,5 +177,16 @@ private final class Sweeper: @unchecked Sendable {
         let project = project
         Task { await project.sweep() }
         timer?.arm(after: .seconds(60))
+    }
+}
+
+extension Instance.Configuration {
+    /// Hashes give way to the loops: a hash takes 5 ms, a lookup 10 µs. The first worker's share of the processors
+    /// keeps sign-ins going while lookups take all the rest; docs/decisions/0043.
+    fileprivate func makePasswordPool() -> WorkerPool {
+        WorkerPool(
+            name: "password", workers: passwordWorkers, queueMax: limits.passwordQueueMax,
+            queueMaxPerTenant: limits.passwordQueuePerTenantMax, memoryMax: passwordMemoryMax,
+            priority: .spare(exceptFirst: 4), idling: PasswordArena.idling(restAfter: limits.passwordArenaKept))
     }
 }

@@ -33,6 +33,13 @@ extension Instance {
             "postern_password_pool_memory_peak_bytes", "gauge", "The most they ever held at a time.",
             Double(passwordPool.counts.memoryPeakByteCount))
         page.single(
+            "postern_password_arena_bytes", "gauge", "Memory that is kept from one password hash to the next.",
+            Double(PasswordArena.byteCount))
+        page.single(
+            "postern_password_arena_hashes_total", "counter",
+            "Hashes in kept memory; standing still, each asks for its own.",
+            Double(PasswordArena.hashCount))
+        page.single(
             "postern_import_costly_hashes_refused_total", "counter", "Rows of imports whose hash costs too much.",
             Double(project.passwords.refusedImports.value))
         page.passwordHashes(project)

@@ -77,4 +77,31 @@ import Testing
         thread.join()
         #expect(passed.value == 1_000)
     }
+
+    @Test func aWaitEndsWhenItsTimeIsUp() {
+        let semaphore = Semaphore()
+        let begin = Instant.now
+        let came = waitOnThread(semaphore, .milliseconds(2))
+        #expect(!came && Instant.now.nanoseconds(since: begin) >= 2_000_000)
+    }
+
+    @Test(arguments: [Duration.zero, .seconds(3_600), .seconds(Int64.max / 2)])
+    func aSignalEndsAWait(atMost duration: Duration) {
+        let semaphore = Semaphore()
+        semaphore.signal()
+        #expect(waitOnThread(semaphore, duration))
+        #expect(!semaphore.takeSignal())
+    }
+
+    @Test func aNegativeTimeIsOver() { #expect(!waitOnThread(Semaphore(), .seconds(-5))) }
+
+    private func waitOnThread(_ semaphore: Base.Semaphore, _ duration: Duration) -> Bool {
+        let came = Mutex(false)
+        let thread = OSThread(name: "wait") {
+            let result = semaphore.wait(for: duration)
+            came.withLock { $0 = result }
+        }
+        thread.join()
+        return came.withLock { $0 }
+    }
 }

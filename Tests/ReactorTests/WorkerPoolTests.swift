@@ -289,16 +289,6 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
         close(pool)
         #expect(pool.counts.running == 0 && pool.counts.queued == 0)
     }
-
-    @Test func niceWorkersRunAtALowerPriority() async throws {
-        let pool = WorkerPool(name: "nice", workers: 1, queueMax: 4, queueMaxPerTenant: 4, niceness: 19)
-        let niceness = try await pool.run(deadline: .distantFuture) {
-            getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
-        }
-        #expect(niceness == 19)
-        #expect(getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) < 19)
-        close(pool)
-    }
 }
 
 private func join(_ thread: OSThread) { thread.join() }

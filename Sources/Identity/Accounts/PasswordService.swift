@@ -13,6 +13,7 @@ public final class PasswordService: Sendable {
     private let sealing: SealingKey
     private let random: RandomSource
     private let profile: PasswordHashProfile
+    private let arena: PasswordArena
     public let computed = PasswordHashCounts()
     /// Rows of imports whose hash would cost too much to check.
     public let refusedImports = Counter()
@@ -25,6 +26,7 @@ public final class PasswordService: Sendable {
         self.sealing = sealing
         self.random = random
         self.profile = profile
+        self.arena = PasswordArena(profile: profile)
     }
 
     /// The stored form of a new password's hash.
@@ -33,10 +35,12 @@ public final class PasswordService: Sendable {
         let random = random
         return try await pool.run(
             tenant: settings.tenantID, deadline: deadline, cost: WorkCost(profile.work)
-        ) { [computed] in
+        ) { [arena, computed] in
             computed.add(.argon2id)
-            return try PasswordCredential.hash(PasswordBytes.canonical(password), profile: profile, random: random)
-                .stored
+            let canonical = PasswordBytes.canonical(password)
+            return try arena.with(memoryOf: profile.work) {
+                try PasswordCredential.hash(canonical, profile: profile, random: random).stored
+            }
         }
     }
 
@@ -59,18 +63,23 @@ public final class PasswordService: Sendable {
         let profile = profile(for: settings)
         let random = random
         let cost = WorkCost(credential.work, rehashedAs: credential.needsRehash(under: profile) ? profile : nil)
-        return try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [computed] in
+        return try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [arena, computed] in
             check?.begin()
             for candidate in PasswordBytes.candidates(password, for: credential.kind) {
                 try Self.checkTime(deadline)
                 computed.add(credential.kind)
-                guard try credential.verify(candidate, signerKeys: { _ in signerKey }) else { continue }
+                let isRight = try arena.with(memoryOf: credential.work) {
+                    try credential.verify(candidate, signerKeys: { _ in signerKey })
+                }
+                guard isRight else { continue }
                 check?.foundRight()
                 guard credential.needsRehash(under: profile) else { return .right }
                 let canonical = PasswordBytes.canonical(password)
                 try Self.checkTime(deadline)
                 computed.add(.argon2id)
-                return .rightRehashed(try PasswordCredential.hash(canonical, profile: profile, random: random).stored)
+                return try arena.with(memoryOf: profile.work) {
+                    .rightRehashed(try PasswordCredential.hash(canonical, profile: profile, random: random).stored)
+                }
             }
             return .wrong
         }
@@ -83,13 +92,15 @@ public final class PasswordService: Sendable {
         let credential = try store.read { try decoy(for: email, settings: settings, in: $0) }
         let signerKey = Secret(random.bytes(64))
         let cost = WorkCost(credential.work)
-        try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [computed] in
+        try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [arena, computed] in
             check?.begin()
             // As often as a real one: a password that NFC changes is tried in both forms.
             for candidate in PasswordBytes.candidates(password, for: credential.kind) {
                 try Self.checkTime(deadline)
                 computed.add(credential.kind)
-                _ = try credential.verify(candidate, signerKeys: { _ in signerKey })
+                _ = try arena.with(memoryOf: credential.work) {
+                    try credential.verify(candidate, signerKeys: { _ in signerKey })
+                }
             }
         }
     }

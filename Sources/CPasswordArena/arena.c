@@ -1,0 +1,101 @@
+#include "CPasswordArena.h"
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// One per thread, so that nothing here needs a lock.
+struct arena {
+    unsigned char *bytes;
+    size_t size;
+    // From the beginning, by hashes since the last wipe.
+    size_t written;
+    // The largest mapping that may be the arena now. 0 outside of a hash.
+    size_t offered;
+    bool is_lent;
+};
+
+static _Thread_local struct arena arena;
+static _Atomic int64_t byte_count, hash_count;
+
+static void *system_map(void *address, size_t length, int protection, int flags, int file, off_t offset) {
+    return (void *)syscall(SYS_mmap, address, length, protection, flags, file, offset);
+}
+
+static int system_unmap(void *address, size_t length) { return (int)syscall(SYS_munmap, address, length); }
+
+static void wipe_from(size_t start) {
+    if (arena.written <= start) return;
+    // Other than memset, the compiler may not leave it out.
+    explicit_bzero(arena.bytes + start, arena.written - start);
+    arena.written = start;
+}
+
+// A sanitizer defines the two functions itself. Hashes work there as they do without an arena.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define POSTERN_LEAVES_MMAP_ALONE 1
+#endif
+#endif
+
+#ifndef POSTERN_LEAVES_MMAP_ALONE
+static void *lend(size_t length) {
+    // A smaller hash leaves the end of a larger one as it is.
+    wipe_from(length);
+    arena.written = length;
+    arena.is_lent = true;
+    atomic_fetch_add_explicit(&hash_count, 1, memory_order_relaxed);
+    return arena.bytes;
+}
+
+// `off_t` has 64 bits here, as it has in the C library's own definition.
+void *mmap(void *address, size_t length, int protection, int flags, int file, off_t offset) {
+    bool is_wanted = length <= arena.offered && !arena.is_lent && address == NULL && length > 0
+        && protection == (PROT_READ | PROT_WRITE)
+        && (flags & (MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED)) == (MAP_PRIVATE | MAP_ANONYMOUS);
+    return is_wanted ? lend(length) : system_map(address, length, protection, flags, file, offset);
+}
+
+int munmap(void *address, size_t length) {
+    if (!arena.is_lent || address != arena.bytes) return system_unmap(address, length);
+    arena.is_lent = false;
+    return 0;
+}
+#endif
+
+bool password_arena_begin(size_t size) {
+    if (arena.size < size) {
+        password_arena_release();
+        // With its pages at once: to set up one after the other takes longer.
+        void *bytes = system_map(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+        if (bytes == MAP_FAILED) return false;
+        // What is in it would help to guess the password.
+        madvise(bytes, size, MADV_DONTDUMP);
+        arena = (struct arena){.bytes = bytes, .size = size};
+        atomic_fetch_add_explicit(&byte_count, (int64_t)size, memory_order_relaxed);
+    }
+    arena.offered = size;
+    return true;
+}
+
+void password_arena_end(void) {
+    arena.offered = 0;
+    arena.is_lent = false;
+}
+
+void password_arena_wipe(void) { wipe_from(0); }
+
+void password_arena_release(void) {
+    if (arena.size == 0) return;
+    wipe_from(0);
+    system_unmap(arena.bytes, arena.size);
+    atomic_fetch_sub_explicit(&byte_count, (int64_t)arena.size, memory_order_relaxed);
+    arena = (struct arena){0};
+}
+
+size_t password_arena_unwiped_byte_count(void) { return arena.written; }
+
+int64_t password_arena_byte_count(void) { return atomic_load_explicit(&byte_count, memory_order_relaxed); }
+
+int64_t password_arena_hash_count(void) { return atomic_load_explicit(&hash_count, memory_order_relaxed); }

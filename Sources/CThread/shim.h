@@ -1,0 +1,31 @@
+// What glibc and Linux offer for threads and Swift's Glibc module leaves out, because it is read without _GNU_SOURCE.
+#include <sched.h>
+#include <semaphore.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+// sem_timedwait(3) on a clock of choice, since glibc 2.30.
+extern int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *until);
+
+// The policy of threads that run only while no other thread wants the processor: sched(7).
+#define THREAD_POLICY_IDLE 5
+
+// struct sched_attr of sched_setattr(2), as of Linux 3.14.
+struct thread_attributes {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+};
+
+// Asks for turns of `nanoseconds` for the calling thread, at its present nice value. Linux 6.12 and later grant it.
+static inline long thread_set_turn(uint64_t nanoseconds) {
+    struct thread_attributes attributes = {
+        .size = sizeof attributes, .policy = SCHED_OTHER, .nice = getpriority(PRIO_PROCESS, 0), .runtime = nanoseconds,
+    };
+    return syscall(SYS_sched_setattr, 0, &attributes, 0);
+}

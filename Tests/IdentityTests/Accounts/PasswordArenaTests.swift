@@ -1,0 +1,164 @@
+import Base
+import Crypto
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Identity
+
+/// Runs `body` on a thread of its own, whose arena is gone at its end.
+private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) throws -> Value {
+    let result = Mutex<Result<Value, any Error>?>(nil)
+    let thread = OSThread(name: "hashes") {
+        let value = Result { try body() }
+        PasswordArena.release()
+        result.withLock { $0 = value }
+    }
+    thread.join()
+    return try #require(result.withLock { $0 }).get()
+}
+
+private func profile(_ memoryKiB: Int, _ passes: Int = 1) throws -> PasswordHashProfile {
+    try PasswordHashProfile(memoryKiB: memoryKiB, passes: passes)
+}
+
+private let password = Secret(Array("correct horse".utf8))
+
+@Suite(.serialized) struct PasswordArenaTests {
+    /// One that this thread makes without an arena, as every version before had it.
+    private static func credential(_ profile: PasswordHashProfile, seed: UInt64 = 7) throws -> PasswordCredential {
+        try PasswordCredential.hash(password, profile: profile, random: SeededRandom.source(seed: seed))
+    }
+
+    @Test func hashesAreTheSameWhateverTheArenaHeldBefore() throws {
+        var random = SeededRandom.printed()
+        let arena = PasswordArena(profile: try profile(2_048))
+        var cases: [(PasswordHashProfile, salt: UInt64)] = []
+        for _ in 0..<200 {
+            // Larger ones than the arena too.
+            let memory = Int.random(in: 8...2_300, using: &random)
+            cases.append((try profile(memory, Int.random(in: 1...3, using: &random)), salt: random.next()))
+        }
+        let made = cases
+        let (kept, counted) = try onThread {
+            let before = PasswordArena.hashCount
+            let hashes = try made.map { profile, salt in
+                try arena.with(memoryOf: profile.work) { try Self.credential(profile, seed: salt).stored }
+            }
+            return (hashes, PasswordArena.hashCount - before)
+        }
+        let usual = try onThread { try made.map { try Self.credential($0, seed: $1).stored } }
+        #expect(kept == usual)
+        #expect(counted == Int64(made.count { $0.0.memoryKiB <= 2_048 }))
+    }
+
+    /// Several lanes and other salts take another way through libsodium.
+    @Test(arguments: [
+        "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+        "$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc",
+    ])
+    func importedHashesAreCheckedInTheArena(stored: String) throws {
+        let credential = try PasswordCredential(stored: Text(stored))
+        let arena = PasswordArena(profile: try profile(256))
+        let found = try onThread {
+            let before = PasswordArena.hashCount
+            let isRight = try arena.with(memoryOf: credential.work) {
+                try credential.verify(Secret(Array("password".utf8)))
+            }
+            return (isRight, PasswordArena.hashCount - before)
+        }
+        #expect(found == (true, 1))
+    }
+
+    @Test func aThreadKeepsOneArenaAndGivesItBack() throws {
+        let standard = PasswordHashProfile.standard
+        let arena = PasswordArena(profile: standard)
+        let before = PasswordArena.byteCount
+        let (after, between) = try onThread {
+            for profile in [standard, .cheap, standard] {
+                _ = try arena.with(memoryOf: profile.work) { try Self.credential(profile) }
+            }
+            let kept = PasswordArena.byteCount
+            _ = try arena.with(memoryOf: try profile(20_000).work) { try Self.credential(try profile(20_000)) }
+            return (PasswordArena.byteCount, kept)
+        }
+        #expect(between == before + Int64(standard.work.memoryByteCount))
+        // A hash that takes more has a mapping of its own; the thread does not hold both.
+        #expect(after == before)
+        #expect(PasswordArena.byteCount == before)
+    }
+
+    @Test func nothingOfAHashIsLeftWhenAThreadPauses() throws {
+        let size = 256 << 10
+        let profile = try profile(256)
+        let arena = PasswordArena(profile: profile)
+        let (unwiped, before, after) = try onThread {
+            /// How many bytes of the arena are not zero: what a hash would be lent.
+            func remains() -> Int {
+                arena.with(memoryOf: profile.work) {
+                    let memory = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                    defer { munmap(memory, size) }
+                    return UnsafeRawBufferPointer(start: memory, count: size).count { $0 != 0 }
+                }
+            }
+            _ = try arena.with(memoryOf: profile.work) { try Self.credential(profile) }
+            let unwiped = PasswordArena.unwipedByteCount
+            let before = remains()
+            PasswordArena.wipe()
+            return (unwiped, before, remains())
+        }
+        #expect(unwiped == size && before > size / 2 && after == 0)
+    }
+
+    @Test func aSmallerHashLeavesNothingOfALargerOne() throws {
+        let arena = PasswordArena(profile: try profile(512))
+        let unwiped = try onThread {
+            for memory in [512, 64] {
+                let profile = try profile(memory)
+                _ = try arena.with(memoryOf: profile.work) { try Self.credential(profile) }
+            }
+            return PasswordArena.unwipedByteCount
+        }
+        #expect(unwiped == 64 << 10)
+    }
+
+    /// Whoever else maps memory gets it from the system, before, during and after a hash.
+    @Test func otherMappingsAreTheirOwn() throws {
+        let arena = PasswordArena(profile: try profile(64))
+        let work = try profile(64).work
+        try onThread {
+            let size = 16 << 10
+            let flags = MAP_PRIVATE | MAP_ANONYMOUS
+            func map(_ length: Int, _ flags: Int32, _ protection: Int32 = PROT_READ | PROT_WRITE, _ file: Int32 = -1)
+                -> UnsafeMutableRawPointer?
+            {
+                let found = mmap(nil, length, protection, flags, file, 0)
+                return found == MAP_FAILED ? nil : found
+            }
+            try arena.with(memoryOf: work) {
+                let lent = try #require(map(size, flags))
+                let before = PasswordArena.hashCount
+                let file = open("/proc/self/exe", O_RDONLY)
+                defer { close(file) }
+                // The arena is lent already; a file; to read only; shared.
+                let others = [
+                    map(size, flags), map(size, MAP_PRIVATE, PROT_READ, file), map(size, flags, PROT_READ),
+                    map(size, MAP_SHARED | MAP_ANONYMOUS),
+                ].compactMap { $0 }
+                #expect(Set(others + [lent]).count == 5)
+                for other in others { #expect(munmap(other, size) == 0) }
+                #expect(munmap(lent, size) == 0)
+                // Too large; of no size.
+                let large = try #require(map(1 << 20, flags))
+                #expect(munmap(large, 1 << 20) == 0)
+                #expect(map(0, flags) == nil && errno == EINVAL)
+                #expect(PasswordArena.hashCount == before)
+                #expect(map(size, flags) == lent)
+            }
+            let first = try #require(map(size, flags))
+            let second = try #require(map(size, flags))
+            #expect(first != second && munmap(first, size) == 0 && munmap(second, size) == 0)
+        }
+    }
+}

@@ -1,0 +1,134 @@
+import Base
+import Glibc
+import Synchronization
+import Testing
+
+@testable import Reactor
+
+private func close(_ pool: WorkerPool) { pool.close() }
+
+private func niceness() -> Int32 { getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
+
+/// SCHED_IDLE of <sched.h>, which Swift's Glibc does not show.
+private let idlePolicy: Int32 = 5
+
+@Suite struct WorkerPriorityTests {
+    /// The nice value and the policy of each thread of a pool. Each waits until all are in, so that no thread is asked
+    /// twice.
+    private func threads(count: Int, _ priority: WorkerPriority) async throws -> [(niceness: Int32, policy: Int32)] {
+        let pool = WorkerPool(
+            name: "test", workers: count, queueMax: 8, queueMaxPerTenant: 8, priority: priority)
+        defer { close(pool) }
+        let present = Counter()
+        return try await withThrowingTaskGroup(of: (Int32, Int32).self) { group in
+            for _ in 0..<count {
+                group.addTask {
+                    try await pool.run(deadline: .distantFuture) {
+                        present.add()
+                        while present.value < count { sched_yield() }
+                        return (niceness(), sched_getscheduler(0))
+                    }
+                }
+            }
+            var found: [(niceness: Int32, policy: Int32)] = []
+            for try await (niceness, policy) in group { found.append((niceness, policy)) }
+            return found.sorted { $0.niceness < $1.niceness }
+        }
+    }
+
+    @Test func loweredWorkersHaveTheirNiceValue() async throws {
+        let found = try await threads(count: 2, .lowered(by: 17))
+        #expect(found.map(\.niceness) == [17, 17] && found.map(\.policy) == [SCHED_OTHER, SCHED_OTHER])
+        #expect(niceness() < 17)
+    }
+
+    @Test func allWorkersButTheFirstGetWhatIsSpare() async throws {
+        let found = try await threads(count: 3, .spare(exceptFirst: 4))
+        #expect(found.map(\.policy) == [SCHED_OTHER, idlePolicy, idlePolicy])
+        #expect(found.first?.niceness == 4)
+    }
+
+    @Test func theOnlyWorkerIsTheFirst() async throws {
+        let found = try await threads(count: 1, .spare(exceptFirst: 4))
+        #expect(found.map(\.policy) == [SCHED_OTHER] && found.map(\.niceness) == [4])
+    }
+}
+
+@Suite struct WorkerIdlingTests {
+    private enum Step: Equatable {
+        case work, pause, rest
+    }
+
+    /// What a pool's thread did, in order.
+    private final class Steps: Sendable {
+        private let steps = Mutex<[Step]>([])
+        let changed = Semaphore()
+
+        func add(_ step: Step) {
+            steps.withLock { $0.append(step) }
+            changed.signal()
+        }
+
+        var all: [Step] { steps.withLock { $0 } }
+    }
+
+    private func makePool(_ steps: Steps, restAfter: Duration) -> WorkerPool {
+        WorkerPool(
+            name: "test", workers: 1, queueMax: 8, queueMaxPerTenant: 8,
+            idling: WorkerIdling(pause: { steps.add(.pause) }, rest: { steps.add(.rest) }, restAfter: restAfter))
+    }
+
+    private func wait(for count: Int, _ steps: Steps) { for _ in 0..<count { steps.changed.wait() } }
+
+    @Test func aThreadPausesAfterItsWorkAndRestsWhenNoneComes() async throws {
+        let steps = Steps()
+        let pool = makePool(steps, restAfter: .milliseconds(5))
+        // It may rest before it is given work: nothing was there for 5 ms.
+        try await pool.run(deadline: .distantFuture) { steps.add(.work) }
+        let begin = steps.all.first == .rest ? 1 : 0
+        wait(for: begin + 3, steps)
+        #expect(Array(steps.all.dropFirst(begin)) == [.work, .pause, .rest])
+        close(pool)
+    }
+
+    @Test func aThreadThatRestedWorksAgain() async throws {
+        let steps = Steps()
+        let pool = makePool(steps, restAfter: .zero)
+        wait(for: 1, steps)
+        try await pool.run(deadline: .distantFuture) { steps.add(.work) }
+        wait(for: 3, steps)
+        #expect(steps.all == [.rest, .work, .pause, .rest])
+        close(pool)
+    }
+
+    @Test func aThreadRestsBeforeItEnds() async throws {
+        let steps = Steps()
+        let pool = makePool(steps, restAfter: .days(1))
+        try await pool.run(deadline: .distantFuture) { steps.add(.work) }
+        wait(for: 2, steps)
+        close(pool)
+        #expect(steps.all == [.work, .pause, .rest])
+    }
+
+    @Test func aThreadDoesNotPauseWhileWorkWaits() async throws {
+        let steps = Steps()
+        let pool = makePool(steps, restAfter: .days(1))
+        let opened = Semaphore()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    try await pool.run(deadline: .distantFuture) {
+                        opened.wait()
+                        steps.add(.work)
+                    }
+                }
+            }
+            while pool.counts.queued < 3 { await Task.yield() }
+            for _ in 0..<4 { opened.signal() }
+            try await group.waitForAll()
+        }
+        wait(for: 5, steps)
+        #expect(steps.all == [.work, .work, .work, .work, .pause])
+        close(pool)
+    }
+}

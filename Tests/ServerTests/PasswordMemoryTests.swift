@@ -1,0 +1,49 @@
+import Base
+import Crypto
+import Identity
+import Reactor
+import Service
+import TestSupport
+import Testing
+
+/// docs/decisions/0042: the memory of password hashes is kept, wiped and given back.
+@Suite(.serialized) struct PasswordMemoryTests {
+    /// What a line of /metrics says.
+    private func metric(_ name: String, _ server: TestServer) throws -> Int64 {
+        let route = try #require(server.instance.sidePortRoutes["/metrics"])
+        let lines = String(decoding: route().body, as: UTF8.self).split(separator: "\n")
+        let line = try #require(lines.first { $0.hasPrefix("\(name) ") })
+        let number = try #require(Double(line.dropFirst(name.count + 1)))
+        return Int64(number)
+    }
+
+    /// That libsodium takes the memory it is offered, in this program as it is linked.
+    @Test func everyHashIsComputedInKeptMemory() async throws {
+        try await withServer(configure: { $0.project.passwordProfile = .standard }) { server in
+            let client = try IdentityClient(server)
+            let before = try metric("postern_password_arena_hashes_total", server)
+            _ = try client.signUp("ada@example.com")
+            #expect(try metric("postern_password_arena_hashes_total", server) == before + 1)
+            _ = try client.signIn("ada@example.com")
+            #expect(try metric("postern_password_arena_hashes_total", server) == before + 2)
+            // Nobody's address costs a hash too.
+            _ = failure { _ = try client.signIn("nobody@example.com") }
+            #expect(try metric("postern_password_arena_hashes_total", server) == before + 3)
+            #expect(try metric("postern_password_arena_bytes", server) >= 19_456 << 10)
+        }
+    }
+
+    @Test func aPoolThatRestsHoldsNoMemory() async throws {
+        let before = PasswordArena.byteCount
+        try await withServer(configure: {
+            $0.project.passwordProfile = .standard
+            $0.limits.passwordArenaKept = .zero
+        }) { server in
+            let client = try IdentityClient(server)
+            _ = try client.signUp("ada@example.com")
+            while PasswordArena.byteCount != before { await Task.yield() }
+            _ = try client.signIn("ada@example.com")
+        }
+        #expect(PasswordArena.byteCount == before)
+    }
+}
