@@ -28,12 +28,15 @@ enum Help {
             "run",
             """
               postern-bench run --key-file F --mix get=70,verify=20,refresh=10 [flags]
-                  closed loop: an answer is followed by the next request. Operations: get, get-by-email, lookup, verify,
-                  refresh, sign-in, create, sign-up, idp, health; idp brings its own identity provider on 127.0.0.1
+                  closed loop: an answer is followed by the next request. With --rate an open loop: each request is
+                  due at its time whether the server keeps up or not, and its latency begins then. Operations: get,
+                  get-by-email, lookup, verify, refresh, sign-in, create, sign-up, idp, health; idp brings its own
+                  identity provider on 127.0.0.1
                   --state S              what was seeded; create, sign-up, idp and health do without
                   --tenant T             the tenant without a state file (bench)
                   --connections N        (8)
                   --in-flight N          requests under way on each connection (1)
+                  --rate PER-SECOND      of an open loop (none: a closed one)
                   --threads N            of this program (1)
                   --seconds N            that count (5)
                   --warmup N             seconds before (1)

@@ -16,6 +16,8 @@ struct Report {
     /// In the order of the mix.
     var operations: [(operation: Operation, outcome: Outcome)]
     var connectionsLost: Int
+    /// Of an open loop.
+    var lag: Lag?
     /// CPU time while it counted: of this process, and of everything on the machine.
     var generatorCPUMicroseconds: Int
     var machineCPUMicroseconds: Int
@@ -64,6 +66,10 @@ struct Report {
             .init("generator_cpu_share", .double(Double(generatorCPUMicroseconds) / 1e6 / seconds)),
             .init("other_cpu_share", .double(otherCPUShare)),
         ]
+        if let lag {
+            members.append(.init("sent_late", .integer(Int64(lag.lateCount))))
+            members.append(.init("not_sent", .integer(Int64(lag.unsentCount))))
+        }
         if let server, let cpu = serverCPUMicroseconds {
             members.append(
                 .init(
@@ -109,6 +115,9 @@ struct Report {
             }
         }
         if connectionsLost > 0 { text += "connections lost: \(connectionsLost)\n" }
+        if let lag {
+            text += "open loop: \(lag.lateCount) sent late, \(lag.unsentCount) not sent\n"
+        }
         if let server, let cpu = serverCPUMicroseconds {
             text += "server: \(decimal(Double(cpu) / Double(max(1, answerCount)), places: 2)) µs of CPU a request, "
             text += "\(decimal(Double(cpu) / 1e6 / seconds, places: 2)) CPUs, "

@@ -6,7 +6,7 @@ import Synchronization
 /// Set by SIGINT and SIGTERM: a run that is cut short still writes what it has.
 private let interrupted = Atomic<Bool>(false)
 
-/// `postern-bench run`: closed-loop load of a mix of operations.
+/// `postern-bench run`: load of a mix of operations, as fast as it is answered or at a steady rate.
 struct RunCommand {
     private let target: Target
     private let mix: Mix
@@ -15,6 +15,8 @@ struct RunCommand {
     private let connections: Int
     private let inFlight: Int
     private let threads: Int
+    /// Of an open loop; 0: a closed one.
+    private let perSecond: Int
     private let seconds: Int
     private let warmup: Int
     private let seed: Int
@@ -31,6 +33,7 @@ struct RunCommand {
         connections = try arguments.number("--connections", default: 8, in: 1...50_000)
         inFlight = try arguments.number("--in-flight", default: 1, in: 1...4_096)
         threads = try arguments.number("--threads", default: 1, in: 1...64)
+        perSecond = try arguments.number("--rate", in: 1...1_000_000) ?? 0
         seconds = try arguments.number("--seconds", default: 5, in: 1...86_400)
         warmup = try arguments.number("--warmup", default: 1, in: 0...3_600)
         seed = try arguments.number("--seed", default: 1, in: 0...Int.max)
@@ -40,6 +43,12 @@ struct RunCommand {
         format = try arguments.choice("-o", default: OutputFormat.table)
         try arguments.finish()
         guard threads <= federatedUserCount else { throw UsageError("--threads: at most as many as --idp-users") }
+        guard perSecond == 0 || perSecond >= threads else {
+            throw UsageError("--threads: at most as many as --rate")
+        }
+        guard perSecond == 0 || inFlight == 1 else {
+            throw UsageError("--in-flight: goes with a closed loop; --rate says how much there is to do")
+        }
         guard threads <= connections else { throw UsageError("--threads: at most as many as --connections") }
     }
 
@@ -69,6 +78,11 @@ struct RunCommand {
             connectionsLost: drivers.reduce(0) { $0 + $1.connectionsLost },
             generatorCPUMicroseconds: after.generator - before.generator,
             machineCPUMicroseconds: after.machine - before.machine)
+        report.lag = drivers.compactMap(\.lag).reduce(nil) { sum, lag in
+            var sum = sum ?? Lag()
+            sum.merge(lag)
+            return sum
+        }
         if let before = before.server, let after = after.server { report.server = (before, after) }
         for (driver, share) in zip(drivers, shares) {
             population.sessions.replaceSubrange(share, with: driver.sessions)
@@ -79,6 +93,9 @@ struct RunCommand {
             throw BenchError(.interrupted, "interrupted: the figures are partial")
         }
         if report.connectionsLost > 0 { throw BenchError(.failed, "\(report.connectionsLost) connections were lost") }
+        if let lag = report.lag, lag.unsentCount > 0 {
+            throw BenchError(.failed, "\(lag.unsentCount) requests could not be sent: the server is too far behind")
+        }
         try report.check(failuresMaxPercent: failuresMax)
     }
 
@@ -101,6 +118,7 @@ struct RunCommand {
         try require([.get, .getByEmail], population.userCount > 0, "--users")
         try require([.signIn], population.passwordUserCount > 0, "--password-users")
         try require([.lookup, .verify], population.sessions.count >= threads, "--sessions")
+        let inFlight = perSecond == 0 ? inFlight : OpenLoop.inFlightPerConnectionMax
         let refreshes = connections * inFlight + threads
         try require([.refresh], population.sessions.count >= refreshes, "--sessions \(refreshes) or more")
     }
@@ -118,7 +136,7 @@ struct RunCommand {
 
     private func makeDrivers(
         _ population: Population, _ shares: [Range<Int>], _ providerTokens: [Secret]
-    ) throws -> [Driver] {
+    ) throws -> [any Load] {
         let tokenShares = self.shares(of: providerTokens.count)
         let run = UInt64(bitPattern: Clock.system.now().microseconds)
         return try (0..<threads).map { index in
@@ -127,6 +145,11 @@ struct RunCommand {
                 providerTokens: Array(providerTokens[tokenShares[index]]), tokensMax: max(1, tokensMax / threads),
                 driver: index, run: run, seed: UInt64(seed))
             let own = connections * (index + 1) / threads - connections * index / threads
+            guard perSecond == 0 else {
+                return try OpenLoop(
+                    workload, address: target.address, authorization: target.authorization, connections: own,
+                    perSecond: perSecond * (index + 1) / threads - perSecond * index / threads)
+            }
             return try Driver(
                 workload, address: target.address, authorization: target.authorization, connections: own,
                 inFlight: inFlight)
@@ -134,7 +157,8 @@ struct RunCommand {
     }
 
     /// Runs the drivers' threads, and samples at both ends of what counts.
-    private func drive(_ drivers: [Driver], _ schedule: Schedule, _ server: ServerProcess?) throws -> (Sample, Sample) {
+    private func drive(_ drivers: [any Load], _ schedule: Schedule, _ server: ServerProcess?) throws -> (Sample, Sample)
+    {
         for number in [SIGINT, SIGTERM] { signal(number) { _ in interrupted.store(true, ordering: .relaxed) } }
         let failure = Mutex<BenchError?>(nil)
         let threads = drivers.enumerated().map { index, driver in
@@ -161,7 +185,9 @@ struct RunCommand {
             ("mix", .string(Text(mix.description))), ("connections", .integer(Int64(connections))),
             ("in_flight", .integer(Int64(inFlight))), ("threads", .integer(Int64(threads))),
             ("warmup_seconds", .integer(Int64(warmup))), ("seconds", .integer(Int64(seconds))),
-            ("seed", .integer(Int64(seed))), ("loop", "closed"), ("users", .integer(Int64(population.userCount))),
+            ("seed", .integer(Int64(seed))), ("loop", perSecond == 0 ? "closed" : "open"),
+            ("rate", perSecond == 0 ? .null : .integer(Int64(perSecond))),
+            ("users", .integer(Int64(population.userCount))),
             ("sessions", .integer(Int64(population.sessions.count))),
             ("idp_users", mix.operations.contains(.idp) ? .integer(Int64(federatedUserCount)) : .null),
             ("repeat_tokens", tokensMax == .max ? .null : .integer(Int64(tokensMax))),

@@ -9,7 +9,9 @@ import Wire
     private static let perSecond = 100
 
     /// A tenth of a second of `get`s, due every 10 ms, against a stub.
-    private func run(_ answer: @escaping StubServer.Answer) throws -> (outcome: Outcome, unsent: [String: Int]) {
+    private func run(
+        begunBefore: Duration = .zero, countedAfter: Duration = .zero, _ answer: @escaping StubServer.Answer
+    ) throws -> (outcome: Outcome, lag: Lag) {
         let server = try StubServer(connections: 1, answer: answer)
         var population = Population(tenantID: "bench")
         population.userCount = 10
@@ -18,9 +20,11 @@ import Wire
             seed: 1)
         var loop: OpenLoop? = try OpenLoop(
             workload, address: server.address, authorization: "Bearer none", connections: 1, perSecond: Self.perSecond)
-        let begin = Instant.now
-        try loop?.run(from: begin, until: begin.advanced(by: .milliseconds(100)), drain: .seconds(5))
-        let found = (loop?.outcomes[Operation.get.rawValue] ?? Outcome(), loop?.unsent ?? [:])
+        let begin = Instant.now.advanced(by: .zero - begunBefore)
+        try loop?.run(
+            from: begin, countFrom: begin.advanced(by: countedAfter), until: begin.advanced(by: .milliseconds(100)),
+            drain: .seconds(5))
+        let found = (loop?.outcomes[Operation.get.rawValue] ?? Outcome(), loop?.lag ?? Lag())
         loop = nil
         server.finish()
         return found
@@ -28,7 +32,7 @@ import Wire
 
     @Test func `A request counts from when it was due, also when the server stood still`() throws {
         let held = Mutex<[UInt32]>([])
-        let (outcome, unsent) = try run { streams, output in
+        let (outcome, lag) = try run { streams, output in
             let due = held.withLock { held -> [UInt32] in
                 held += streams
                 return held.count == 10 ? held : []
@@ -36,7 +40,7 @@ import Wire
             for stream in due { output.appendResponse(stream: stream) { $0.append(1) } }
             return true
         }
-        #expect(outcome.okCount == 10 && outcome.errorCount == 0 && unsent.isEmpty)
+        #expect(outcome.okCount == 10 && outcome.errorCount == 0 && lag.unsent.isEmpty)
         // The first was due 90 ms before the last, and was answered behind it.
         #expect(outcome.latency.maximum >= 90_000_000)
     }
@@ -54,8 +58,29 @@ import Wire
     }
 
     @Test func `A lost connection loses what is in flight and what is due after it`() throws {
-        let (outcome, unsent) = try run { _, _ in false }
+        let (outcome, lag) = try run { _, _ in false }
         #expect(outcome.errors.keys.sorted() == ["CONNECTION_LOST"])
-        #expect(outcome.errorCount + (unsent["CONNECTION_LOST"] ?? 0) == 10)
+        #expect(outcome.errorCount + (lag.unsent["CONNECTION_LOST"] ?? 0) == 10)
+    }
+
+    private static let answerAtOnce: StubServer.Answer = { streams, output in
+        for stream in streams { output.appendResponse(stream: stream) { $0.append(1) } }
+        return true
+    }
+
+    @Test func `What is due while it warms up is sent and not counted`() throws {
+        let answered = Counter()
+        let (outcome, lag) = try run(countedAfter: .milliseconds(60)) { streams, output in
+            answered.add(UInt64(streams.count))
+            return Self.answerAtOnce(streams, &output)
+        }
+        #expect(answered.value == 10 && outcome.okCount == 4 && lag.unsentCount == 0)
+    }
+
+    @Test func `What is sent late is told, and its latency begins when it was due`() throws {
+        // All of it was due before it could be sent.
+        let (outcome, lag) = try run(begunBefore: .milliseconds(200), Self.answerAtOnce)
+        #expect(outcome.okCount == 10 && lag.lateCount == 10)
+        #expect(outcome.latency.value(atShare: 0.01) >= 100_000_000)
     }
 }

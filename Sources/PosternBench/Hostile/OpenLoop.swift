@@ -23,10 +23,14 @@ final class OpenLoop: @unchecked Sendable {
         init(_ connection: Connection) { self.connection = connection }
     }
 
-    /// By the operation's raw value.
+    /// By the operation's raw value; of the requests that were due while it counted.
     private(set) var outcomes = Operation.allCases.map { _ in Outcome() }
     /// Requests that were due and could not be sent, by reason.
     private(set) var unsent: [String: Int] = [:]
+    /// Requests that were sent more than `lateness` after they were due: this process was late, not the server.
+    private(set) var lateCount = 0
+    private(set) var connectionsLost = 0
+    var sessions: [Session] { workload.sessions }
     private var workload: Workload
     private let lanes: [Lane]
     private let poll: EventPoll
@@ -34,6 +38,10 @@ final class OpenLoop: @unchecked Sendable {
     private var nextLane = 0
     /// A server that is this far behind has failed: what is due then is not sent.
     static let inFlightPerConnectionMax = 32
+    static let lateness = Duration.milliseconds(1)
+    /// A thread that waits no longer than this sees soon enough that its run is interrupted.
+    private static let waitMax = Duration.milliseconds(50)
+    private var countFrom = Instant.now
 
     /// `perSecond` requests, spread over `connections`.
     init(
@@ -52,24 +60,35 @@ final class OpenLoop: @unchecked Sendable {
         self.lanes = lanes
     }
 
-    /// Sends what is due from `begin` to `end`, then waits up to `drain` for the answers.
-    func run(from begin: Instant, until end: Instant, drain: Duration) throws(BenchError) {
+    /// Sends what is due from `begin` to `end`, then waits up to `drain` for the answers. What is due before
+    /// `countFrom` is not counted.
+    func run(
+        from begin: Instant, countFrom: Instant? = nil, until end: Instant, drain: Duration,
+        isInterrupted: () -> Bool = { false }
+    ) throws(BenchError) {
+        // The sender's own wait for a processor would count as the server's time.
+        ThreadPriority.takeShortTurns()
+        self.countFrom = countFrom ?? begin
         var due = begin
+        var end = end
         let last = end.advanced(by: drain)
         while true {
             let now = Instant.now
+            if isInterrupted() { end = min(end, now) }
             while due < end, due <= now {
-                start(due: due)
+                start(due: due, now: now)
                 due = due.advanced(by: interval)
             }
             try flush()
             if due >= end, lanes.allSatisfy({ $0.calls.isEmpty }) || now >= last { break }
-            for event in 0..<(try poll.wait(milliseconds: 1)) { receive(lanes[poll.number(at: event)]) }
+            let next = due < end ? min(due, now.advanced(by: Self.waitMax)) : now.advanced(by: .milliseconds(1))
+            let count = try poll.wait(nanoseconds: next.nanoseconds(since: .now))
+            for event in 0..<count { receive(lanes[poll.number(at: event)]) }
         }
         for lane in lanes { fail(lane, "UNANSWERED") }
     }
 
-    private func start(due: Instant) {
+    private func start(due: Instant, now: Instant) {
         nextLane = (nextLane + 1) % lanes.count
         let lane = lanes[nextLane]
         guard !lane.isLost, lane.calls.count < Self.inFlightPerConnectionMax, let stream = lane.connection.takeStream()
@@ -77,6 +96,7 @@ final class OpenLoop: @unchecked Sendable {
             unsent[lane.isLost ? "CONNECTION_LOST" : "SERVER_TOO_FAR_BEHIND", default: 0] += 1
             return
         }
+        if due >= countFrom, now > due.advanced(by: Self.lateness) { lateCount += 1 }
         let (operation, context) = workload.appendRequest(stream: stream, to: &lane.connection.output)
         lane.calls[stream] = InFlight(operation: operation, context: context, due: due)
     }
@@ -121,6 +141,7 @@ final class OpenLoop: @unchecked Sendable {
             guard workload.answered(call.operation, call.context, message) else {
                 return fail(call, "UNEXPECTED_ANSWER")
             }
+            guard call.due >= countFrom else { return }
             let nanoseconds = UInt64(max(0, now.nanoseconds(since: call.due)))
             outcomes[call.operation.rawValue].latency.record(nanoseconds)
         case .refused(let reason): fail(call, reason)
@@ -129,6 +150,7 @@ final class OpenLoop: @unchecked Sendable {
 
     private func fail(_ call: InFlight, _ reason: String) {
         workload.failed(call.operation, call.context)
+        guard call.due >= countFrom else { return }
         outcomes[call.operation.rawValue].errors[reason, default: 0] += 1
     }
 
@@ -139,6 +161,7 @@ final class OpenLoop: @unchecked Sendable {
 
     private func lose(_ lane: Lane) {
         lane.isLost = true
+        connectionsLost += 1
         poll.remove(lane.connection.descriptor)
         fail(lane, "CONNECTION_LOST")
     }
