@@ -1,18 +1,20 @@
-// The floor: the least a lookup over a socket can cost. One thread, epoll, protobuf-c, one LMDB get; no authorization,
-// no deadline, no limits, no log, no checksum. Prints its port; ends by itself after the seconds it is given.
-//   server DIRECTORY SECONDS
+// The floor: the least a lookup over a socket can cost. Threads that share nothing but the store, each with an epoll of its
+// own, protobuf-c, one LMDB get; no authorization, no deadline, no limits, no log, no checksum. Prints its port; ends by
+// itself after the seconds it is given.
+//   server DIRECTORY THREADS SECONDS
 #define _GNU_SOURCE
 #include "lookup.pb-c.h"
 #include "shape.h"
 #include <errno.h>
 #include <lmdb.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { buffer_size = 65536, reply_size_max = header_size + 8 + record_size };
+enum { threads_max = 256, buffer_size = 65536, reply_size_max = header_size + 8 + record_size };
 
 struct connection {
     int socket;
@@ -20,14 +22,15 @@ struct connection {
     uint8_t input[buffer_size], output[buffer_size];
 };
 
-static int poller;
+static int pollers[threads_max];
+static _Thread_local int poller;
 static MDB_env *environment;
 static MDB_dbi users;
-static MDB_txn *snapshot;
+static _Thread_local MDB_txn *snapshot;
 
 // Messages live until their frame is answered: allocating is adding, freeing is starting again.
-static uint8_t arena[4096];
-static size_t arena_used;
+static _Thread_local uint8_t arena[4096];
+static _Thread_local size_t arena_used;
 
 static void *arena_allocate(void *unused, size_t size) {
     (void)unused;
@@ -71,8 +74,6 @@ static void fill_store(const char *directory) {
         lmdb(mdb_put(filling, users, &stored_key, &value, MDB_APPEND), "mdb_put");
     }
     lmdb(mdb_txn_commit(filling), "mdb_txn_commit");
-    lmdb(mdb_txn_begin(environment, NULL, MDB_RDONLY, &snapshot), "mdb_txn_begin");
-    mdb_txn_reset(snapshot);
 }
 
 // Appends the reply to the output, which has room for it. 0: the peer sent what is no request.
@@ -110,7 +111,7 @@ static int answer_all(struct connection *connection) {
     return 1;
 }
 
-static void wait_for(struct connection *connection, int operation, uint32_t events) {
+static void wait_for(int poller, struct connection *connection, int operation, uint32_t events) {
     struct epoll_event event = {.events = events, .data.ptr = connection};
     require(epoll_ctl(poller, operation, connection->socket, &event) == 0, "epoll_ctl");
 }
@@ -132,7 +133,7 @@ static int serve(struct connection *connection, uint32_t events) {
     if (events & EPOLLOUT) {
         int flushed = flush(connection);
         if (flushed <= 0) return flushed == 0;
-        wait_for(connection, EPOLL_CTL_MOD, EPOLLIN);
+        wait_for(poller, connection, EPOLL_CTL_MOD, EPOLLIN);
     } else {
         size_t room = buffer_size - connection->read;
         ssize_t count = recv(connection->socket, connection->input + connection->read, room, 0);
@@ -146,7 +147,7 @@ static int serve(struct connection *connection, uint32_t events) {
         int flushed = flush(connection);
         if (flushed < 0) return 0;
         if (flushed == 0) {
-            wait_for(connection, EPOLL_CTL_MOD, EPOLLOUT);
+            wait_for(poller, connection, EPOLL_CTL_MOD, EPOLLOUT);
             return 1;
         }
     } while (connection->read < before && connection->read >= header_size);
@@ -154,7 +155,7 @@ static int serve(struct connection *connection, uint32_t events) {
 }
 
 static int listen_on_loopback(void) {
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
     require(bind(listener, (struct sockaddr *)&address, size) == 0 && listen(listener, 1024) == 0, "listen");
@@ -164,34 +165,46 @@ static int listen_on_loopback(void) {
     return listener;
 }
 
-static void accept_one(int listener) {
+// The threads take turns.
+static void accept_one(int listener, int thread_count) {
+    static unsigned accepted;
     int socket = accept4(listener, NULL, NULL, SOCK_NONBLOCK), on = 1;
     if (socket < 0) return;
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     struct connection *connection = calloc(1, sizeof *connection);
     require(connection != NULL, "calloc");
     connection->socket = socket;
-    wait_for(connection, EPOLL_CTL_ADD, EPOLLIN);
+    wait_for(pollers[accepted++ % thread_count], connection, EPOLL_CTL_ADD, EPOLLIN);
 }
 
-int main(int argument_count, char **arguments) {
-    if (argument_count != 3) return fprintf(stderr, "usage: server DIRECTORY SECONDS\n"), 2;
-    alarm(atoi(arguments[2]));
-    fill_store(arguments[1]);
-    poller = epoll_create1(0);
-    int listener = listen_on_loopback();
-    struct epoll_event accepting = {.events = EPOLLIN, .data.ptr = NULL}, events[256];
-    require(epoll_ctl(poller, EPOLL_CTL_ADD, listener, &accepting) == 0, "epoll_ctl");
+_Noreturn static void *answer_for_ever(void *own_poller) {
+    poller = *(int *)own_poller;
+    lmdb(mdb_txn_begin(environment, NULL, MDB_RDONLY, &snapshot), "mdb_txn_begin");
+    mdb_txn_reset(snapshot);
+    struct epoll_event events[256];
     for (;;) {
         int count = epoll_wait(poller, events, 256, -1);
         for (int index = 0; index < count; index++) {
             struct connection *connection = events[index].data.ptr;
-            if (!connection) {
-                accept_one(listener);
-            } else if (!serve(connection, events[index].events)) {
-                close(connection->socket);
-                free(connection);
-            }
+            if (serve(connection, events[index].events)) continue;
+            close(connection->socket);
+            free(connection);
         }
     }
+}
+
+int main(int argument_count, char **arguments) {
+    int thread_count = argument_count == 4 ? atoi(arguments[2]) : 0;
+    if (thread_count < 1 || thread_count > threads_max) {
+        return fprintf(stderr, "usage: server DIRECTORY THREADS SECONDS\n"), 2;
+    }
+    alarm(atoi(arguments[3]));
+    fill_store(arguments[1]);
+    for (int index = 0; index < thread_count; index++) {
+        pthread_t thread;
+        pollers[index] = epoll_create1(0);
+        require(pthread_create(&thread, NULL, answer_for_ever, &pollers[index]) == 0, "pthread_create");
+    }
+    int listener = listen_on_loopback();
+    for (;;) accept_one(listener, thread_count);
 }

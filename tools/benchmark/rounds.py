@@ -1,0 +1,145 @@
+"""What is measured, round by round: floor, peer and Postern in turn, so that all of them meet the same machine."""
+import contextlib
+import json
+import sys
+import tempfile
+import time
+
+import peers
+
+from .server import CORES, SCRATCH, SHAPES, Server, output_of
+
+# More tokens than posternd remembers, so that each is verified anew.
+SESSIONS = 24000
+RATES = [5000, 20000]
+
+
+class Figures:
+    """The values of each figure, one a round; and beside each how far apart the processors were, in nanoseconds."""
+
+    def __init__(self):
+        self.values, self.distances, self.failures = {}, {}, []
+
+    def take(self, name, measure):
+        self.distances.setdefault(name, []).append(peers.distance())
+        self.values.setdefault(name, []).append(measure())
+
+    def of(self, name, *path):
+        """One value a round; None if the figure was not measured."""
+        if name not in self.values:
+            return None
+        found = self.values[name]
+        for key in path:
+            found = [value[key] for value in found]
+        return found
+
+
+def rate(said):
+    return sum(operation["requests_per_second"] for operation in said["operations"])
+
+
+def cpu(said):
+    return said["server"]["cpu_microseconds_per_request"]
+
+
+def slowest(said):
+    return max(operation["latency_microseconds"]["p99"] for operation in said["operations"]) / 1000
+
+
+class Rounds:
+    """The servers that stay up through all rounds."""
+
+    def __init__(self, programs, options, figures, stack):
+        self.figures, self.seconds = figures, options.seconds
+        life = options.rounds * 300 + 600
+        self.floor = stack.enter_context(peers.floor(life)) if "floor" in options.peers else None
+        self.grpc = stack.enter_context(peers.grpc(life)) if "grpc" in options.peers else None
+        self.limits = "limits" in options.peers
+
+        def server(*flags):
+            directory = stack.enter_context(tempfile.TemporaryDirectory(dir=SCRATCH))
+            return stack.enter_context(Server(programs, directory, figures.failures, *flags))
+
+        self.server, self.es256 = server(), server("--signing-algorithm", "ES256")
+        self.server.seed("bench", "--hashes", "synthetic", "--users", options.users, "--sessions", SESSIONS,
+                         "--password-users", 100)
+        self.server.seed("bench-hashes", "--hashes", "production", "--users", 0, "--sessions", 0,
+                         "--password-users", 64)
+        self.es256.seed("bench", "--hashes", "synthetic", "--users", 0, "--sessions", 2000, "--password-users", 0)
+
+    def run(self):
+        self.lookups()
+        self.tokens()
+        self.writes()
+        self.sign_ins()
+
+    def take(self, name, measure):
+        self.figures.take(name, measure)
+
+    def limit(self, name, program, *arguments):
+        if self.limits:
+            self.take(name, lambda: peers.limit(program, *arguments, seconds=self.seconds))
+
+    def ours(self, name, mix, shape, *flags, server=None):
+        self.take(name, lambda: (server or self.server).load("bench", mix, self.seconds, *SHAPES[shape], *flags))
+
+    def lookups(self):
+        for shape in ["64x1", "8x32"]:
+            for name, peer in [("floor", self.floor), ("gRPC", self.grpc)]:
+                if peer:
+                    self.take(f"{name} {shape}", lambda: peer.measure(shape, self.seconds))
+            self.ours(f"get {shape}", "get=1", shape)
+
+    def tokens(self):
+        self.limit("RSA verify", "signatures", "RSA-2048", "verify", CORES)
+        self.ours("verify", "verify=1", "8x32")
+        self.ours("verify repeated", "verify=1", "8x32", "--repeat-tokens", 100)
+        self.limit("RSA sign", "signatures", "RSA-2048", "sign", CORES)
+        self.ours("refresh RS256", "refresh=1", "8x32")
+        self.ours("idp", "idp=1", "8x32", "--idp-users", 1000)
+        self.ours("refresh ES256", "refresh=1", "8x32", server=self.es256)
+
+    def writes(self):
+        if self.limits:
+            self.take("commits", lambda: peers.commits(64, self.seconds))
+        self.ours("create", "create=1", "64x1")
+
+    def sign_ins(self):
+        """Alone, beside lookups at a steady rate, and beside as many lookups as the machine can do."""
+        hashes, seconds = "bench-hashes", self.seconds
+        self.limit("hash and sign", "argon2id", "sign-in", CORES)
+        self.take("sign-in", lambda: self.server.load(hashes, "sign-in=1", seconds, *SHAPES["few"]))
+        mix, repeated = "get=1,verify=1,lookup=1", ["--repeat-tokens", 100]
+        for per_second in RATES:
+            steady = ["--connections", 64, "--rate", per_second, *repeated]
+            self.take(f"beside sign-ins, {per_second}/s", lambda: self.server.load_beside(
+                hashes, "sign-in=1", seconds + 2, SHAPES["few"],
+                lambda: self.server.load("bench", mix, seconds, *steady))[1])
+        self.take("sign-in beside lookups", lambda: self.server.load_beside(
+            "bench", mix, seconds + 2, [*SHAPES["8x32"], *repeated],
+            lambda: self.server.load(hashes, "sign-in=1", seconds, *SHAPES["few"]))[1])
+
+
+def measure_rounds(programs, options, figures):
+    with contextlib.ExitStack() as stack:
+        rounds = Rounds(programs, options, figures, stack)
+        for number in range(options.rounds):
+            began = time.monotonic()
+            rounds.run()
+            print(f"bench: round {number + 1} of {options.rounds} took {time.monotonic() - began:.0f} s", file=sys.stderr)
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as directory:
+        with Server(programs, directory, figures.failures) as server:
+            server.seed("bench", "--hashes", "synthetic", "--users", options.users, "--sessions", 0,
+                        "--password-users", 0)
+        with Server(programs, directory, figures.failures) as server:
+            time.sleep(0.5)
+            figures.take("start", lambda: server.start_milliseconds)
+            figures.take("memory", lambda: server.anonymous_bytes() / 2**20)
+            idle = json.loads(output_of(server.command("idle", "--connections", 2000, "-o", "json"), timeout=60))
+            figures.take("idle", lambda: idle["bytes_per_connection"] / 1024)
+            grown = json.loads(output_of(server.command("providers", "-o", "json"), timeout=120))
+            figures.take("providers", lambda: grown["growth_bytes"] / 1e6)
+    stripped = SCRATCH / "posternd-stripped"
+    output_of(["strip", "-o", stripped, programs / "posternd"], timeout=60)
+    figures.take("binary", lambda: stripped.stat().st_size / 2**20)
+    stripped.unlink()

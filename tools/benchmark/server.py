@@ -1,0 +1,128 @@
+"""A posternd of the benchmark's own, and the load tool pointed at it. Only what was started here is ended."""
+import json
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SCRATCH = ROOT / ".build-bench"
+CORES = os.cpu_count()
+SHAPES = {
+    "64x1": ["--connections", 64, "--in-flight", 1],
+    "8x32": ["--connections", 8, "--in-flight", 32],
+    # Keeps every hashing worker busy, and the queue before it short.
+    "few": ["--connections", 4 * CORES, "--in-flight", 1],
+}
+
+
+def output_of(command, timeout):
+    """What a command prints. A failure shows what it said and ends the run."""
+    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=timeout, cwd=ROOT)
+    if done.returncode != 0:
+        sys.exit(f"bench: {shlex.join(done.args)} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def build():
+    for product in ["posternd", "postern-bench"]:
+        print(f"bench: building {product}", file=sys.stderr)
+        output_of(["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", product], timeout=1800)
+    shown = output_of(["swift", "build", "-c", "release", "--static-swift-stdlib", "--show-bin-path"], timeout=60)
+    return Path(shown.strip())
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """`failures` collects what load tools say about answers that failed."""
+
+    def __init__(self, programs, directory, failures, *flags):
+        self.programs, self.directory, self.failures, self.flags = programs, Path(directory), failures, flags
+
+    def __enter__(self):
+        self.port = free_port()
+        self.log = open(self.directory / "log", "ab")
+        said = self.log.tell()
+        began = time.monotonic()
+        self.process = subprocess.Popen(
+            [str(part) for part in [
+                self.programs / "posternd", "--data-directory", self.directory / "data", "--listen-address",
+                f"127.0.0.1:{self.port}", "--http-address", "off", *self.flags]],
+            stdout=self.log, stderr=self.log, env={**os.environ, "SWIFT_BACKTRACE": "enable=no"})
+        # Not by connecting: a free port is in the range clients connect from, and one that connects to itself is fooled.
+        while b'"message":"serving"' not in (self.directory / "log").read_bytes()[said:]:
+            if self.process.poll() is not None or time.monotonic() - began > 30:
+                self.__exit__()
+                sys.exit(f"bench: posternd did not start:\n{(self.directory / 'log').read_text()[-2000:]}")
+            time.sleep(0.0005)
+        self.start_milliseconds = (time.monotonic() - began) * 1000
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        self.log.close()
+
+    def command(self, name, *flags):
+        return [self.programs / "postern-bench", name, "--server", f"127.0.0.1:{self.port}", "--server-pid",
+                self.process.pid, "--key-file", self.directory / "data" / "admin-key", *flags]
+
+    def seed(self, tenant, *flags):
+        state = self.directory / tenant
+        command = [self.programs / "postern-bench", "seed", "--server", f"127.0.0.1:{self.port}", "--key-file",
+                   self.directory / "data" / "admin-key", "--tenant", tenant, "--state", state, *flags]
+        print("bench:", output_of(command, timeout=300).strip(), file=sys.stderr)
+
+    def load_command(self, tenant, mix, seconds, *flags):
+        return self.command("run", "--state", self.directory / tenant, "--mix", mix, "--seconds", seconds, "-o", "json",
+                            *flags)
+
+    def load(self, tenant, mix, seconds, *flags):
+        """What `postern-bench run` found. `flags` says how: one of SHAPES, or a rate."""
+        command = [str(part) for part in self.load_command(tenant, mix, seconds, *flags)]
+        return self.checked(subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=seconds + 120, cwd=ROOT))
+
+    def load_beside(self, tenant, mix, seconds, flags, measure):
+        """What a load found that went on while `measure` was called, and what that returned."""
+        command = [str(part) for part in self.load_command(tenant, mix, seconds, *flags)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as load:
+            try:
+                time.sleep(1)
+                measured = measure()
+                said, errors = load.communicate(timeout=seconds + 120)
+            except BaseException:
+                load.kill()
+                raise
+        return self.checked(subprocess.CompletedProcess(command, load.returncode, said, errors)), measured
+
+    def checked(self, done):
+        """What a load found. Failed answers and requests that were not sent are told, and the run goes on."""
+        if not done.stdout.strip():
+            sys.exit(f"bench: {shlex.join(done.args)} failed:\n{done.stderr}")
+        said = json.loads(done.stdout)
+        mix = said["configuration"]["mix"]
+        if done.returncode != 0:
+            self.failures.append(f"{mix}: {done.stderr.strip()}")
+        for operation in said["operations"]:
+            if operation["errors"]:
+                self.failures.append(f"{mix}: {operation['name']}: {operation['errors']}")
+        return said
+
+    def anonymous_bytes(self):
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1]) * 1024
+        return 0

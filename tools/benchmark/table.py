@@ -1,0 +1,122 @@
+"""From the figures of all rounds to a table: the middle of the rounds, how far they spread, and whether a goal is met."""
+from statistics import median
+
+from .rounds import RATES, cpu, rate, slowest
+from .server import CORES
+
+
+class Row:
+    """`ours` and `beside` have one value a round; a ratio is taken within each round."""
+
+    def __init__(self, what, ours, unit, beside="", reference=None, most=None, least=None, distances=None):
+        self.what, self.ours, self.unit, self.beside, self.reference = what, ours, unit, beside, reference
+        self.most, self.least, self.distances = most, least, distances or []
+
+    @property
+    def ratios(self):
+        return [value / other for value, other in zip(self.ours, self.reference)] if self.reference else None
+
+    @property
+    def holds(self):
+        judged = median(self.ratios or self.ours)
+        return (self.most is None or judged <= self.most) and (self.least is None or judged >= self.least)
+
+    def cells(self):
+        """(what, measured, beside it, ratio, goal, verdict)"""
+        sign, bound = ("≤", self.most) if self.most is not None else ("≥", self.least)
+        unit = "×" if self.reference else self.unit and " " + self.unit
+        goal = "" if bound is None else f"{sign} {number(bound)}{unit}"
+        measured = f"{spread(self.ours)} {self.unit}".strip()
+        beside = f"{self.beside} {spread(self.reference)} {self.unit}".strip() if self.reference else self.beside
+        ratio = spread(self.ratios) + "×" if self.reference else ""
+        return self.what, measured, beside, ratio, goal, "" if bound is None else "within" if self.holds else "MISSED"
+
+    def near_and_far(self):
+        """How far apart the processors were, in nanoseconds."""
+        known = [value for value in self.distances if value is not None]
+        return f"{min(known)}–{max(known)} ns" if known else ""
+
+
+def number(value):
+    """
+    >>> [number(value) for value in [0.951, 2.5, 12.34, 345.6, 15000]]
+    ['0.95', '2.5', '12.3', '346', '15,000']
+    """
+    if value >= 100:
+        return f"{value:,.0f}"
+    text = f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def spread(values):
+    """
+    >>> spread([3, 1, 2]), spread([2.0])
+    ('2 (1–3)', '2')
+    """
+    if len(values) == 1 or min(values) == max(values):
+        return number(median(values))
+    return f"{number(median(values))} ({number(min(values))}–{number(max(values))})"
+
+
+def rows(figures):
+    """As far as the peers were measured."""
+    table = []
+
+    def each(name, read):
+        values = figures.values.get(name)
+        return values and [read(value) for value in values]
+
+    def add(what, name, read, unit, beside="", reference=None, most=None, least=None):
+        if beside and reference is None:
+            return
+        table.append(Row(what, each(name, read), unit, beside, reference, most, least, figures.distances[name]))
+
+    def peer(name, key):
+        return each(name, lambda value: value[key])
+
+    for shape, most, better in [("64x1", 1.4, None), ("8x32", 1.7, 5)]:
+        what = f"`Users.Get`, {shape}"
+        add(what, f"get {shape}", cpu, "µs", "floor", peer(f"floor {shape}", "server_cpu_microseconds"), most)
+        add(what, f"get {shape}", cpu, "µs", "gRPC C++", peer(f"gRPC {shape}", "server_cpu_microseconds"),
+            better and 1 / better)
+    add("`VerifyIdToken`, new tokens, 8x32", "verify", cpu, "µs", "RSA verify", peer("RSA verify", "cpu_microseconds"), 1.45)
+    add("`VerifyIdToken`, repeated tokens, 8x32", "verify repeated", cpu, "µs", most=2.5)
+    add("`Refresh`, RS256, 8x32", "refresh RS256", rate, "/s", f"RSA sign × {CORES}", peer("RSA sign", "per_second"),
+        least=0.7)
+    add("`Refresh`, ES256, 8x32", "refresh ES256", rate, "/s", least=7500 * CORES)
+    both = None
+    if "RSA sign" in figures.values:
+        both = [sum(pair) for pair in zip(peer("RSA sign", "cpu_microseconds"), peer("RSA verify", "cpu_microseconds"))]
+    add("`SignInWithIdp`, known user, 8x32", "idp", cpu, "µs", "RSA verify + sign", both, 1.5)
+    add("`SignInWithPassword`", "sign-in", rate, "/s", f"argon2id + RSA sign, × {CORES}",
+        peer("hash and sign", "per_second"), least=0.95)
+    if "hash and sign" in figures.values:
+        bare = peer("hash and sign", "cpu_microseconds")
+        table.append(Row("its CPU beside hash and signature", [value - other for value, other in zip(
+            each("sign-in", cpu), bare)], "µs", most=150, distances=figures.distances["sign-in"]))
+    add("sign-ins beside lookups without end", "sign-in beside lookups", rate, "/s", f"argon2id + RSA sign, × {CORES}",
+        peer("hash and sign", "per_second"), least=0.1)
+    for per_second, most in zip(RATES, [2, 4]):
+        add(f"`Get`, `Verify`, `Lookup` p99 beside sign-ins without end, {per_second:,}/s, open loop",
+            f"beside sign-ins, {per_second}/s", slowest, "ms", most=most)
+    add("`Users.Create`, 64x1", "create", rate, "/s", "LMDB commits of 64", peer("commits", "per_second"), least=0.7)
+    for what, name, unit, most in [
+            ("an idle connection", "idle", "KiB", 8), ("1,000 tenants × 3 identity providers", "providers", "MB", 20),
+            ("start", "start", "ms", 150), ("own memory after it", "memory", "MiB", 60), ("posternd, stripped", "binary", "MiB", 25)]:
+        add(what, name, lambda value: value, unit, most=most)
+    return table
+
+
+def printed(table):
+    lines = [("", "measured", "beside it", "ratio", "goal", "", "processors"),
+             *((*row.cells(), row.near_and_far()) for row in table)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() + "\n" for line in lines)
+
+
+def markdown(table):
+    lines = ["| what | measured | beside it | ratio | goal |", "|---|---|---|---|---|"]
+    for row in table:
+        what, measured, beside, ratio, goal, verdict = row.cells()
+        lines.append(f"| {what} | {measured} | {beside} | {ratio} | {goal}{': **missed**' if verdict == 'MISSED' else ''} |")
+    return "\n".join(lines) + "\n"
