@@ -16,9 +16,24 @@ public final class WorkerPool: Sendable {
     /// What the threads share; they do not keep the pool, so that dropping it without `close()` is noticed.
     private final class Shared: Sendable {
         let queue: Mutex<WorkQueue>
-        let wakeup = Semaphore()
+        private let wakeup = Semaphore()
+        /// Of the first worker, where the others get only what processor time is spare.
+        private let firstWakeup: Semaphore?
 
-        init(_ queue: WorkQueue) { self.queue = Mutex(queue) }
+        init(_ queue: WorkQueue, _ priority: WorkerPriority) {
+            self.queue = Mutex(queue)
+            if case .spare = priority { firstWakeup = Semaphore() } else { firstWakeup = nil }
+        }
+
+        /// What wakes the worker.
+        func wakeup(of index: Int) -> Semaphore { index == 0 ? firstWakeup ?? wakeup : wakeup }
+
+        /// Calls one worker, and the first one in any case: on a busy machine another one might wait seconds for a
+        /// processor. Whoever comes second finds nothing to do.
+        func call() {
+            firstWakeup?.signal()
+            wakeup.signal()
+        }
     }
 
     private let shared: Shared
@@ -32,13 +47,13 @@ public final class WorkerPool: Sendable {
         precondition(workers > 0 && queueMax > 0 && queueMaxPerTenant > 0, "a pool needs workers and room")
         let limits = WorkQueue.Limits(
             workers: workers, queueMax: queueMax, queueMaxPerTenant: queueMaxPerTenant, memoryMax: memoryMax)
-        let shared = Shared(WorkQueue(name: name, limits: limits))
+        let shared = Shared(WorkQueue(name: name, limits: limits), priority)
         self.shared = shared
         self.threads = Mutex(
             (0..<workers).map { index in
                 OSThread(name: "\(name)-\(index)") {
                     priority.ofWorker(index).applyToCurrentThread()
-                    Self.workUntilClosed(shared, idling)
+                    Self.workUntilClosed(shared, shared.wakeup(of: index), idling)
                     idling?.rest()
                 }
             })
@@ -86,7 +101,7 @@ public final class WorkerPool: Sendable {
             defer { threads = [] }
             return threads
         }
-        shared.wakeup.signal()
+        shared.call()
         for thread in threads { thread.join() }
     }
 
@@ -96,16 +111,16 @@ public final class WorkerPool: Sendable {
         try shared.queue.withLock { queue throws(Failure) in
             try queue.submit(work, now: .now, expired: &expired)
         }
-        shared.wakeup.signal()
+        shared.call()
     }
 
-    /// One signal per accepted work. A signal whose work was cancelled or has expired is just used up; one whose work
+    /// One call per accepted work. A signal whose work was cancelled or has expired is just used up; one whose work
     /// may not begin yet is given again when a work ends. Closing is one more, which each thread passes on.
-    private static func workUntilClosed(_ shared: Shared, _ idling: WorkerIdling?) {
+    private static func workUntilClosed(_ shared: Shared, _ wakeup: Semaphore, _ idling: WorkerIdling?) {
         var answers: [@Sendable () -> Void] = []
         var processorTime = OSThread.processorNanoseconds
         while true {
-            waitForWork(shared, idling)
+            waitForWork(wakeup, idling)
             repeat {
                 guard let work = next(shared) else { continue }
                 if !work.isShort { give(&answers) }
@@ -120,21 +135,21 @@ public final class WorkerPool: Sendable {
                         work, afterNanoseconds: nanoseconds, processorNanoseconds: processorTime - processorStart)
                     return (calls, queue.backlog > longBacklog)
                 }
-                for _ in 0..<calls { shared.wakeup.signal() }
+                for _ in 0..<calls { shared.call() }
                 if !work.isShort || !isBehind || answers.count == answersTogetherMax { give(&answers) }
-            } while shared.wakeup.takeSignal()
+            } while wakeup.takeSignal()
             give(&answers)
-            if shared.queue.withLock({ $0.isClosed }) { return shared.wakeup.signal() }
+            if shared.queue.withLock({ $0.isClosed }) { return wakeup.signal() }
             idling?.pause()
         }
     }
 
-    private static func waitForWork(_ shared: Shared, _ idling: WorkerIdling?) {
+    private static func waitForWork(_ wakeup: Semaphore, _ idling: WorkerIdling?) {
         if let idling {
-            if shared.wakeup.wait(for: idling.restAfter) { return }
+            if wakeup.wait(for: idling.restAfter) { return }
             idling.rest()
         }
-        shared.wakeup.wait()
+        wakeup.wait()
     }
 
     /// The next work that is still in time; what is not is failed.

@@ -48,6 +48,26 @@ private let idlePolicy: Int32 = 5
         #expect(found.first?.niceness == 4)
     }
 
+    /// Works that fill the queue again and again: a call that got lost would leave one behind for ever.
+    @Test(arguments: 1...4)
+    func noCallGetsLost(workers: Int) async throws {
+        let pool = WorkerPool(
+            name: "test", workers: workers, queueMax: 64, queueMaxPerTenant: 64, memoryMax: 2,
+            priority: .spare(exceptFirst: 4))
+        let done = Counter()
+        for _ in 0..<40 {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<16 {
+                    let cost = WorkCost(time: .milliseconds(Int64(number % 3) * 100), memoryByteCount: number % 4)
+                    group.addTask { try await pool.run(deadline: .distantFuture, cost: cost) { done.add() } }
+                }
+                try await group.waitForAll()
+            }
+        }
+        close(pool)
+        #expect(done.value == 640)
+    }
+
     @Test func theOnlyWorkerIsTheFirst() async throws {
         let found = try await threads(count: 1, .spare(exceptFirst: 4))
         #expect(found.map(\.policy) == [SCHED_OTHER] && found.map(\.niceness) == [4])
