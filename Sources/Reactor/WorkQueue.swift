@@ -148,7 +148,8 @@ struct WorkQueue: Sendable {
         counts.done += 1
         updateCounts()
         defer { turnedAwayCount = 0 }
-        return turnedAwayCount
+        // More calls than works would only wake workers for nothing, and each of those would count as turned away.
+        return min(turnedAwayCount, queue.count)
     }
 
     /// Takes `work` out if it still waits.
