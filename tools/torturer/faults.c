@@ -38,6 +38,7 @@ struct control {
     volatile int64_t write_count;
     volatile int64_t sync_count;
     volatile int64_t fault_count;
+    volatile int64_t lost_sync_count;   // failed syncs of data.mdb
 };
 
 static struct control *control;
@@ -205,7 +206,10 @@ static int sync_file(int file, long number) {
     if (!name) return (int)syscall(number, file);
     control->sync_count++;
     while (control->sync_hangs) usleep(5000);
-    if (take(&control->sync_error_count)) return errno = EIO, -1;
+    if (take(&control->sync_error_count)) {
+        control->lost_sync_count += strcmp(name, "data.mdb") == 0;
+        return errno = EIO, -1;
+    }
     if (is_last()) syscall(SYS_kill, getpid(), SIGKILL);
     pthread_mutex_lock(&lock);
     int result = (int)syscall(number, file);

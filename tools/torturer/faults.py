@@ -215,9 +215,9 @@ class SyncError(FailingDisk):
     name, field, errors = "failing sync", "sync_error_count", (errno.EIO,)
 
     def strike(self):
-        before = self.server.control.fault_count
+        before = self.server.control.lost_sync_count
         super().strike()
-        if self.server.control.fault_count > before and self.server.wait(10.0) is None:
+        if self.server.control.lost_sync_count > before and self.server.wait(10.0) is None:
             self.report.find("a failed sync did not end the process: later ones would claim success")
 
 

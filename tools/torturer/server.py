@@ -24,7 +24,7 @@ class Control(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in (
         "clock_offset_micros", "size_limit", "write_error", "write_error_count", "meta_error_count",
         "short_write_count", "sync_error_count", "sync_hangs", "kill_countdown", "kill_tears", "write_count",
-        "sync_count", "fault_count")]
+        "sync_count", "fault_count", "lost_sync_count")]
 
     def heal(self):
         """Ends every fault; the counts stay."""
