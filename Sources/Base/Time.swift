@@ -66,18 +66,51 @@ public struct Clock: Sendable {
     }
 }
 
-/// A clock that moves only when told to.
-public final class ManualClock: Sendable {
-    private let microseconds: Atomic<Int64>
+/// The two clocks of a machine: what it takes the time to be, and how much time has passed.
+///
+/// The first can be set, also wrongly. The second cannot: it only goes forward, also while the machine sleeps.
+public struct MachineClocks: Sendable {
+    public let wall: Clock
+    private let readElapsed: @Sendable () -> Instant
 
-    public init(startingAt start: Timestamp = Timestamp(seconds: 1_800_000_000)) {
-        self.microseconds = Atomic(start.microseconds)
+    public init(wall: Clock, elapsed: @escaping @Sendable () -> Instant) {
+        self.wall = wall
+        self.readElapsed = elapsed
     }
 
-    public var clock: Clock { Clock { [self] in Timestamp(microseconds: microseconds.load(ordering: .relaxed)) } }
+    public func elapsed() -> Instant { readElapsed() }
 
+    public static let system = MachineClocks(wall: .system) { .nowWithSleep }
+}
+
+/// A machine's clocks that move only when told to.
+public final class ManualClock: Sendable {
+    private let wallMicroseconds: Atomic<Int64>
+    private let elapsedNanoseconds = Atomic<Int64>(1_000_000_000_000)
+
+    public init(startingAt start: Timestamp = Timestamp(seconds: 1_800_000_000)) {
+        self.wallMicroseconds = Atomic(start.microseconds)
+    }
+
+    public var clock: Clock { Clock { [self] in Timestamp(microseconds: wallMicroseconds.load(ordering: .relaxed)) } }
+
+    public var machine: MachineClocks {
+        MachineClocks(wall: clock) { [self] in
+            Instant(nanoseconds: elapsedNanoseconds.load(ordering: .relaxed))
+        }
+    }
+
+    /// Lets time pass, on both clocks.
     public func advance(by duration: Duration) {
-        microseconds.add(duration.microseconds, ordering: .relaxed)
+        // Proof: for tests, which say how long.
+        precondition(duration >= .zero, "time does not pass backwards; step(by:) sets the wall clock")
+        elapsedNanoseconds.add(duration.microseconds * 1_000, ordering: .relaxed)
+        step(by: duration)
+    }
+
+    /// Sets the wall clock, forwards or back. No time passes.
+    public func step(by duration: Duration) {
+        wallMicroseconds.add(duration.microseconds, ordering: .relaxed)
     }
 }
 

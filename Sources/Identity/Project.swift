@@ -61,9 +61,12 @@ public final class Project: Sendable {
     /// Requests refused because their end user had used too many keys.
     public let idempotencyRefusals = Counter()
     public let anonymousExpiry: AnonymousExpiry
+    /// Sweeps that were put off because the clock is not proven.
+    public let sweepsPutOff = Counter()
 
     public var store: Store { resources.store }
     public var limits: Limits { resources.limits }
+    public var time: ServerClock { resources.time }
     public var clock: Clock { resources.clock }
     public var changes: ChangeHub { resources.changes }
 
@@ -136,6 +139,8 @@ public final class Project: Sendable {
             resources.log.warning(
                 "the store is full and could not be upgraded; delete something, then start again", [:])
         }
+        // Also in a full store: it is what the operator started the server for.
+        try await WritePurpose.$current.withValue(.removal) { try await acceptClock() }
         try await tenants.start()
         try guesses.start()
         for signer in [signer, cookieSigner] {
@@ -184,21 +189,27 @@ public final class Project: Sendable {
     // MARK: Housekeeping
 
     /// What is done now and then: expired sessions and idempotency records, unused anonymous users, retired keys, stale
-    /// readers. `instant` is the monotonic clock's time.
-    public func sweep(at instant: Instant = .now) async {
-        await WritePurpose.$current.withValue(.removal) { await sweepNow(at: instant) }
+    /// readers. Nothing is deleted by its age while the clock is not proven.
+    public func sweep() async {
+        checkClock()
+        guard time.isProven else {
+            sweepsPutOff.add()
+            return
+        }
+        await WritePurpose.$current.withValue(.removal) { await sweepNow() }
     }
 
-    private func sweepNow(at instant: Instant) async {
+    private func sweepNow() async {
         do {
             let settled = Self.settleExpired(clock: resources.clock)
             while try await store.sweep(now: clock.now(), limit: 500, settled) == 500 {}
             for signer in [signer, cookieSigner] {
                 try await signer.retireExpired(record: keyEvent(origin: .server))
             }
+            try await store.write { [now = clock.now()] in try $0.noteRevocationTime(now) }
             while try await store.write({ [now = clock.now()] in try $0.forgetRevocations(now: now, limit: 500) }) {}
             while try await store.write({ [now = clock.now()] in try $0.forgetGuesses(now: now, limit: 500) }) {}
-            try await anonymousExpiry.sweep(now: clock.now(), at: instant)
+            try await anonymousExpiry.sweep(now: clock.now())
             _ = try store.checkReaders()
         } catch {
             resources.log.error("the sweep failed", ["error": .text("\(error)")])

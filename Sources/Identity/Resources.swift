@@ -4,7 +4,13 @@ public import Store
 /// What every owner in this target works with; made once, at start.
 public struct Resources: Sendable {
     public let store: Store
+    /// What time it is; `clock` reads it.
+    public let time: ServerClock
     public let clock: Clock
+    /// For rates and waits of this process: never set and never set back, and worth nothing after a restart.
+    public let steadyClock: Clock
+    /// The store's mark that an operator overrode with the machine's clock at this start.
+    public var acceptedClockOver: Timestamp?
     public let random: RandomSource
     public let limits: Limits
     public let log: Log
@@ -12,11 +18,14 @@ public struct Resources: Sendable {
     public let changes: ChangeHub
 
     public init(
-        store: Store, clock: Clock, random: RandomSource, limits: Limits, log: Log, changes: ChangeHub = ChangeHub()
+        store: Store, time: ServerClock, random: RandomSource, limits: Limits, log: Log,
+        changes: ChangeHub = ChangeHub()
     ) {
         self.changes = changes
         self.store = store
-        self.clock = clock
+        self.time = time
+        self.clock = time.clock
+        self.steadyClock = time.steadyClock
         self.random = random
         self.limits = limits
         self.log = log

@@ -18,10 +18,13 @@ final class FollowedRevocations: Sendable {
     private let state: Mutex<State>
     private let retention: Duration
 
-    init(retention: Duration, now: Timestamp) {
+    init(retention: Duration, at local: Instant) {
         self.retention = retention
-        self.state = Mutex(State(revocations: RevocationState(retention: retention, now: now)))
+        self.state = Mutex(State(revocations: RevocationState(retention: retention, now: Self.time(local))))
     }
+
+    /// What is forgotten goes by what passed here: the server's clock may have been wrong, and be set right.
+    private static func time(_ local: Instant) -> Timestamp { Timestamp(microseconds: local.nanoseconds / 1_000) }
 
     /// Where a new stream goes on; empty before the first snapshot is whole.
     var cursor: Text { state.withLock { $0.cursor } }
@@ -34,12 +37,12 @@ final class FollowedRevocations: Sendable {
         state.withLock { state in
             if message.snapshotReason != .unspecified {
                 state.incoming = RevocationState(
-                    retention: retention, onlyTenantID: message.scope?.onlyTenantID, now: now)
+                    retention: retention, onlyTenantID: message.scope?.onlyTenantID, now: Self.time(local))
             }
             if state.incoming != nil {
-                for revocation in message.revocations { state.incoming?.apply(revocation, now: now) }
+                for revocation in message.revocations { state.incoming?.apply(revocation, now: Self.time(local)) }
             } else {
-                for revocation in message.revocations { state.revocations.apply(revocation, now: now) }
+                for revocation in message.revocations { state.revocations.apply(revocation, now: Self.time(local)) }
             }
             if let whole = state.incoming, !message.continues {
                 state.revocations = whole
@@ -66,6 +69,8 @@ final class FollowedRevocations: Sendable {
             }
         }
     }
+
+    var entryCount: Int { state.withLock { $0.revocations.entryCount } }
 
     func refusal(of token: VerifiedToken) -> RevocationState.Refusal? {
         state.withLock { $0.revocations.refusal(of: token) }

@@ -32,7 +32,7 @@ public final class TokenVerifier: Sendable {
         let project = try await source.project()
         let keys = ProjectKeys(source: source, floor: options.keyRefreshFloor)
         try await keys.refresh()
-        let followed = FollowedRevocations(retention: options.retention, now: Clock.system.now())
+        let followed = FollowedRevocations(retention: options.retention, at: .nowWithSleep)
         let first = try await source.follow(followed)
         self.options = options
         self.source = source

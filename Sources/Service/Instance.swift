@@ -20,7 +20,9 @@ public final class Instance: Sendable {
         /// PEM certificates to trust instead of the system's when other servers are asked; empty = the system's.
         public var outboundCAFile = ""
         public var version: Text = "0.0.0"
-        public var clock = Clock.system
+        public var clocks = MachineClocks.system
+        /// The operator says that the machine's clock is right, whatever the store's mark.
+        public var acceptsClock = false
         public var random: RandomSource
 
         public init(dataDirectory: String, project: Project.Configuration, random: RandomSource) {
@@ -66,6 +68,8 @@ public final class Instance: Sendable {
         var storeConfiguration = configuration.boundedStore
         let changes = ChangeHub()
         storeConfiguration.onCommit = { changes.announce($0) }
+        let time = ServerClock(configuration.clocks)
+        storeConfiguration.timeMark = { time.mark }
         let signingPool = WorkerPool(
             name: "signing", workers: EventLoopGroup.coreCount, queueMax: limits.signingQueueMax,
             queueMaxPerTenant: limits.signingQueueMax, priority: .lowered(by: 5))
@@ -74,14 +78,9 @@ public final class Instance: Sendable {
         storeConfiguration.spareTime = { signingPool.backlog / 2 }
         let health = health
         storeConfiguration.onTrouble = { health.note($0, log: log) }
-        let store: Store
+        let (store, mark): (Store, Timestamp?)
         do throws(StoreError) {
-            store = try Store(
-                storeConfiguration, authenticator: RecordMACs(masterKey: masterKey), eventHash: RecordMACs.eventHash,
-                onFatal: { error in
-                    health.set(isServing: false)
-                    onFatal(error)
-                })
+            (store, mark) = try Self.openStore(storeConfiguration, masterKey, health, onFatal)
         } catch {
             signingPool.close()
             throw error
@@ -97,12 +96,14 @@ public final class Instance: Sendable {
         let smtp = SMTPClient(
             pool: outboundPool,
             certificateFile: configuration.outboundCAFile.isEmpty ? nil : configuration.outboundCAFile)
-        let resources = Resources(
-            store: store, clock: configuration.clock, random: configuration.random, limits: limits, log: log,
-            changes: changes)
+        var resources = Resources(
+            store: store, time: time, random: configuration.random, limits: limits, log: log, changes: changes)
+        let notice = time.begin(mark: mark, acceptsWall: configuration.acceptsClock)
+        if configuration.acceptsClock { resources.acceptedClockOver = mark }
         self.project = Project(
             configuration: configuration.project, resources: resources, masterKey: masterKey, loops: loops,
             passwordPool: passwordPool, signingPool: signingPool, http: http, smtp: smtp)
+        if let notice { project.log(notice) }
         self.router = Router(project: project, health: health, version: configuration.version, log: log)
         self.server = Server(
             loops: loops, dispatcher: router, limits: limits, log: log,
@@ -111,6 +112,25 @@ public final class Instance: Sendable {
         self.credentialWatch = CredentialWatch(router: router, server: server, loop: loops.loops[0])
         self.sweeper = Sweeper(project: project, loop: loops.loops[0])
         loops.start()
+    }
+
+    /// The store, and the highest time that it has seen.
+    private static func openStore(
+        _ configuration: StoreConfiguration, _ masterKey: MasterKey, _ health: HealthStatus,
+        _ onFatal: @escaping @Sendable (StoreError) -> Void
+    ) throws(StoreError) -> (Store, Timestamp?) {
+        let store = try Store(
+            configuration, authenticator: RecordMACs(masterKey: masterKey), eventHash: RecordMACs.eventHash,
+            onFatal: { error in
+                health.set(isServing: false)
+                onFatal(error)
+            })
+        do throws(StoreError) {
+            return (store, try store.timeMark())
+        } catch {
+            store.close()
+            throw error
+        }
     }
 
     /// Makes what an empty store lacks, then serves. Returns the first admin key if one was made; `keepFirstAdminKey`
@@ -144,39 +164,6 @@ public final class Instance: Sendable {
         loops.stop()
         loops.join()
         project.store.close()
-    }
-}
-
-/// Calls the project's housekeeping once a minute.
-private final class Sweeper: @unchecked Sendable {
-    // Unchecked: `timer` is touched on the loop only.
-    private let project: Project
-    private let loop: EventLoop
-    private var timer: Timer?
-
-    init(project: Project, loop: EventLoop) {
-        self.project = project
-        self.loop = loop
-    }
-
-    func start() {
-        loop.run { [self] in
-            timer = Timer(on: loop) { [weak self] in self?.sweep() }
-            timer?.arm(after: .seconds(60))
-        }
-    }
-
-    func stop() {
-        loop.run { [self] in
-            timer?.cancel()
-            timer = nil
-        }
-    }
-
-    private func sweep() {
-        let project = project
-        Task { await project.sweep() }
-        timer?.arm(after: .seconds(60))
     }
 }
 

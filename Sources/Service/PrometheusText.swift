@@ -49,6 +49,7 @@ extension Instance {
         page.project(project)
         page.quotas(project)
         page.mails(project)
+        page.clock(project)
         if let statistics = try? project.store.statistics() { page.store(statistics) }
         return page.bytes
     }
@@ -228,6 +229,21 @@ private struct PrometheusPage {
             "postern_email_recoveries_refused_total", "counter",
             "Changes of an email refused because the account has too many open ways back.",
             Double(project.oobDelivery.recoveriesRefused.value))
+    }
+
+    mutating func clock(_ project: Project) {
+        single(
+            "postern_clock_wrong", "gauge", "1 while the machine's clock is not believed.", project.time.isWrong ? 1 : 0
+        )
+        single(
+            "postern_clock_difference_seconds", "gauge", "The machine's clock minus the server's.",
+            Double(project.time.difference.value) / 1e6)
+        single(
+            "postern_clock_jumps_total", "counter", "Steps of the machine's clock by more than five minutes.",
+            Double(project.time.jumps.value))
+        single(
+            "postern_sweeps_put_off_total", "counter", "Sweeps that waited for the clock to be proven.",
+            Double(project.sweepsPutOff.value))
     }
 
     mutating func store(_ statistics: StoreStatistics) {

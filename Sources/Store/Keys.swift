@@ -149,6 +149,21 @@ public struct RevocationKey: StoreKey, Sendable {
     public func write(into key: inout KeyWriter) { key.append(bigEndian: UInt64(bitPattern: sequence)) }
 }
 
+/// `time (µs)`; what is from before 1970 counts as from 1970.
+public struct TimeKey: StoreKey, Sendable {
+    public var time: Timestamp
+
+    public init(_ time: Timestamp) { self.time = time }
+
+    public init(stored key: UnsafeRawBufferPointer) {
+        let micros = key.count == 8 ? UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)) : 0
+        self.time = Timestamp(microseconds: Int64(clamping: micros))
+    }
+
+    // Proof: no negative number is converted.
+    public func write(into key: inout KeyWriter) { key.append(bigEndian: UInt64(max(0, time.microseconds))) }
+}
+
 /// `time (µs) ‖ server id ‖ row`: what each server counted, in the order of time.
 public struct GuessRowKey: StoreKey, Sendable, Equatable {
     public var time: Timestamp

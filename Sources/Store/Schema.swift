@@ -13,7 +13,8 @@ public enum Schema {
     public static let firstDomainTableID: UInt8 = 16
 
     /// `"schema"` → version (4 bytes, big-endian); `"sequence"` → the last global event sequence (8 bytes); `"usage"` →
-    /// nothing, once the rows of every tenant were counted; `"witness"` → the id by which the witness knows the store.
+    /// nothing, once the rows of every tenant were counted; `"witness"` → the id by which the witness knows the store;
+    /// `"time"` → the highest time seen (µs, 8 bytes).
     static let meta = Table<[UInt8], [UInt8]>(id: 0, name: "meta")
     /// time (µs, 8 bytes) ‖ table id ‖ key → nothing.
     static let expiry = Table<ExpiryKey, [UInt8]>(id: 1, name: "expiry")

@@ -46,6 +46,9 @@ public struct StoreConfiguration: Sendable {
     public var damageLine: [UInt8] = []
     public var damageExitStatus: Int32 = 70
     public var random = RandomSource.system
+    /// The time that the store may keep as the highest it has seen; nil for none. Asked on the writer's thread, once a
+    /// commit.
+    public var timeMark: @Sendable () -> Timestamp? = { nil }
 
     public init(directory: String, tables: [TableDeclaration]) {
         self.directory = directory

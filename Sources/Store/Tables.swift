@@ -99,6 +99,12 @@ public enum Tables {
     /// (time, server, row) → the guesses that a server counted in a second. Worth something for an hour.
     public static let guesses = Table<GuessRowKey, StoredGuesses>(id: 48, name: "guesses")
 
+    /// A time at which every revocation up to a sequence was committed → that sequence.
+    public static let revocationTimes = Table<TimeKey, [UInt8]>(id: 56, name: "revocation_times")
+
+    /// Kind of proof → the latest end of those that are refused as used, because the rows that said so may be gone.
+    public static let spentProofs = Table<TextKey, [UInt8]>(id: 57, name: "spent_proofs")
+
     /// What opening the store takes.
     public static let all: [TableDeclaration] = [
         users.declaration, userByEmail.declaration, userByPhone.declaration, userByProvider.declaration,
@@ -110,5 +116,6 @@ public enum Tables {
         outbox.declaration, outboxDue.declaration, emailConfigs.declaration,
         revocations.declaration, revocationTenants.declaration, idempotencyCountsBySubject.declaration,
         anonymousUsers.declaration, usedProofs.declaration, identityIssuers.declaration, guesses.declaration,
+        revocationTimes.declaration, spentProofs.declaration,
     ]
 }

@@ -225,6 +225,7 @@ extension Writer {
         }
         try transaction.writeSequence()
         try transaction.writeUsage()
+        try transaction.writeTimeMark()
         return nil
     }
 

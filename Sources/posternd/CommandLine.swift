@@ -26,6 +26,7 @@ struct Invocation {
               posternd [--config FILE] [flags]   serve until SIGTERM
               posternd --print-config [flags]    print the effective configuration as JSON and exit
               posternd --recover-admin [flags]   with the server stopped: make another project-admin API key and exit
+              posternd --accept-clock [flags]    serve; the machine's clock is right although the store has seen later
               posternd --accept-rollback [flags] with the server stopped: let a store start again that lost
                                                  transactions, or that comes from a backup; writes an event
               posternd --verify-store [flags]    with the server stopped: read the whole store and say what is
@@ -46,6 +47,7 @@ struct Invocation {
     init(arguments: [String], environment: [String: String]) throws {
         var flags: [(setting: Setting, value: String)] = []
         var file = environment["POSTERN_CONFIG"]
+        var acceptsClock = false
         var rest = arguments[...]
         while let argument = rest.popFirst() {
             let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
@@ -63,6 +65,7 @@ struct Invocation {
             case "--recover-admin": action = .recoverAdmin
             case "--accept-rollback": action = .acceptRollback
             case "--verify-store": action = .verifyStore
+            case "--accept-clock": acceptsClock = true
             case "--config": file = try value()
             default:
                 guard let setting = Setting.all.first(where: { $0.flag == parts[0] }) else {
@@ -83,6 +86,7 @@ struct Invocation {
         try apply(environment: environment)
         for (setting, value) in flags { try setting.apply(value, to: &configuration, source: setting.flag) }
         configuration = try configuration.validated()
+        configuration.acceptsClock = acceptsClock
     }
 
     /// What the other programs read, and POSTERN_CONFIG, which is read before.

@@ -32,6 +32,8 @@ struct Configuration {
     var drainTimeoutSeconds: Int64 = 10
     var outboundCAFile = ""
     var logLevel = "info"
+    /// For one start, so it is a flag only.
+    var acceptsClock = false
 
     /// The issuer that tokens carry: as set, or the HTTP port as this machine reaches it, where the keys are served.
     /// Without a port that is known in advance the issuer is a name that leads nowhere.

@@ -82,8 +82,12 @@ import Testing
         #expect(clock.now() == Timestamp(seconds: 10))
         manual.advance(by: .milliseconds(1))
         #expect(clock.now() == Timestamp(microseconds: 10_001_000))
-        manual.advance(by: .seconds(-20))
+        let elapsed = manual.machine.elapsed()
+        manual.step(by: .seconds(-20))
         #expect(clock.now() < .zero)
+        #expect(manual.machine.elapsed() == elapsed)
+        manual.advance(by: .seconds(2))
+        #expect(manual.machine.elapsed() == elapsed.advanced(by: .seconds(2)))
     }
 
     @Test func theSystemsClockIsOfThisCentury() {

@@ -65,7 +65,8 @@ func withFixture<Result>(
     let loops = EventLoopGroup(count: 2, name: "test")
     loops.start()
     defer { end(loops, store) }
-    let resources = Resources(store: store, clock: clock.clock, random: .system, limits: limits, log: .silent)
+    let resources = Resources(
+        store: store, time: ServerClock(clock.machine), random: .system, limits: limits, log: .silent)
     return try await body(Fixture(resources: resources, loops: loops, clock: clock))
 }
 

@@ -97,8 +97,8 @@ import Tokens
 @Suite struct FollowedRevocationsTests {
     @Test func aFeedIsHeardOfOnlyWhenNothingMoreFollows() {
         let start = Timestamp(seconds: 1_800_000_000)
-        let followed = FollowedRevocations(retention: .hours(2), now: start)
         let begun = Instant.now
+        let followed = FollowedRevocations(retention: .hours(2), at: begun)
         func hear(_ second: Int64, _ reason: SnapshotReason = .unspecified, continues: Bool) -> Duration? {
             let local = begun.advanced(by: .seconds(second))
             followed.apply(
@@ -119,6 +119,25 @@ import Tokens
         #expect(hear(90, .cursorUnknown, continues: true) == .seconds(29))
         #expect(followed.cursor == "61")
         #expect(hear(91, continues: false) == .zero)
+    }
+
+    /// A server that started with a wrong clock tells its time, too, until it is set right.
+    @Test(arguments: [Duration.days(20), .zero - .days(20)])
+    func `A server's clock that is wrong for a while makes nobody forget`(step: Duration) throws {
+        let start = Timestamp(seconds: 1_800_000_000)
+        let begun = Instant.now
+        let followed = FollowedRevocations(retention: .hours(2), at: begun)
+        for (second, offset) in [(0, Duration.zero), (1, step), (2, step + step), (3, .zero)] as [(Int64, Duration)] {
+            followed.apply(
+                TokensWatchRevocationsResponse(
+                    revocations: [
+                        Revocation(
+                            kind: .session, uid: "u",
+                            sessionID: Hex.encode([UInt8](repeating: UInt8(second), count: 16)))
+                    ], cursor: "c", timeMicros: (start + offset).microseconds),
+                at: begun.advanced(by: .seconds(second)))
+        }
+        #expect(followed.entryCount == 4)
     }
 }
 

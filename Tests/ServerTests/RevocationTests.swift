@@ -180,6 +180,8 @@ import Testing
             _ = try Self.revoke(client, uid)
             let old = try Self.nextBatch(try Self.watch(server)).cursor
             for _ in 0..<3 { _ = try Self.revoke(client, uid) }
+            server.clock.advance(by: .minutes(10))
+            await server.project.sweep()
             server.clock.advance(by: .hours(24 * 15))
             let newest = try Self.revoke(client, uid)
             await server.project.sweep()
@@ -201,6 +203,8 @@ import Testing
             let ada = try client.signUp("ada@example.com").user!.uid
             let bob = try client.signUp("bob@example.com").user!.uid
             _ = try Self.revoke(client, bob)
+            server.clock.advance(by: .minutes(10))
+            await server.project.sweep()
             server.clock.advance(by: .hours(4))
             for _ in 0..<5 { _ = try Self.revoke(client, ada) }
             let newest = try Self.revoke(client, ada)

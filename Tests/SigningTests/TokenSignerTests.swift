@@ -197,9 +197,9 @@ import Testing
             let verifier = verifier(signer)
             clock.advance(by: .hours(5))
             let late = try await sign(signer)
-            clock.advance(by: .hours(-4))
+            clock.step(by: .hours(-4))
             let newest = try await signer.rotate(algorithm: nil, publishAhead: .zero, record: events.record)
-            clock.advance(by: .hours(-1))
+            clock.step(by: .hours(-1))
             #expect(signer.list().first { $0.state == .signing }?.keyID == newest.keyID)
             // The token of the time before is good to its end, which is still to come.
             clock.advance(by: .hours(6) - .seconds(1))

@@ -73,7 +73,7 @@ public func withServer<Result: Sendable>(
     project.signingAlgorithm = .es256
     project.passwordProfile = .cheap
     var configuration = Instance.Configuration(dataDirectory: directory, project: project, random: .system)
-    configuration.clock = clock.clock
+    configuration.clocks = clock.machine
     configuration.store.mapByteCount = 256 << 20
     configuration.limits.drainTimeout = .seconds(5)
     configure(&configuration)

@@ -9,7 +9,6 @@ import Synchronization
 /// in. Whether one goes is decided in the transaction that deletes it.
 public final class AnonymousExpiry: Sendable {
     private struct State {
-        var steady = SteadyTime()
         /// Behind which row the next sweep goes on; empty = from the beginning.
         var place: [UInt8] = []
     }
@@ -19,13 +18,14 @@ public final class AnonymousExpiry: Sendable {
     private let state = Mutex(State())
     /// Rows one sweep looks at, of all tenants: at a minute a sweep, a million in less than an hour.
     private static let rowsMax = 20_000
+    private static let trustedAfter = Duration.hours(1)
 
     init(resources: Resources) { self.resources = resources }
 
-    /// One slice. Does nothing while the wall clock is not to be believed.
-    func sweep(now: Timestamp, at instant: Instant) async throws {
-        let start = state.withLock { $0.steady.isSteady(wall: now, monotonic: instant) ? $0.place : nil }
-        guard let start else { return }
+    /// One slice. Does nothing while the wall clock has not been right for an hour: a whole account goes here.
+    func sweep(now: Timestamp) async throws {
+        guard resources.time.hasAgreed(for: Self.trustedAfter) else { return }
+        let start = state.withLock { $0.place }
         let (found, next) = try candidates(from: start, now: now)
         state.withLock { $0.place = next }
         guard !found.isEmpty else { return }

@@ -8,7 +8,7 @@ extension ReadTransaction {
         guard let stored = try get(Tables.oobCodes, TenantHashKey(tenantID, OobCodes.hash(code))), !stored.decoy else {
             throw Failure.invalidOobCode
         }
-        guard now < Timestamp(microseconds: stored.expiresAtMicros) else { throw Failure.expiredOobCode }
+        guard stored.isGood(at: now) else { throw Failure.expiredOobCode }
         return stored
     }
 

@@ -38,7 +38,8 @@ public struct PendingCredentials: Sendable {
         guard let sealed = Base64.url.decode(token.bytes),
             let opened = try? sealing.open(sealed, context: Self.context(tenantID)),
             let content = try? opened.withBytes({ try SealedPendingCredential(decoding: $0) }),
-            content.tenantID == tenantID, now < Timestamp(microseconds: content.expiresAtMicros)
+            content.tenantID == tenantID, now < Timestamp(microseconds: content.expiresAtMicros),
+            Timestamp(microseconds: content.expiresAtMicros) - now <= Self.lifetime + TimeKeeping.slack
         else { throw .invalidPendingToken }
         var identity = FederatedIdentity(
             providerID: content.providerID, rawID: content.rawID, issuer: content.issuer, email: content.email,
@@ -65,7 +66,9 @@ extension WriteTransaction {
         let name = identity.proofID.isEmpty ? identifier : identity.proofID
         let key = HashKey(Digest.sha256(tenantID.bytes + [0] + name))
         let record = StoredUsedTokenID(expiresAtMicros: provedUntil.microseconds)
-        guard try put(ifAbsent: Tables.usedProofs, key, record) else { throw Failure.invalidPendingToken }
+        guard try !reading.isSpent(.pendingToken, until: provedUntil),
+            try put(ifAbsent: Tables.usedProofs, key, record)
+        else { throw Failure.invalidPendingToken }
         try scheduleExpiry(at: provedUntil, Tables.usedProofs, key)
     }
 }

@@ -16,7 +16,9 @@ public struct VerifiedUser: Sendable {
     /// and are exempt.
     public func requireRecentLogin(now: Timestamp) throws(Failure) {
         guard !isAnonymous else { return }
-        guard now - token.authTime <= settings.recentLogin else { throw .recentLoginRequired }
+        // A login ahead of the time is not recent: of seconds' truncation and a small step back a minute is left.
+        let age = now - token.authTime
+        guard age <= settings.recentLogin, age >= .zero - .minutes(1) else { throw .recentLoginRequired }
     }
 }
 

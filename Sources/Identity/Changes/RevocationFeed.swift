@@ -52,7 +52,7 @@ public struct RevocationFeed: Sendable {
         return try transaction.revocations(of: tenantID, after: sequence, limit: limit)
     }
 
-    /// All that matters to tokens that have not expired at `now`.
+    /// All that matters to tokens that have not expired at `now`: the earliest that it can be.
     public func snapshot(through last: Int64, now: Timestamp) -> RevocationSnapshot {
         RevocationSnapshot(feed: self, last: last, since: now - retention)
     }

@@ -80,26 +80,49 @@ extension WriteTransaction {
 
     private func append(_ revocation: Revocation) throws { try append(revocation, of: revocation.tenantID) }
 
+    /// Rows are stamped in their order, also where a node's clock is behind another's: cursors tell logs apart by it.
     private func append(_ revocation: Revocation, of rows: Text) throws {
-        let sequence = try reading.lastRevocationSequence() + 1
+        let last = try reading.lastRevocationPlace()
+        let sequence = last.sequence + 1
+        var revocation = revocation
+        revocation.timeMicros = max(revocation.timeMicros, last.timeMicros &+ 1)
         try put(Tables.revocations, SequenceKey(rows, sequence), revocation)
         try put(Tables.revocationTenants, RevocationKey(sequence), rows.bytes)
         announce(.revocations(rows))
         announce(.allRevocations)
     }
 
+    /// Notes which revocation is the last one at `now`, a proven time: the age of a revocation is told by that. Called
+    /// now and then.
+    func noteRevocationTime(_ now: Timestamp) throws {
+        let last = try reading.lastRevocationSequence()
+        guard last > (try reading.newestRevocationTime()?.sequence ?? 0) else { return }
+        try put(Tables.revocationTimes, TimeKey(now), RevocationKey(last).bytes)
+    }
+
     /// Deletes up to `limit` of the oldest rows that matter to no token any more; whether there may be more. The newest
     /// stays, because the sequence goes on from it.
     func forgetRevocations(now: Timestamp, limit: Int) throws -> Bool {
         let end = now - RevocationRetention.sessionCookies
-        let last = try reading.lastRevocationSequence()
-        let old = try reading.revocations(after: 0, limit: limit).filter {
-            $0.revocation.timeMicros < end.microseconds && $0.sequence < last
-        }
+        let through = min(try reading.revocationSequence(before: end), try reading.lastRevocationSequence() - 1)
+        let old = try reading.revocations(after: 0, limit: limit).filter { $0.sequence <= through }
         for row in old {
             try delete(Tables.revocations, SequenceKey(row.rows, row.sequence))
             try delete(Tables.revocationTenants, RevocationKey(row.sequence))
         }
+        if old.count == limit { return true }
+        return try forgetRevocationTimes(before: end, limit: limit)
+    }
+
+    private func forgetRevocationTimes(before end: Timestamp, limit: Int) throws -> Bool {
+        var old: [TimeKey] = []
+        try scan(Tables.revocationTimes, limit: limit) { key, _ in
+            guard TimeKey(stored: key).time <= end else { return false }
+            old.append(TimeKey(stored: key))
+            return true
+        }
+        // The newest of them says what may go; it goes when there is a newer one.
+        for time in old.dropLast(old.count == limit ? 0 : 1) { try delete(Tables.revocationTimes, time) }
         return old.count == limit
     }
 }
@@ -175,17 +198,22 @@ extension ReadTransaction {
         return found
     }
 
-    /// The sequence behind which everything is at least as young as `time`. Rows lie by time as well, so it is found by
-    /// halving.
+    /// A sequence up to which everything was committed at `time` or before; 0 when none is known. It was noted then
+    /// (`noteRevocationTime`). The rows' own times do not count: no row is old because a clock was wrong when it was
+    /// written.
     public func revocationSequence(before time: Timestamp) throws -> Int64 {
-        var low = try firstRevocationSequence() - 1
-        var high = try lastRevocationSequence()
-        while low < high {
-            let middle = low + (high - low + 1) / 2
-            guard let next = try revocations(after: middle - 1, limit: 1).first else { return low }
-            if next.revocation.timeMicros < time.microseconds { low = next.sequence } else { high = middle - 1 }
+        try noted(from: .at(TimeKey(time).bytes))?.sequence ?? 0
+    }
+
+    fileprivate func newestRevocationTime() throws -> (time: Timestamp, sequence: Int64)? { try noted(from: .first) }
+
+    private func noted(from start: ScanStart) throws -> (time: Timestamp, sequence: Int64)? {
+        var found: (Timestamp, Int64)?
+        try scan(Tables.revocationTimes, from: start, reversed: true, limit: 1) { key, value in
+            found = (TimeKey(stored: key).time, Self.sequence(of: value))
+            return false
         }
-        return max(0, low)
+        return found
     }
 
     private static func sequence(of key: UnsafeRawBufferPointer) -> Int64 {

@@ -99,15 +99,14 @@ actor GuessJournal {
         resources.log.error("guesses were not kept for a restart", ["error": .text("\(error)")])
     }
 
-    /// What all servers over this store noted within the last hour, in the order of time.
+    /// What all servers over this store noted within the last hour, in the order of time. What is from the future
+    /// counts as noted now: a clock that was set back must forget nothing.
     nonisolated func entries(now: Timestamp) throws -> [Entry] {
         var entries: [Entry] = []
         try resources.store.read { transaction in
             let start = GuessRowKey(time: now - PasswordThrottle.forgottenAfter, serverID: 0, row: 0)
             try transaction.scan(Tables.guesses, from: .at(start.bytes)) { key, value in
-                let time = GuessRowKey(stored: key).time
-                // What is from the future was noted before the clock went back; its age is not known.
-                guard time <= now else { return false }
+                let time = min(now, GuessRowKey(stored: key).time)
                 for guess in try StoredGuesses(decoding: value).guesses {
                     guard let note = guess.note else { continue }
                     entries.append(Entry(time: time, note: note, count: Int(clamping: max(1, guess.count))))
@@ -120,12 +119,18 @@ actor GuessJournal {
 }
 
 extension WriteTransaction {
-    /// Deletes up to `limit` rows that count for nothing any more; whether there may be more.
+    /// Deletes up to `limit` rows that count for nothing any more; whether there may be more. Rows of more than an hour
+    /// ahead go as well: they were noted under a clock that was wrong, and would count with every start until then.
     func forgetGuesses(now: Timestamp, limit: Int) throws -> Bool {
-        let end = now - PasswordThrottle.forgottenAfter
+        let (start, end) = (now - PasswordThrottle.forgottenAfter, now + PasswordThrottle.forgottenAfter)
         var old: [GuessRowKey] = []
         try scan(Tables.guesses, limit: limit) { key, _ in
-            guard GuessRowKey(stored: key).time < end else { return false }
+            guard GuessRowKey(stored: key).time < start else { return false }
+            old.append(GuessRowKey(stored: key))
+            return true
+        }
+        try scan(Tables.guesses, reversed: true, limit: limit - old.count) { key, _ in
+            guard GuessRowKey(stored: key).time > end else { return false }
             old.append(GuessRowKey(stored: key))
             return true
         }

@@ -23,6 +23,7 @@ public final class GuessThrottle: Sendable {
     private let room: WaitingRoom
     private let journal: GuessJournal
     private let clock: Clock
+    private let steadyClock: Clock
     private let waitMax: Duration
 
     public init(masterKey: MasterKey, resources: Resources, loop: EventLoop) {
@@ -33,6 +34,7 @@ public final class GuessThrottle: Sendable {
         self.room = WaitingRoom(limits: resources.limits, counters: counters, loop: loop)
         self.journal = GuessJournal(resources: resources, counters: counters, loop: loop)
         self.clock = resources.clock
+        self.steadyClock = resources.steadyClock
         self.waitMax = resources.limits.strangerWaitMax
     }
 
@@ -41,7 +43,7 @@ public final class GuessThrottle: Sendable {
     /// Throws TOO_MANY_ATTEMPTS_TRY_LATER; for guesses that have to wait SERVER_OVERLOADED (too many wait already) and
     /// `CancellationError`. What is refused costs nothing.
     public func admit(_ guess: Guess) async throws -> Charge {
-        switch budgets.admit(guess, now: clock.now()) {
+        switch budgets.admit(guess, now: steadyClock.now()) {
         case .refused(let wait, let byAddress):
             (byAddress ? counters.refusedByAddress : counters.refusedByAccount).add()
             throw Failure.tooManyAttempts(retryAfter: wait)
@@ -78,10 +80,10 @@ public final class GuessThrottle: Sendable {
 
     /// Takes over what was counted before a restart. Called before anything is served.
     public func start() throws {
-        let now = clock.now()
+        let (now, steadyNow) = (clock.now(), steadyClock.now())
         for entry in try journal.entries(now: now) {
             switch entry.note {
-            case .wrong(let guess): budgets.add(entry.count, guess, at: entry.time)
+            case .wrong(let guess): budgets.add(entry.count, guess, at: steadyNow - (now - entry.time))
             case .right(let guess): budgets.forget(guess)
             case .forgiven(let account): budgets.forgive(account: account)
             }

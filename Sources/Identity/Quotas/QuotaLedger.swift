@@ -32,7 +32,7 @@ public final class QuotaLedger: Sendable {
     private static let accountsMax = 20_000
 
     init(resources: Resources) {
-        self.clock = resources.clock
+        self.clock = resources.steadyClock
         self.limits = QuotaLimits(limits: resources.limits, mapByteCount: resources.store.mapByteCount)
     }
 

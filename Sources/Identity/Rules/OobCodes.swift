@@ -93,6 +93,12 @@ extension Account {
 }
 
 extension StoredOobCode {
+    /// A code made ahead of the time is not: a clock was wrong, and it would live until that time.
+    func isGood(at now: Timestamp) -> Bool {
+        now < Timestamp(microseconds: expiresAtMicros)
+            && Timestamp(microseconds: createdAtMicros) - now <= TimeKeeping.slack
+    }
+
     /// The mailbox a code was sent to.
     var recipient: Text { newEmail.isEmpty || requestType == .recoverEmail ? email : newEmail }
 

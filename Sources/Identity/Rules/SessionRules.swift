@@ -53,6 +53,9 @@ extension StoredSession {
     /// How long a second holder of the same token gets the same successor: two tabs that refresh at once.
     public static let graceWindow = Duration.seconds(10)
 
+    /// How far ahead of the time a session may have begun: no clock that is further ahead is followed.
+    public static let aheadMax = TimeKeeping.absenceMax
+
     /// Decides about a refresh token with `presentedCounter`, sent with the attempt whose hash is `attemptHash`
     /// (empty = none given).
     public func refreshing(
@@ -80,8 +83,8 @@ extension StoredSession {
         if presentedCounter < counterValidFrom { return .refused(.init(olderTokensEnd) ?? .signedOut) }
         if presentedCounter &+ 1 == counter {
             let sinceRotation = now - Timestamp(microseconds: rotatedAtMicros)
-            // Negative where the clock was set back, or where another node's clock is ahead of this one's.
-            let isYoung = (.zero - Self.graceWindow...Self.graceWindow).contains(sinceRotation)
+            // A negative age is not young: a clock was set back, and nothing is known about it.
+            let isYoung = (.zero...Self.graceWindow).contains(sinceRotation)
             if settings.refreshMode != .reuse, isYoung { return .repeatedWithinGrace }
         }
         return .revokedByReuse(ended(.reuse, at: now))
@@ -118,6 +121,8 @@ extension StoredSession {
         let idleSince = Timestamp(microseconds: max(lastUsedAtMicros, createdAtMicros))
         let created = Timestamp(microseconds: createdAtMicros)
         if now - idleSince > settings.sessionIdle || now - created > settings.sessionAbsolute { return .expired }
+        // Begun under a clock that was far ahead: it would live on until that time, and then its own.
+        if created - now > Self.aheadMax { return .expired }
         return nil
     }
 

@@ -60,7 +60,9 @@ extension WriteTransaction {
         else { throw Failure.invalidCustomToken(.notAuthentic) }
         guard let useKey = token.useKey else { return }
         let record = StoredUsedTokenID(expiresAtMicros: token.expiresAt.microseconds)
-        guard try put(ifAbsent: Tables.usedTokenIDs, useKey, record) else { throw Failure.invalidCustomToken(.used) }
+        guard try !reading.isSpent(.customToken, until: token.expiresAt),
+            try put(ifAbsent: Tables.usedTokenIDs, useKey, record)
+        else { throw Failure.invalidCustomToken(.used) }
         try scheduleExpiry(at: token.expiresAt, Tables.usedTokenIDs, useKey)
     }
 }

@@ -70,7 +70,7 @@ public actor Tenant {
 
     /// Charges a mail: 5 an hour to a mailbox, 30 an hour on behalf of an end user's address.
     public func admitSend(email: Email, address: EndUserAddress?) throws {
-        let now = resources.clock.now()
+        let now = resources.steadyClock.now()
         let mailbox = hash(email.canonical.bytes)
         let network = address.map { hash([0] + $0.network) }
         let limits = resources.limits
@@ -84,7 +84,7 @@ public actor Tenant {
     /// Charges a mail that tells a mailbox of a change: 5 an hour, apart from those anybody may ask for, who could
     /// keep a user from changing the email otherwise.
     public func admitNotice(to email: Email) throws {
-        let now = resources.clock.now()
+        let now = resources.steadyClock.now()
         let key = hash([1] + email.canonical.bytes)
         let wait = sends.wait(key, max: resources.limits.sendsPerMailboxAndHour, now: now)
         guard wait == .zero else { throw Failure.tooManyAttempts(retryAfter: wait) }
@@ -94,7 +94,7 @@ public actor Tenant {
     /// Charges an anonymous sign-up: it proves nothing, so that one end user could make any number of accounts.
     /// QUOTA_EXCEEDED.
     public func admitAnonymousSignUp(address: EndUserAddress?, settings: TenantSettings) throws {
-        let now = resources.clock.now()
+        let now = resources.steadyClock.now()
         let perTenant = Int(clamping: directory.quotas.limits.anonymousSignUpsPerHour(settings))
         let perAddress = resources.limits.anonymousSignUpsPerAddressAndHour
         let key = address.map { hash([0] + $0.network) }
@@ -112,7 +112,7 @@ public actor Tenant {
 
     /// Anonymous sign-ups of this hour.
     public func anonymousSignUpCount() -> Int64 {
-        Int64(anonymousSignUps.count(Self.wholeTenant, now: resources.clock.now()))
+        Int64(anonymousSignUps.count(Self.wholeTenant, now: resources.steadyClock.now()))
     }
 
     private func hash(_ bytes: [UInt8]) -> UInt64 {
@@ -125,7 +125,7 @@ public actor Tenant {
     ///
     /// Never throws: whatever becomes of the record, the answer to the end user stays the refusal.
     public func record(_ denial: Denial) async {
-        switch denialRate.admit(denial, now: resources.clock.now()) {
+        switch denialRate.admit(denial, now: resources.steadyClock.now()) {
         case .record: await write([denial])
         case .counted(let isFirst): if isFirst { flushTimer.arm(after: .seconds(1)) }
         }

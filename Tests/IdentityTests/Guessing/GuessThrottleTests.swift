@@ -13,9 +13,9 @@ import Testing
     private static let masterKey = MasterKey.generate(random: .system)
 
     /// Stopped by the test: its timer must not go before its loop does.
-    private static func throttle(_ fixture: Fixture) -> GuessThrottle {
+    private static func throttle(_ fixture: Fixture, _ resources: Resources? = nil) -> GuessThrottle {
         GuessThrottle(
-            masterKey: masterKey, resources: fixture.resources,
+            masterKey: masterKey, resources: resources ?? fixture.resources,
             loop: fixture.loops.loops[0])
     }
 
@@ -66,19 +66,28 @@ import Testing
         }
     }
 
-    @Test func aRowCountsForAnHourAndNoneOfTheFutureCounts() async throws {
+    @Test func aRowCountsForAnHourAndOneOfTheFutureAsOfNow() async throws {
         try await withFixture { fixture in
             let first = Self.throttle(fixture)
             try await Self.fail(first, Self.guess(7, 50), times: 6)
             await first.save()
-            for wrong in [Duration.hours(1) + .microseconds(1), .zero - .microseconds(1)] {
-                fixture.clock.advance(by: wrong)
-                let second = Self.throttle(fixture)
+            // A clock that was set back forgets nothing: what is from the future counts as noted now.
+            for early in [Duration.zero, .hours(1), .days(365)] {
+                let time = fixture.clock.clock.now() - early
+                let behind = ManualClock(startingAt: time)
+                let other = Resources(
+                    store: fixture.store, time: ServerClock(behind.machine), random: .system, limits: Limits(),
+                    log: .silent)
+                let second = Self.throttle(fixture, other)
                 try second.start()
-                try await Self.fail(second, Self.guess(7, 50), times: 6)
+                await #expect(throws: Failure.self) { _ = try await second.admit(Self.guess(7, 50)) }
                 await second.stop()
-                fixture.clock.advance(by: .zero - wrong)
             }
+            fixture.clock.advance(by: .hours(1) + .microseconds(1))
+            let second = Self.throttle(fixture)
+            try second.start()
+            try await Self.fail(second, Self.guess(7, 50), times: 6)
+            await second.stop()
             await first.stop()
             fixture.clock.advance(by: .hours(3))
             let now = fixture.now
@@ -124,7 +133,8 @@ import Testing
             let throttle = GuessThrottle(
                 masterKey: Self.masterKey,
                 resources: Resources(
-                    store: store, clock: ManualClock().clock, random: .system, limits: Limits(), log: .silent),
+                    store: store, time: ServerClock(ManualClock().machine), random: .system, limits: Limits(),
+                    log: .silent),
                 loop: loops.loops[0])
             for number in 0..<200 {
                 try await Self.fail(throttle, Self.guess(100 + UInt64(number), 500 + UInt64(number)), times: 1)

@@ -46,7 +46,7 @@ import Testing
                     let session = session(age: age)
                     let decision = session.refreshing(
                         presentedCounter: counter, attemptHash: hash(attempt), settings: rotating, now: now)
-                    let isInGrace = age <= .seconds(10)
+                    let isInGrace = age >= .zero && age <= .seconds(10)
                     let expected: RefreshDecision =
                         switch (counter, attempt) {
                         case (5, _): .rotated(rotated(session, hash(attempt)))

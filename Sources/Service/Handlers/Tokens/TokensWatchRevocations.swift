@@ -92,7 +92,8 @@ enum TokensWatchRevocations: ServerStreamMethod {
             case .snapshot(let reason):
                 let last = try transaction.lastRevocationPlace()
                 let now = call.now
-                return .snapshot(feed.snapshot(through: last.sequence, now: now), last: last, reason, now)
+                let snapshot = feed.snapshot(through: last.sequence, now: call.project.time.earliest)
+                return .snapshot(snapshot, last: last, reason, now)
             }
         }
     }

@@ -1378,7 +1378,7 @@ const ProtobufCEnumDescriptor postern__store__v1__guess_outcome__descriptor =
   postern__store__v1__guess_outcome__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[45] =
+static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[47] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -1425,16 +1425,20 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_EMAIL_RELEASED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_EMAIL_RELEASED", 80 },
   { "EVENT_KIND_EMAIL_REJECTED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_EMAIL_REJECTED", 81 },
   { "EVENT_KIND_STORE_ROLLED_BACK", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_STORE_ROLLED_BACK", 86 },
+  { "EVENT_KIND_CLOCK_ACCEPTED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CLOCK_ACCEPTED", 88 },
+  { "EVENT_KIND_CLOCK_JUMP_BELIEVED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CLOCK_JUMP_BELIEVED", 89 },
 };
 static const ProtobufCIntRange postern__store__v1__event_kind__value_ranges[] = {
-{0, 0},{66, 37},{72, 40},{80, 42},{86, 44},{0, 45}
+{0, 0},{66, 37},{72, 40},{80, 42},{86, 44},{88, 45},{0, 47}
 };
-static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[45] =
+static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[47] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
   { "EVENT_KIND_API_KEY_REVOKED", 13 },
   { "EVENT_KIND_API_KEY_UPDATED", 39 },
+  { "EVENT_KIND_CLOCK_ACCEPTED", 45 },
+  { "EVENT_KIND_CLOCK_JUMP_BELIEVED", 46 },
   { "EVENT_KIND_CREDENTIALS_REMOVED", 29 },
   { "EVENT_KIND_CUSTOM_TOKEN_CREATED", 36 },
   { "EVENT_KIND_EMAIL_CHANGED", 21 },
@@ -1484,11 +1488,11 @@ const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
   "EventKind",
   "Postern__Store__V1__EventKind",
   "postern.store.v1",
-  45,
+  47,
   postern__store__v1__event_kind__enum_values_by_number,
-  45,
+  47,
   postern__store__v1__event_kind__enum_values_by_name,
-  5,
+  6,
   postern__store__v1__event_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

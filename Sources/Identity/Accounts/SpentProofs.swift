@@ -1,0 +1,41 @@
+import Base
+import Messages
+import Store
+import Tokens
+
+// What counts once is kept as used until it has expired. Where an operator lowers the clock (`--accept-clock`), some of
+// it is in its time again while the row that says so may be gone. So all that can be in its time then counts as used.
+
+/// What counts once and has an end.
+enum OnceOnlyProof: String, CaseIterable {
+    case customToken = "custom token"
+    case pendingToken = "pending token"
+
+    /// No proof that is in its time ends later than this from now.
+    fileprivate var endsWithin: Duration {
+        switch self {
+        case .customToken: ServiceAccountJWT.lifetimeMax + TimeKeeping.slack
+        case .pendingToken: PendingCredentials.lifetime + TimeKeeping.slack
+        }
+    }
+
+    fileprivate var key: TextKey { TextKey(Text(rawValue)) }
+}
+
+extension ReadTransaction {
+    /// Whether a proof that ends at `end` counts as used, whatever else is known of it.
+    func isSpent(_ proof: OnceOnlyProof, until end: Timestamp) throws -> Bool {
+        guard let latest = try get(Tables.spentProofs, proof.key) else { return false }
+        return latest.withUnsafeBytes { end <= TimeKey(stored: $0).time }
+    }
+}
+
+extension WriteTransaction {
+    /// The clock is set from `former` down to `now`: no proof of before counts again.
+    func spendProofs(former: Timestamp, now: Timestamp) throws {
+        for proof in OnceOnlyProof.allCases {
+            let latest = min(former + TimeKeeping.slack, now + proof.endsWithin)
+            try put(Tables.spentProofs, proof.key, TimeKey(latest).bytes)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+public import Base
+import Messages
+import Store
+
+/// The clock that everything here goes by: what is told of it, and what an operator does to it.
+extension Project {
+    /// Compares the time with the machine's clock; called every second. What is new is logged once.
+    public func checkClock() {
+        guard let notice = time.check() else { return }
+        log(notice)
+        if case .believed(let jump) = notice { Task { await record(believed: jump) } }
+    }
+
+    private func record(believed jump: Duration) async {
+        do {
+            try await store.write { [now = clock.now()] transaction in
+                try transaction.appendEvent(
+                    .clockJumpBelieved, tenantID: .empty, origin: .server,
+                    detail: Text("\(jump.components.seconds) s ahead"), now: now)
+            }
+        } catch {
+            resources.log.error("a jump of the clock was not recorded", ["error": .text("\(error)")])
+        }
+    }
+
+    /// Logs what a start or a check found.
+    public func log(_ notice: TimeKeeping.Notice) {
+        let log = resources.log
+        switch notice {
+        case .jumpedAhead(let by):
+            log.error(
+                "the machine's clock jumped ahead and is not believed yet; nothing is deleted by its age meanwhile",
+                ["seconds": .integer(by.components.seconds)])
+        case .fellBehind(let by):
+            log.error(
+                """
+                the machine's clock is behind the store's; the time goes on from the store's and nothing is deleted by \
+                its age; if the machine's clock is right, start once with --accept-clock
+                """,
+                ["seconds": .integer(by.components.seconds)])
+        case .believed(let jump):
+            log.warning(
+                "the machine's clock has stayed ahead and is believed now",
+                ["seconds": .integer(jump.components.seconds)])
+        case .followed(let step):
+            log.warning(
+                "the machine's clock was set and is followed; nothing is deleted by its age for ten minutes",
+                ["seconds": .integer(step.components.seconds)])
+        case .agreesAgain: log.notice("the machine's clock is right again", [:])
+        }
+    }
+
+    /// What `--accept-clock` leaves in the store: the new mark, that nothing of before counts once more, and an event.
+    func acceptClock() async throws {
+        guard let former = resources.acceptedClockOver else { return }
+        // A flag that was left in a unit file says nothing while the clock is right.
+        let difference = clock.now() - former
+        guard difference > TimeKeeping.slack || difference < .zero - TimeKeeping.slack else { return }
+        try await store.write { [now = clock.now()] transaction in
+            try transaction.setTimeMark(now)
+            if former > now { try transaction.spendProofs(former: former, now: now) }
+            try transaction.appendEvent(
+                .clockAccepted, tenantID: .empty, origin: .server,
+                detail: Text("\((now - former).components.seconds) s from the store's mark"), now: now)
+        }
+    }
+}

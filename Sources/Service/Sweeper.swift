@@ -1,0 +1,42 @@
+import Identity
+import Reactor
+
+/// Calls the project's housekeeping once a minute, and looks after its clock in between.
+final class Sweeper: @unchecked Sendable {
+    // Unchecked: the variables are touched on the loop only.
+    private let project: Project
+    private let loop: EventLoop
+    private var timer: Timer?
+    private var turn = 0
+    private static let checkEvery = Duration.seconds(1)
+    private static let turnsPerSweep = 60
+
+    init(project: Project, loop: EventLoop) {
+        self.project = project
+        self.loop = loop
+    }
+
+    func start() {
+        loop.run { [self] in
+            timer = Timer(on: loop) { [weak self] in self?.fired() }
+            timer?.arm(after: Self.checkEvery)
+        }
+    }
+
+    func stop() {
+        loop.run { [self] in
+            timer?.cancel()
+            timer = nil
+        }
+    }
+
+    private func fired() {
+        project.checkClock()
+        turn = (turn + 1) % Self.turnsPerSweep
+        if turn == 0 {
+            let project = project
+            Task { await project.sweep() }
+        }
+        timer?.arm(after: Self.checkEvery)
+    }
+}

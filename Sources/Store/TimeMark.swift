@@ -1,0 +1,44 @@
+public import Base
+
+// The highest time that the store has seen: what tells a start that the machine's clock was set back while it was off.
+// It is kept roughly, with the commits that there are anyway.
+
+enum TimeMark {
+    static let key = [UInt8]("time".utf8)
+}
+
+extension Store {
+    /// Nil for a store that has none yet.
+    public func timeMark() throws(StoreError) -> Timestamp? {
+        do {
+            return try read { try $0.timeMark() }
+        } catch let error as StoreError {
+            throw error
+        } catch {
+            // Proof: a read throws what its body throws, and this one throws `StoreError`s only.
+            preconditionFailure("reading the time mark threw \(error)")
+        }
+    }
+}
+
+extension ReadTransaction {
+    fileprivate func timeMark() throws(StoreError) -> Timestamp? {
+        guard let bytes = try get(Schema.meta, TimeMark.key) else { return nil }
+        guard bytes.count == 8 else { throw corrupt(Schema.meta.id) }
+        return Timestamp(microseconds: bytes.withUnsafeBytes { Int64(bigEndian: $0.loadUnaligned(as: Int64.self)) })
+    }
+}
+
+extension WriteTransaction {
+    /// Once per batch that changed something, before its commit. The mark rises by `TimeKeeping.markRoughness` or more.
+    func writeTimeMark() throws(StoreError) {
+        guard batch.changeCount > 0, let time = reading.environment.configuration.timeMark() else { return }
+        if let mark = try reading.timeMark(), time < mark + TimeKeeping.markRoughness { return }
+        try setTimeMark(time)
+    }
+
+    /// Lowers the mark, or raises it: what only an operator does.
+    public func setTimeMark(_ time: Timestamp) throws(StoreError) {
+        try put(Schema.meta, TimeMark.key, withUnsafeBytes(of: time.microseconds.bigEndian) { [UInt8]($0) })
+    }
+}
