@@ -29,14 +29,18 @@ public final class Log: Sendable {
     private let sink: (@Sendable ([UInt8]) -> Void)?
     private let queue = Mutex(Queue())
     private let wakeup = Semaphore()
-    private let thread: Mutex<OSThread?> = Mutex(nil)
+    private let writerEnded = Semaphore()
+    private let hasWriter: Mutex<Bool>
     private static let linesMax = 4_096
+    /// How long `close` waits for the last lines to be read.
+    private static let closeTimeout = Duration.seconds(1)
 
     /// With a `sink` (tests), lines go there on the caller's thread instead of to standard error.
     public init(level: Level = .info, clock: Clock = .system, sink: (@Sendable ([UInt8]) -> Void)? = nil) {
         self.level = level
         self.clock = clock
         self.sink = sink
+        self.hasWriter = Mutex(sink == nil)
         if sink == nil { startWriter() }
     }
 
@@ -60,10 +64,20 @@ public final class Log: Sendable {
     }
 
     /// Writes what is queued and stops the writer thread. The last call of a program.
+    ///
+    /// Where standard error is a pipe that nobody reads, the last lines are given up after a second: a server that has
+    /// to end must end.
     public func close() {
         queue.withLock { $0.isStopping = true }
         wakeup.signal()
-        thread.withLock { $0.take() }?.join()
+        let isFirst = hasWriter.withLock { hasWriter in
+            defer { hasWriter = false }
+            return hasWriter
+        }
+        guard isFirst else { return }
+        // By looking: a semaphore with a timeout goes by the wall clock (sem_timedwait(3)), which may be set meanwhile.
+        let end = Instant.now.advanced(by: Self.closeTimeout)
+        while !writerEnded.takeSignal(), Instant.now < end { usleep(1_000) }
     }
 
     private func write(_ level: Level, _ message: StaticString, _ fields: KeyValuePairs<StaticString, Value>) {
@@ -86,8 +100,12 @@ public final class Log: Sendable {
         if isFirst { wakeup.signal() }
     }
 
+    /// Not joined: it may hang in a write for as long as nobody reads.
     private func startWriter() {
-        thread.withLock { $0 = OSThread(name: "log") { [self] in drainUntilClosed() } }
+        OSThread.startDetached(name: "log") { [self] in
+            drainUntilClosed()
+            writerEnded.signal()
+        }
     }
 
     private func drainUntilClosed() {

@@ -11,7 +11,7 @@ import Transport
 
 /// Runs a server from a configuration: files and process around an `Instance`.
 enum Daemon {
-    /// Serves until SIGTERM or SIGINT; a second one ends at once.
+    /// Serves until SIGTERM, SIGINT or SIGQUIT; a second one ends at once.
     static func serve(_ configuration: Configuration) throws {
         hardenProcess()
         ProcessMemory.configure(loops: configuration.effectiveThreads)
@@ -32,7 +32,8 @@ enum Daemon {
             instance.close()
             throw error
         }
-        let stop = StopSignal(loop: instance.loops.loops[0])
+        let stop = StopSignal(
+            loop: instance.loops.loops[0], timeout: .seconds(configuration.drainTimeoutSeconds), log: log)
         listener.start()
         log.notice(
             "serving",
@@ -73,6 +74,7 @@ enum Daemon {
         made.limits.idleTimeout = .seconds(configuration.idleTimeoutSeconds)
         made.limits.drainTimeout = .seconds(configuration.drainTimeoutSeconds)
         made.outboundCAFile = configuration.outboundCAFile
+        made.acceptsClock = configuration.acceptsClock
         made.version = Text(version)
         do {
             return try Instance(made, masterKey: masterKey, log: log) { error in
@@ -94,7 +96,7 @@ enum Daemon {
         var nothing = sigset_t()
         sigemptyset(&nothing)
         pthread_sigmask(SIG_SETMASK, &nothing, nil)
-        SignalWatch.ignoreBrokenPipes()
+        Signals.ignoreOthers()
     }
 }
 
@@ -157,39 +159,5 @@ private final class SidePort {
         loop.stop()
         loop.join()
         server.close()
-    }
-}
-
-/// Waits for SIGTERM or SIGINT; the second one ends the process at once.
-private final class StopSignal: @unchecked Sendable {
-    // Unchecked: `watch` and `count` are touched on the loop only.
-    private let arrived = Semaphore()
-    private let loop: EventLoop
-    private var watch: SignalWatch?
-    private var count = 0
-
-    init(loop: EventLoop) {
-        self.loop = loop
-        loop.run { [self] in
-            watch = SignalWatch(on: loop, signals: [SIGTERM, SIGINT]) { [weak self] _ in self?.received() }
-        }
-    }
-
-    private func received() {
-        count += 1
-        if count > 1 { _exit(1) }
-        arrived.signal()
-    }
-
-    func wait() { arrived.wait() }
-
-    func cancel() {
-        let done = Semaphore()
-        loop.run { [self] in
-            watch?.cancel()
-            watch = nil
-            done.signal()
-        }
-        done.wait()
     }
 }

@@ -6,8 +6,10 @@ import Glibc
 let version = "0.1.0"
 
 func fail(_ message: String, status: Int32 = 1) -> Never {
-    let line = [UInt8]("posternd: \(message)\n".utf8)
-    _ = write(STDERR_FILENO, line, line.count)
+    let line = [UInt8]("posternd: \(message)\n".utf8.prefix(4_000))
+    // A pipe that nobody reads must not keep the process: pipe(7) takes 4,096 bytes at once when it is writable.
+    var output = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+    if poll(&output, 1, 1_000) > 0 { _ = write(STDERR_FILENO, line, line.count) }
     exit(status)
 }
 

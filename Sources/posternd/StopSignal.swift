@@ -1,0 +1,100 @@
+import Base
+import Glibc
+import Reactor
+
+/// What the process does with signals.
+///
+/// | signal | what happens |
+/// |---|---|
+/// | TERM, INT, QUIT | the server stops in good order; a second one ends it at once |
+/// | HUP, USR1, USR2, ALRM, PIPE, … | nothing; the first of each is logged (PIPE is not) |
+/// | TSTP, CONT | what a shell's job control takes them for |
+/// | SEGV, BUS, ILL, FPE, ABRT, TRAP, SYS | the process is broken and ends |
+///
+/// There is nothing to read again at a HUP: settings are read at the start, everything else is in the store.
+enum Signals {
+    static let stopping = [SIGTERM, SIGINT, SIGQUIT]
+    /// What would end or stop the process though nobody meant that. A limit on the size of files (XFSZ) becomes an
+    /// error of the write.
+    static let ignored = [
+        SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT, SIGXCPU, SIGXFSZ, SIGTTIN,
+        SIGTTOU,
+    ]
+
+    /// Before anything else: a signal may come while the store opens.
+    static func ignoreOthers() {
+        for number in ignored { signal(number, SIG_IGN) }
+        // The first two real-time signals are the C library's own.
+        for number in 34...64 as ClosedRange<Int32> { signal(number, SIG_IGN) }
+        SignalWatch.ignoreBrokenPipes()
+    }
+}
+
+/// Waits for a signal to stop, and has the stop end in time.
+final class StopSignal: @unchecked Sendable {
+    // Unchecked: `watch`, `count` and `seen` are touched on the loop only.
+    private let arrived = Semaphore()
+    private let loop: EventLoop
+    private let log: Log
+    private let timeout: Duration
+    private var watch: SignalWatch?
+    private var count = 0
+    private var seen: Set<Int32> = []
+
+    /// What a stop may take beyond the drain: the last commit, and the log's last lines.
+    static let grace = Duration.seconds(2)
+    /// The exit status of a stop that took too long (EX_TEMPFAIL).
+    static let tooLate: Int32 = 75
+
+    /// `timeout`: how long a stop may wait for calls in flight.
+    init(loop: EventLoop, timeout: Duration, log: Log) {
+        self.loop = loop
+        self.log = log
+        self.timeout = timeout
+        loop.run { [self] in
+            watch = SignalWatch(on: loop, signals: Signals.stopping + Signals.ignored) { [weak self] in
+                self?.received($0)
+            }
+        }
+    }
+
+    private func received(_ number: Int32) {
+        guard Signals.stopping.contains(number) else {
+            if seen.insert(number).inserted {
+                log.notice("a signal was ignored", ["signal": .integer(Int64(number))])
+            }
+            return
+        }
+        count += 1
+        if count > 1 { _exit(1) }
+        endInTime()
+        arrived.signal()
+    }
+
+    /// The rest of a stop waits for the disk, which may not answer any more: a thread of its own ends the process then.
+    /// What was not acknowledged is lost, and nothing else.
+    private func endInTime() {
+        let (log, limit) = (log, timeout + Self.grace)
+        OSThread.startDetached(name: "stop-watchdog", stackByteCount: 256 * 1024) {
+            let end = Instant.now.advanced(by: limit)
+            while Instant.now < end { usleep(50_000) }
+            log.error(
+                "the stop took too long, the process ends; a write may be waiting for the disk",
+                ["seconds": .integer(limit.components.seconds)])
+            log.close()
+            _exit(Self.tooLate)
+        }
+    }
+
+    func wait() { arrived.wait() }
+
+    func cancel() {
+        let done = Semaphore()
+        loop.run { [self] in
+            watch?.cancel()
+            watch = nil
+            done.signal()
+        }
+        done.wait()
+    }
+}
