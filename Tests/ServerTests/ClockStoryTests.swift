@@ -1,6 +1,7 @@
 import Base
 import Crypto
 import Identity
+import JSON
 import Messages
 import Store
 import TestSupport

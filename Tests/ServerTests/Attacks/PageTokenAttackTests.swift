@@ -1,5 +1,6 @@
 import Base
 import Messages
+import Service
 import TestSupport
 import Testing
 

@@ -1,7 +1,9 @@
 import Base
 import Crypto
 import Identity
+import JSON
 import Messages
+import Service
 import Store
 import TestSupport
 import Testing
@@ -127,8 +129,11 @@ import Tokens
             clock.step(by: .zero - .hours(2))
             // Without the operator's word the time goes on from the store's.
             try await withServer(directory: directory, clock: clock, masterKey: masterKey, adminKey: left.1) {
-                #expect($0.project.time.isWrong && $0.project.clock.now() >= left.2 - TimeKeeping.markRoughness)
-                #expect(try BackEnd($0, id: "second").refusal(left.0).metadata("cause") == "EXPIRED")
+                server in
+                let backEnd = try BackEnd(server, id: "second")
+                let time = server.project.time
+                #expect(time.isWrong && time.now() >= left.2 - TimeKeeping.markRoughness)
+                #expect(backEnd.refusal(left.0).metadata("cause") == "EXPIRED")
             }
             try await withServer(
                 directory: directory, clock: clock, masterKey: masterKey, adminKey: left.1,
