@@ -39,7 +39,8 @@ import Testing
         try await Application.run { application in
             let storage = InMemoryStorage()
             try await application.auth(storage: storage).createUser(withEmail: "ada@example.com", password: password)
-            let saved = try #require(try SavedState(#require(storage.load()), tenantID: .empty))
+            let record = try #require(storage.load())
+            let saved = try #require(try SavedState(record, tenantID: .empty))
             #expect(!saved.deviceToken.isEmpty)
             try await Self.guess(application)
             let nextRun = try application.auth(storage: storage)

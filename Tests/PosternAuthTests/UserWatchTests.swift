@@ -160,7 +160,7 @@ import Testing
             var configuration = Auth.Configuration(
                 address: "127.0.0.1:\(application.server.port)", credentials: .apiKey(made.secretKey))
             let clock = application.clock()
-            configuration.clocks = clock.machine
+            configuration.clock = clock.clock
             let auth = try Auth(configuration: configuration)
             let user = try await auth.createUser(withEmail: Self.email, password: password).user
             let handle = auth.addStateDidChangeListener { _, _ in }
