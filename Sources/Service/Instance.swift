@@ -174,6 +174,7 @@ extension Instance.Configuration {
         WorkerPool(
             name: "password", workers: passwordWorkers, queueMax: limits.passwordQueueMax,
             queueMaxPerTenant: limits.passwordQueuePerTenantMax, memoryMax: passwordMemoryMax,
-            priority: .spare(exceptFirst: 4), idling: PasswordArena.idling(restAfter: limits.passwordArenaKept))
+            // Not `.spare` yet: under hostile load the workers that only get spare time held sign-ins for seconds.
+            priority: .lowered(by: 10), idling: PasswordArena.idling(restAfter: limits.passwordArenaKept))
     }
 }

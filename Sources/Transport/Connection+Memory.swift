@@ -47,7 +47,9 @@ extension Connection {
         if isWriteBlocked { since = min(since, lastWriteProgressAt) }
         if let partial = decoder.partialSince { since = min(since, partial) }
         if let paused = readingPausedSince, inboxByteCount + requestByteCount > 0 { since = min(since, paused) }
-        guard since.advanced(by: limits.unreadPatience) <= now else { return nil }
+        // Strangers give way first, also those that have only just begun.
+        let patience = isAuthenticated ? limits.unreadPatience : .zero
+        guard since != .distantFuture, since.advanced(by: patience) <= now else { return nil }
         return MemoryHolding(
             byteCount: countedByteCount, waitNanoseconds: now.nanoseconds(since: since), isStranger: !isAuthenticated)
     }

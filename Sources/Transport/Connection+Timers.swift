@@ -18,9 +18,7 @@ extension Connection {
         case .open, .peerClosed:
             limit(idleDeadline)
             if !hasSeenRequest { limit(acceptedAt.advanced(by: limits.firstRequestTimeout)) }
-            if let since = decoder.partialSince, readingPausedSince == nil {
-                limit(since.advanced(by: limits.frameTimeout))
-            }
+            if let partialFrameDeadline { limit(partialFrameDeadline) }
             if !isAuthenticated { limit(credentialDeadline) }
             if let pausedDeadline {
                 limit(pausedDeadline)
@@ -46,6 +44,15 @@ extension Connection {
         unauthenticatedSince.advanced(by: limits.connectionUnauthenticatedMax)
     }
 
+    /// A frame that began must be whole in time. A client that is not read from cannot go on with it, and is given
+    /// more; but not where all are short of memory, which half a frame holds for nothing.
+    private var partialFrameDeadline: Instant? {
+        guard let since = decoder.partialSince, readingPausedSince == nil || share.memory.pressure >= .scarce else {
+            return nil
+        }
+        return since.advanced(by: limits.frameTimeout)
+    }
+
     /// Nothing was read for longer than any call of this client can take: its streams wait for credit that it does not
     /// give. Whether it is still there shows only when it is read from.
     private var pausedDeadline: Instant? {
@@ -61,9 +68,7 @@ extension Connection {
         if phase == .open || phase == .peerClosed {
             if !hasSeenRequest && acceptedAt.advanced(by: limits.firstRequestTimeout) <= now {
                 perform(state.violated(.firstRequestTimeout))
-            } else if let since = decoder.partialSince, readingPausedSince == nil,
-                since.advanced(by: limits.frameTimeout) <= now
-            {
+            } else if let partialFrameDeadline, partialFrameDeadline <= now {
                 perform(state.violated(.frameTimeout))
             } else if !isAuthenticated && credentialDeadline <= now {
                 metrics.connectionsWithoutCredentialEnded.add()

@@ -30,6 +30,7 @@ enum Daemon {
             }
         } catch {
             instance.close()
+            if let error = error as? StoreError { throw DataDirectory(configuration).explained(error) }
             throw error
         }
         let stop = StopSignal(

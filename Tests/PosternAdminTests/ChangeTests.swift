@@ -154,6 +154,7 @@ import Testing
         try await AdminScene.run { scene in
             _ = try await scene.project.createTenant("acme")
             _ = try await scene.project.createServiceAccount("shop-bot")
+            let quotas = CallerQuotas(mutationsPerSecond: 1_000)
             let change = ServiceAccountChange {
                 $0.displayName = "Bot"
                 $0.role = .tenantAdmin
@@ -161,9 +162,11 @@ import Testing
                 $0.customTokens = true
                 $0.trustedEndUserIP = true
                 $0.disabled = true
+                $0.quotas = quotas
             }
             #expect(change.fields.paths.count == Self.propertyCount(change))
             let changed = try await scene.project.updateServiceAccount("shop-bot", change)
+            #expect(changed.quotas == quotas)
             #expect(changed.displayName == "Bot" && changed.role == .tenantAdmin && changed.scope == change.scope)
             #expect(changed.customTokens && changed.trustedEndUserIP && changed.disabled)
         }

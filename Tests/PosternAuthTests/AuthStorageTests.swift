@@ -205,7 +205,8 @@ import Testing
                 let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
                 #expect(auth.currentUser === user)
                 #expect(auth.storageError?.kind == .unwritable)
-                #expect(errors.elements.map(\.kind) == [.unwritable])
+                // Of the sign-up that begins, and of the user.
+                #expect(errors.elements.map(\.kind) == [.unwritable, .unwritable])
                 _ = try await user.idToken(forcingRefresh: true)
 
                 let broken = BreakableStorage()

@@ -45,6 +45,6 @@ import Testing
                 #expect(arguments.asked.contains { $0.name == name }, "\(command.name) \(name)")
             }
         }
-        #expect(checked == 56)
+        #expect(checked == 57)
     }
 }

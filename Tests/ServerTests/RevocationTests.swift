@@ -324,6 +324,9 @@ import Testing
             #expect(try Self.nextBatch(stream).revocations.map(\.kind) == [.tenantDisabled])
             // A setting that stays the same is no news.
             try client.setTenant(["disable_auth"]) { $0.disableAuth = true }
+            // Ages count from when a sweep with a proven clock has seen what there is.
+            server.clock.advance(by: .minutes(11))
+            await server.project.sweep()
             server.clock.advance(by: .hours(24 * 30))
             await server.project.sweep()
             for anyTenant in [false, true] {

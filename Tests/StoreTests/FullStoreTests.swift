@@ -136,10 +136,10 @@ private func withSmallStore(mapByteCount: Int = 256 << 20, _ body: (SmallStore) 
             let revocations = try small.fill(from: 2_000_000, for: .relief) - 2_000_000
             #expect(revocations > 50)
             // Every row of 300 bytes can still be deleted, with a row that tells of it.
-            for first in stride(from: 0, to: count, by: 10) {
+            for first in stride(from: 0, to: count, by: 2) {
                 try WritePurpose.$current.withValue(.removal) {
                     try small.store.writeBlocking { transaction in
-                        for number in first..<first + 10 {
+                        for number in first..<first + 2 {
                             #expect(try transaction.delete(blobs, key(number)))
                             try transaction.put(blobs, key(3_000_000 + number), [1])
                         }
@@ -212,12 +212,15 @@ private func withSmallStore(mapByteCount: Int = 256 << 20, _ body: (SmallStore) 
 
     @Test func aSignInThatMakesAnAccountIsGrowth() throws {
         try withFourMiB(.disk) { small in
-            let count = try small.fill()
+            var count = try small.fill()
+            // Until not even one more row of this size fits.
+            while (try? small.put(count, byteCount: 3_000)) != nil { count += 1 }
+            let number = count
             #expect(throws: StoreError.full) {
                 try WritePurpose.$current.withValue(.session) {
                     try small.store.writeBlocking { transaction in
                         transaction.countsAsGrowth()
-                        try transaction.put(blobs, key(count), [UInt8](repeating: 1, count: 3_000))
+                        try transaction.put(blobs, key(number), [UInt8](repeating: 1, count: 3_000))
                     }
                 }
             }

@@ -10,7 +10,7 @@ extension TestServer {
     public func pendingToken(for identity: FederatedIdentity, tenantID: Text = .empty) -> Text {
         var proved = identity
         proved.providerUpdatedAt = providerUpdatedAt(identity.providerID, tenantID)
-        let token = try? project.pendingCredentials.token(for: proved, tenantID: tenantID, now: clock.clock.now())
+        let token = try? project.pendingCredentials.token(for: proved, tenantID: tenantID, now: project.clock.now())
         guard let token else { preconditionFailure("the identity is too long to seal") }
         return token
     }

@@ -26,6 +26,11 @@ class Refused(Exception):
     def is_busy(self):
         return self.reason in BUSY_REASONS
 
+    @property
+    def is_expiry(self):
+        """Told by the server's time alone, so no ending: under another time the same token is good."""
+        return self.failure.metadata.get("cause") == "EXPIRED"
+
 
 class Report:
     """What was found and what was counted, by all threads."""

@@ -12,6 +12,7 @@ from .verify import verify
 from .worker import Worker
 
 WORKERS, SWEEP_SECONDS = 4, 70
+RIGHT_WITHIN_SECONDS = 900  # the steps of five minutes matter to no session and no token
 
 
 class Round:
@@ -183,6 +184,25 @@ class Round:
         status, body = self.server.healthz()
         if status != 200:
             self.report.find(f"a server that works says on /healthz: {status} {body}")
+        caller.close()
+        self.must_go_right()
+
+    def must_go_right(self):
+        """A server that went on looks at the clock once a second: until then its time is still the wrong one."""
+        caller, end = Caller(self.server, self.report), time.monotonic() + 20
+        while True:
+            try:
+                answer = caller.surely("Tenants/Create", tenant_id="time", validate_only=True)
+            except (Refused, Unknown) as error:
+                self.report.find(f"nothing is wrong any more, and nobody tells the time: {error}")
+                break
+            off = answer.tenant.created_at_micros / 1e6 - time.time()
+            if abs(off) < RIGHT_WITHIN_SECONDS:
+                break
+            if time.monotonic() > end:
+                self.report.find(f"the clock is right again, and the server's time is off by {off:g} s")
+                break
+            time.sleep(0.05)
         caller.close()
 
     def last_stop(self):

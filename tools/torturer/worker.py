@@ -165,7 +165,8 @@ class Worker:
         user.sessions = (user.sessions + [session])[-SESSIONS_MAX:]
 
     def not_ended(self):
-        """A session of a time that never came may be over when the time is right again."""
+        """A session of a time that never came may be over when the time is right again. Nobody ended it: it lives when
+        that time comes."""
         return Value(False) if self.is_time_right else Value(False, True)
 
     def sign_in(self):
@@ -229,7 +230,7 @@ class Worker:
                 raise
             if session.ended.is_surely(False) and self.is_clock_right:
                 self.report.find(f"a live session of {user.uid} in {self.tenant} was refused: {refusal}")
-            if self.is_clock_right:
+            if self.is_clock_right and not refusal.is_expiry:
                 session.ended.set(True)
             return
         if session.ended.is_surely(True):
@@ -249,7 +250,8 @@ class Worker:
     def replay(self):
         """A token that was rotated away twice is stolen: refused, and the session ends."""
         user, session = self.pick_session(
-            lambda user, session: user.may_sign_in and len(session.older) > 1 and not session.attempt)
+            lambda user, session: user.may_sign_in and session.ended.is_surely(False) and len(session.older) > 1
+            and not session.attempt)
         if session:
             session.ended.maybe(True)
             self.must_refuse("a used refresh token", "Tokens/Refresh", refresh_token=session.older[-2])

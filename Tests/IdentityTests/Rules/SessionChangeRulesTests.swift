@@ -73,7 +73,7 @@ import Testing
             return .refused(end == .passwordChanged ? .passwordChanged : .signedOut)
         }
         if counter + 1 == session.counter {
-            if settings.refreshMode == .rotate, age <= .seconds(10), age >= .seconds(-10) {
+            if settings.refreshMode == .rotate, age <= .seconds(10), age >= .zero {
                 return .repeatedWithinGrace
             }
         }

@@ -70,7 +70,8 @@ import Tokens
 
     @Test(arguments: [Duration.hours(3), .minutes(20), .seconds(20)])
     func `A used refresh token is not young because the clock was set back`(passed: Duration) async throws {
-        for isProven in [true, false] {
+        // A clock that is looked at each second is proven after ten minutes.
+        for isProven in passed < .minutes(10) ? [true, false] : [true] {
             try await withServer { server in
                 let client = try IdentityClient(server)
                 if isProven { await Self.prove(server) }
