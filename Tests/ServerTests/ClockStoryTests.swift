@@ -48,10 +48,12 @@ import Tokens
     }
 
     @Test func `Nobody gets in by a wrong clock, and nothing live is swept`() async throws {
-        var random = SeededRandom.printed()
-        for number in 0..<Self.storyCount {
-            let world = World(SeededRandom(seed: random.next()))
-            try await Self.tell(world, number)
+        // The first seed found a delay that a restart forgot.
+        for var random in [SeededRandom(seed: 13_062_360_413_096_921_429), .printed()] {
+            for number in 0..<Self.storyCount {
+                let world = World(SeededRandom(seed: random.next()))
+                try await Self.tell(world, number)
+            }
         }
     }
 
@@ -103,8 +105,8 @@ import Tokens
                 world.trail.append("\(move)")
                 if move == .restart {
                     await server.project.guesses.save()
-                    // A machine that was off for hours has forgotten the guesses: nothing tells the two apart.
-                    if world.offset > .zero { world.refusedUntil = [:] }
+                    // Under a wrong clock a restart may forget a delay: nothing tells it from hours that passed.
+                    world.refusedUntil = [:]
                     return moves - done
                 }
                 try await make(move)
@@ -210,7 +212,9 @@ import Tokens
         private func presentUsed() {
             guard let index = pick(world.sessions.count), let used = world.sessions[index].used else { return }
             let refusal = failure { _ = try client.refresh(used.token) }
-            if world.sessions[index].isOver || age(used.at) > StoredSession.graceWindow {
+            // A clock that has yet to prove itself is followed when it is set back, into the grace of a refresh too.
+            let isOld = age(used.at) > StoredSession.graceWindow && server.project.time.isProven
+            if world.sessions[index].isOver || isOld {
                 #expect(refusal.reason != "", story)
             }
             if refusal.metadata("cause") == "REVOKED_BY_REUSE" { world.sessions[index].isOver = true }
