@@ -31,8 +31,8 @@ public struct Limits: Sendable {
     public var connectionMemoryMax = 256 << 20
     /// What a connection may hold when three quarters of that are taken; a quarter of it when seven eighths are.
     public var connectionMemoryShare = 64 * 1024
-    /// A connection whose peer took something, or whose request came whole, within this time is never closed for the
-    /// memory it holds.
+    /// A connection with a credential whose peer took something, or whose request came whole, within this time is never
+    /// closed for the memory it holds.
     public var unreadPatience = Duration.seconds(1)
 
     // Messages
@@ -148,8 +148,8 @@ public struct Limits: Sendable {
     public var strangerWaitMax = Duration.seconds(5)
     public var strangersWaitingMax = 256
     public var strangersWaitingPerTenantMax = 64
-    /// Accounts, devices and addresses whose guesses are remembered, of each kind; beyond it the quietest are
-    /// forgotten.
+    /// Accounts, devices and addresses whose guesses are remembered, of each kind; docs/decisions/0028 says which are
+    /// forgotten beyond it.
     public var throttleEntriesMax = 200_000
     /// Different guesses of one second that are kept over a restart.
     public var guessesKeptPerSecond = 256

@@ -50,7 +50,11 @@ public enum PrivateFile {
     public static func syncDirectory(of path: String) throws(FileError) {
         // Not bytes: a path of our own making.
         let end = path.lastIndex(of: "/")
-        let directory = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        try syncDirectory(end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? ".")
+    }
+
+    /// Makes the names in `directory` durable: a rename is on the disk when its directory is (fsync(2), NOTES).
+    public static func syncDirectory(_ directory: String) throws(FileError) {
         let file = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard file >= 0 else { throw FileError(path: directory, call: "open", code: errno) }
         defer { close(file) }

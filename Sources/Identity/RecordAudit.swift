@@ -76,76 +76,65 @@ public enum RecordAudit {
         try compare(Tables.userByProvider, nameCounts.identities)
     }
 
+    /// Adds a finding for each row of `table` that is not sound.
+    private static func check<Key, Value>(
+        _ table: Table<Key, Value>, _ transaction: borrowing ReadTransaction, orFind what: String,
+        _ findings: inout Findings,
+        isSound: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+    ) throws {
+        var row = 0
+        try transaction.scan(table) { key, value in
+            if try !isSound(key, value) { findings.add("\(table.name): \(what)", at: "row \(row)") }
+            row += 1
+            return true
+        }
+    }
+
     private static func compareSessions(
         _ transaction: borrowing ReadTransaction, _ live: Set<Text>, _ findings: inout Findings
     ) throws {
-        var row = 0
-        try transaction.scan(Tables.sessions) { key, value in
-            defer { row += 1 }
+        try check(Tables.sessions, transaction, orFind: "not found by user", &findings) { key, value in
             let session = try StoredSession(decoding: value, limits: Limits())
             guard live.contains(session.tenantID) else { return true }
             let index = UserSessionKey(session.tenantID, session.uid, [UInt8](key))
-            if try !transaction.exists(Tables.sessionByUser, index) {
-                findings.add("sessions: not found by user", at: "row \(row)")
-            }
-            return true
+            return try transaction.exists(Tables.sessionByUser, index)
         }
-        row = 0
-        try transaction.scan(Tables.sessionByUser) { key, _ in
-            defer { row += 1 }
+        try check(Tables.sessionByUser, transaction, orFind: "row without a session", &findings) { key, _ in
             guard live.contains(tenant(of: key)) else { return true }
-            if try !transaction.exists(Tables.sessions, SessionKey([UInt8](key.suffix(16)))) {
-                findings.add("session_by_user: row without a session", at: "row \(row)")
-            }
-            return true
+            return try transaction.exists(Tables.sessions, SessionKey([UInt8](key.suffix(16))))
         }
     }
 
     private static func compareCodes(
         _ transaction: borrowing ReadTransaction, _ live: Set<Text>, _ findings: inout Findings
     ) throws {
-        var row = 0
-        try transaction.scan(Tables.oobCodeBySubject) { key, _ in
-            defer { row += 1 }
+        try check(Tables.oobCodeBySubject, transaction, orFind: "row without a code", &findings) { key, _ in
             let tenantID = tenant(of: key)
             guard live.contains(tenantID) else { return true }
-            if try !transaction.exists(Tables.oobCodes, TenantHashKey(tenantID, [UInt8](key.suffix(32)))) {
-                findings.add("oob_code_by_subject: row without a code", at: "row \(row)")
-            }
-            return true
+            return try transaction.exists(Tables.oobCodes, TenantHashKey(tenantID, [UInt8](key.suffix(32))))
         }
     }
 
     private static func compareMail(
         _ transaction: borrowing ReadTransaction, _ live: Set<Text>, _ findings: inout Findings
     ) throws {
-        var row = 0
-        try transaction.scan(Tables.outboxDue) { key, _ in
-            defer { row += 1 }
+        try check(Tables.outboxDue, transaction, orFind: "row without a message", &findings) { key, _ in
             let tenantID = tenant(of: key)
             guard live.contains(tenantID) else { return true }
             // tenant ‖ 0x00 ‖ time (8 bytes) ‖ message id
             let messageID = Text(unchecked: Array(afterTenant(key).dropFirst(8)))
-            if try !transaction.exists(Tables.outbox, TenantTextKey(tenantID, messageID)) {
-                findings.add("outbox_due: row without a message", at: "row \(row)")
-            }
-            return true
+            return try transaction.exists(Tables.outbox, TenantTextKey(tenantID, messageID))
         }
     }
 
     private static func compareRevocations(
         _ transaction: borrowing ReadTransaction, _ findings: inout Findings
     ) throws {
-        var row = 0
-        try transaction.scan(Tables.revocationTenants) { key, tenantID in
-            defer { row += 1 }
+        try check(Tables.revocationTenants, transaction, orFind: "row without a revocation", &findings) { key, value in
             guard key.count == 8 else { return true }
             let sequence = Int64(bitPattern: UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)))
-            let place = SequenceKey(Text(unchecked: [UInt8](tenantID)), sequence)
-            if try !transaction.exists(Tables.revocations, place) {
-                findings.add("revocation_tenants: row without a revocation", at: "row \(row)")
-            }
-            return true
+            let place = SequenceKey(Text(unchecked: [UInt8](value)), sequence)
+            return try transaction.exists(Tables.revocations, place)
         }
         let (revocations, tenants) = (
             try transaction.count(Tables.revocations), try transaction.count(Tables.revocationTenants)

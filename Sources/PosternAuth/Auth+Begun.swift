@@ -6,11 +6,14 @@ import Synchronization
 // A sign-up whose answer this process, or the one before it, did not get: it can be gone on with by its attempt.
 
 extension Auth {
-    /// Has it in the storage that a sign-up is under way, or (nil) that none is. A storage that fails is reported.
+    /// Has it in the storage that a sign-up is under way, or (nil) that none is. A storage that fails is reported; a
+    /// record that cannot be used stays until somebody signs in.
     func keepBegun(_ attempt: [UInt8]?) async {
         let written = Promise<StorageWriter.Outcome>()
         state.withLock { state in
-            if let user = state.currentUser {
+            if writer.hasUnusableRecord {
+                written.succeed(.success(()))
+            } else if let user = state.currentUser {
                 var saved = user.saved
                 saved.begun = attempt
                 writer.enqueue(.record(saved.encoded()), outcome: written)

@@ -123,13 +123,12 @@ public struct FileStorage: AuthStorage {
         }
     }
 
-    /// A rename is on the disk when its folder is (fsync(2), NOTES).
     private func syncFolder() throws(AuthStorageError) {
-        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
-        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw failed(.unwritable, "open", folder) }
-        defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw failed(.unwritable, "fsync", folder) }
+        do throws(FileError) {
+            try PrivateFile.syncDirectory(of: path)
+        } catch {
+            throw AuthStorageError(.unwritable, "\(error.call) \(error.path): \(String(cString: strerror(error.code)))")
+        }
     }
 
     private func failed(_ kind: AuthStorageError.Kind, _ call: String, _ name: String) -> AuthStorageError {

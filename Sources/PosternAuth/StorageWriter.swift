@@ -21,6 +21,8 @@ final class StorageWriter: Sendable {
         var isRunning = false
         /// Of the newest read or write that failed, until one succeeds.
         var error: AuthStorageError?
+        /// The storage has a record that could not be used, and nothing was written since.
+        var hasUnusableRecord = false
         /// The storage still has a user who was signed out.
         var owesRemoval = false
     }
@@ -35,6 +37,7 @@ final class StorageWriter: Sendable {
     }
 
     var error: AuthStorageError? { state.withLock { $0.error } }
+    var hasUnusableRecord: Bool { state.withLock { $0.hasUnusableRecord } }
     var owesRemoval: Bool { state.withLock { $0.owesRemoval } }
 
     /// Blocks. Nil: nothing is there, or, with `error` set and reported, nothing that can be used.
@@ -42,7 +45,7 @@ final class StorageWriter: Sendable {
         do throws(AuthStorageError) {
             return try storage.load().map { record throws(AuthStorageError) in try decode(record) }
         } catch {
-            state.withLock { $0.error = error }
+            state.withLock { ($0.error, $0.hasUnusableRecord) = (error, true) }
             report(error)
             return nil
         }
@@ -86,7 +89,7 @@ final class StorageWriter: Sendable {
             let error = if case .failure(let error) = outcome { error } else { AuthStorageError?.none }
             state.withLock { state in
                 state.error = error
-                guard error != nil else { return state.owesRemoval = false }
+                guard error != nil else { return (state.owesRemoval, state.hasUnusableRecord) = (false, false) }
                 if case .nothing = content { state.owesRemoval = true }
             }
             if let error { report(error) }

@@ -168,13 +168,13 @@ public final class Instance: Sendable {
 }
 
 extension Instance.Configuration {
-    /// Hashes give way to the loops: a hash takes 5 ms, a lookup 10 µs. The first worker's share of the processors
-    /// keeps sign-ins going while lookups take all the rest; docs/decisions/0043.
+    /// Hashes give way to the loops: a hash takes 5 ms, a lookup 10 µs.
     fileprivate func makePasswordPool() -> WorkerPool {
         WorkerPool(
             name: "password", workers: passwordWorkers, queueMax: limits.passwordQueueMax,
             queueMaxPerTenant: limits.passwordQueuePerTenantMax, memoryMax: passwordMemoryMax,
-            // Not `.spare` yet: under hostile load the workers that only get spare time held sign-ins for seconds.
+            // Not `.spare` yet: under hostile load the workers that only get spare time held sign-ins for seconds
+            // (docs/decisions/0043).
             priority: .lowered(by: 10), idling: PasswordArena.idling(restAfter: limits.passwordArenaKept))
     }
 }

@@ -1,3 +1,4 @@
+import Base
 import Glibc
 import Synchronization
 
@@ -57,8 +58,9 @@ public final class DirectoryLock: Sendable {
 
 /// Makes new directory entries durable.
 func syncDirectory(_ path: String) throws(StoreError) {
-    let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard directory >= 0 else { throw StoreError(code: errno, operation: "open the directory") }
-    defer { close(directory) }
-    guard fsync(directory) == 0 else { throw StoreError(code: errno, operation: "fsync the directory") }
+    do throws(FileError) {
+        try PrivateFile.syncDirectory(path)
+    } catch {
+        throw StoreError(code: error.code, operation: "sync the directory")
+    }
 }

@@ -76,6 +76,18 @@ import Testing
         }
     }
 
+    @Test func `A sign-up that is refused leaves a record alone that cannot be used here`() async throws {
+        try await Application.run { application in
+            for record in [#"{"version":1,"tenant_id":"#, #"{"version":2}"#] {
+                let storage = InMemoryStorage()
+                storage.save(Array(record.utf8))
+                let auth = try application.auth(storage: storage)
+                _ = try await error { try await auth.createUser(withEmail: "ada@example.com", password: "1") }
+                #expect(storage.load() == Array(record.utf8))
+            }
+        }
+    }
+
     @Test func `The tokens of a sign-up are had by its attempt once, by its caller, in its tenant`() async throws {
         try await Application.run { application in
             let tokens = TokensClient(channel: application.admin)
