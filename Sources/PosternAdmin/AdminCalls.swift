@@ -6,8 +6,9 @@ import PosternClient
 /// Sends a change with an idempotency key of its own, unless the caller gave one, so that a lost answer can be asked
 /// for again without doing the change again.
 ///
-/// A credential has so many keys a day; when they are used up nothing was done, and the change goes without one.
-func keyed<Request, Answer>(
+/// A credential has a limited number of keys per day. When they are used up the server has done nothing, and the change
+/// is sent without a key.
+func sendOnce<Request, Answer>(
     _ send: (Request, CallOptions) async throws(Failure) -> Answer, _ request: Request, _ options: CallOptions
 ) async throws(Failure) -> Answer {
     guard options.idempotencyKey.isEmpty else { return try await send(request, options) }
@@ -23,15 +24,16 @@ func keyed<Request, Answer>(
 
 private func randomHex() -> String { String(UInt64.random(in: .min ... .max), radix: 16) }
 
-/// A message that an answer always holds.
-func part<Part>(_ part: Part?) throws(Failure) -> Part {
+/// Returns a message that every answer holds. Throws MALFORMED_RESPONSE when it is missing.
+func required<Part>(_ part: Part?) throws(Failure) -> Part {
     guard let part else {
         throw Failure(.internal, ClientReason.malformedResponse, "The answer lacks what was asked for.")
     }
     return part
 }
 
-/// Nil is 0, which means the server's default; a lifetime that is over must not come to mean the same.
+/// The lifetime in seconds. Nil is 0, which means the server's default; a lifetime that is over must not come to mean
+/// the same.
 func wholeSeconds(_ lifetime: Duration?) throws(Failure) -> Int64 {
     guard let lifetime else { return 0 }
     guard lifetime > .zero else { throw .invalid("INVALID_DURATION", field: "lifetime", "must be above 0") }
@@ -45,7 +47,8 @@ extension Duration {
     }
 }
 
-/// Before a stream is begun again. The channel paces connecting; this paces a server that ends what it just took.
+/// Waits before a stream is opened again. The channel paces attempts to connect; this paces streams that a server
+/// accepts and ends at once.
 func pause(afterFailures count: Int) async throws(Failure) {
     let milliseconds = min(5_000, 50 << min(count, 7))
     do {

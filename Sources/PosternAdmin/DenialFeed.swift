@@ -2,12 +2,20 @@ public import Base
 public import Messages
 import PosternClient
 
-/// The refusals of one tenant as they happen: `for try await denial in admin.watchDenials()`.
+/// The refusals of one tenant's self-service switches, as they happen.
 ///
-/// "From now on" is the first `next()`. It never ends by itself: while the server cannot be reached it waits, and goes
-/// on behind the last refusal that was read. Cancelling the task ends it with CANCELLED; it throws when the server
-/// refuses (the credential was revoked, the tenant deleted) or the channel was shut down.
+/// Without a start the feed begins at the first `next()`. The feed never ends by itself. While the server cannot be
+/// reached the feed waits, and then goes on behind the last refusal that was read. Cancelling the task ends it with
+/// CANCELLED. It throws when the server refuses (for example because the credential was revoked or the tenant deleted)
+/// and when the channel was shut down.
+///
+/// ```swift
+/// for try await denial in tenant.watchDenials() {
+///     print(denial.operation, denial.uid)
+/// }
+/// ```
 public struct DenialFeed: AsyncSequence, Sendable {
+    /// The server's refusal, or the reason why the feed cannot go on.
     public typealias Failure = Base.Failure
 
     let admin: TenantAdmin
@@ -23,8 +31,10 @@ public struct DenialFeed: AsyncSequence, Sendable {
         self.options = waiting
     }
 
+    /// Begins to read. Each iterator reads the whole feed.
     public func makeAsyncIterator() -> Iterator { Iterator(feed: self) }
 
+    /// Reads the feed for one task.
     public struct Iterator: AsyncIteratorProtocol {
         private let feed: DenialFeed
         /// The last refusal that is not to be told; nil: not asked for yet.
@@ -37,11 +47,12 @@ public struct DenialFeed: AsyncSequence, Sendable {
             self.last = feed.after
         }
 
+        /// The next refusal, called by `for try await`.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> Denial? {
             try await next()
         }
 
-        /// On the caller's actor, unlike the protocol's default.
+        /// The next refusal, when there is one. Runs on the caller's actor, unlike the protocol's default.
         public mutating func next() async throws(Base.Failure) -> Denial? {
             while true {
                 do throws(Base.Failure) {

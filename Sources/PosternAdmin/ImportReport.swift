@@ -1,18 +1,27 @@
 public import Base
 public import Messages
 
-/// What became of an import's rows so far. Every settled row is counted once: created, replaced, skipped or rejected.
+/// The progress of an import. Every settled row is counted once: as created, replaced, skipped or rejected.
+///
+/// ```swift
+/// let report = try await tenant.importUsers(rows, spec: spec)
+/// for rejection in report.rejections { print(rejection.index, rejection.uid, rejection.reason) }
+/// ```
 public struct ImportReport: Sendable, Equatable {
+    /// The number of users that the import created.
     public internal(set) var createdCount: Int64 = 0
+    /// The number of existing users that the import replaced.
     public internal(set) var replacedCount: Int64 = 0
+    /// The number of rows that were skipped because the user exists.
     public internal(set) var skippedCount: Int64 = 0
-    /// The rows that were refused, with the reason; `index` counts from 0 over the whole import.
+    /// The rows that the server refused, each with its reason. `index` counts from 0 over the whole import.
     public internal(set) var rejections: [ImportRejection] = []
-    /// Names of custom claims that were brought in and go into no token, because only the server says them.
+    /// The names of custom claims that no token will hold, because only the server may set claims of these names.
     public internal(set) var ignoredClaims: [Text] = []
-    /// How many rows are settled and durable: an import that broke off goes on behind them.
+    /// The number of rows that are settled and durable. An import that broke off continues with the row of this index.
     public internal(set) var checkpoint: Int64 = 0
 
+    /// Creates the report of an import without rows.
     public init() {}
 
     /// With the answer to a batch of a stream that began when this was the report.

@@ -2,9 +2,9 @@ import Base
 import Messages
 import PosternClient
 
-/// One import as it goes: a batch being filled, and batches that are not settled yet.
+/// An import under way: a batch that is being filled, and batches that are not settled yet.
 struct ImportRun {
-    /// So that the server always has the next batch while it commits one.
+    /// The most unsettled batches: the server always has the next batch while it commits one.
     private static let unsettledMax = 4
     private static let batchBytesMax = 1024 * 1024
 
@@ -23,7 +23,7 @@ struct ImportRun {
 
     private var stream: BidirectionalStream<UsersImportRequest, UsersImportResponse>?
     private var answers: ServerStream<UsersImportResponse>.Iterator?
-    /// The report as the stream began: the server counts by stream.
+    /// The report at the start of the stream, because the server counts by stream.
     private var reportBefore = ImportReport()
     private var failureCount = 0
 
@@ -108,7 +108,8 @@ struct ImportRun {
         progress(report)
     }
 
-    /// Has the unsettled batches sent again on another stream, unless that would change what becomes of them.
+    /// Prepares sending the unsettled batches again on another stream. Throws `failure` when repeating them would
+    /// change the result.
     private mutating func resume(after failure: Failure) async throws(Failure) {
         failureCount += 1
         guard failure.code == .unavailable, failure.reason != ClientReason.channelClosed,

@@ -1,7 +1,7 @@
 import Base
 import Messages
 
-/// The message of an update as it is filled, and the names of the fields that were.
+/// The message of an update, and the names of the fields that were set in it.
 struct MaskedFields<Target: Message>: Sendable {
     var message = Target()
     private(set) var paths: [Text] = []

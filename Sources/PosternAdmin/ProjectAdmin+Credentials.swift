@@ -5,18 +5,21 @@ public import PosternClient
 // MARK: - API keys
 
 extension ProjectAdmin {
-    /// The secret is told only here. ALREADY_DONE: the key was made and the answer with its secret got lost; revoke it
-    /// and make another.
+    /// Creates an API key. The answer is the only place where its secret appears.
+    ///
+    /// Throws ALREADY_DONE when the key was created and the answer with its secret got lost: revoke that key and create
+    /// another.
     public func createApiKey(
         role: Role, scope: Scope = Scope(tenants: .all(true)), displayName: Text = .empty,
         trustedEndUserIP: Bool = false, quotas: CallerQuotas? = nil, options: CallOptions = .init()
     ) async throws(Failure) -> (apiKey: ApiKey, secretKey: Secret) {
         let request = ProjectCreateApiKeyRequest(
             role: role, scope: scope, displayName: displayName, trustedEndUserIP: trustedEndUserIP, quotas: quotas)
-        let made = try await keyed(project.createApiKey, request, options)
-        return (try part(made.apiKey), made.secretKey)
+        let made = try await sendOnce(project.createApiKey, request, options)
+        return (try required(made.apiKey), made.secretKey)
     }
 
+    /// Lists the API keys, revoked ones too, without their secrets.
     public func listApiKeys(pageSize: Int32 = 0, options: CallOptions = .init()) -> Listing<ApiKey> {
         Listing { [project] token throws(Failure) in
             let page = try await project.listApiKeys(
@@ -25,49 +28,59 @@ extension ProjectAdmin {
         }
     }
 
-    /// How much the key may use: binds the next request. API_KEY_NOT_FOUND, INVALID_QUOTA.
+    /// Sets the quotas of a key. They hold from the next request on.
+    ///
+    /// Throws API_KEY_NOT_FOUND, INVALID_QUOTA.
     @discardableResult
     public func setApiKeyQuotas(
         _ quotas: CallerQuotas, of apiKeyID: Text, options: CallOptions = .init()
     ) async throws(Failure) -> ApiKey {
         let request = ProjectUpdateApiKeyRequest(
             apiKeyID: apiKeyID, updateMask: ProtobufFieldMask(paths: ["quotas"]), quotas: quotas)
-        return try await part(project.updateApiKey(request, options: options).apiKey)
+        return try await required(project.updateApiKey(request, options: options).apiKey)
     }
 
-    /// The key is refused from the next request on. API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
+    /// Revokes a key: the server refuses it from the next request on.
+    ///
+    /// Throws API_KEY_NOT_FOUND, and LAST_ADMIN_KEY for the last key of a project-admin.
     @discardableResult
     public func revokeApiKey(_ apiKeyID: Text, options: CallOptions = .init()) async throws(Failure) -> ApiKey {
-        try await part(project.revokeApiKey(ProjectRevokeApiKeyRequest(apiKeyID: apiKeyID), options: options).apiKey)
+        try await required(
+            project.revokeApiKey(ProjectRevokeApiKeyRequest(apiKeyID: apiKeyID), options: options).apiKey)
     }
 }
 
 // MARK: - Signing keys
 
 extension ProjectAdmin {
+    /// Lists the keys that sign tokens, without their private parts.
     public func listSigningKeys(options: CallOptions = .init()) async throws(Failure) -> [SigningKeyInfo] {
         try await project.listSigningKeys(ProjectListSigningKeysRequest(), options: options).keys
     }
 
-    /// Makes a new signing key, published at once; it signs after `publishAhead`, which is how long verifiers are given
-    /// to fetch it. `algorithm` empty: the present key's.
+    /// Creates a signing key and publishes it at once. The key signs after `publishAhead`, the time that verifiers have
+    /// to fetch it.
+    ///
+    /// `algorithm` empty: that of the present key. Throws INVALID_ALGORITHM, INVALID_DURATION.
     @discardableResult
     public func rotateSigningKey(
         publishAhead: Duration, algorithm: Text = .empty, tokenUse: TokenUse = .idToken, options: CallOptions = .init()
     ) async throws(Failure) -> SigningKeyInfo {
         let request = ProjectRotateSigningKeyRequest(
             algorithm: algorithm, publishAheadSeconds: publishAhead.secondsRoundedUp, tokenUse: tokenUse)
-        return try await part(keyed(project.rotateSigningKey, request, options).key)
+        return try await required(sendOnce(project.rotateSigningKey, request, options).key)
     }
 
-    /// Refuses every token that the key signed, at once: for a key whose private part somebody else may have. Returns
-    /// the key, and the one that took its place if one had to. SIGNING_KEY_NOT_FOUND.
+    /// Revokes a signing key: every token that it signed is refused at once. Use it when somebody else may know the
+    /// private part.
+    ///
+    /// Returns the key, and the key that took its place if the revoked one was in use. Throws SIGNING_KEY_NOT_FOUND.
     @discardableResult
     public func revokeSigningKey(
         _ keyID: Text, options: CallOptions = .init()
     ) async throws(Failure) -> (key: SigningKeyInfo, successor: SigningKeyInfo?) {
         let request = ProjectRevokeSigningKeyRequest(keyID: keyID)
         let answer = try await project.revokeSigningKey(request, options: options)
-        return (try part(answer.key), answer.successor)
+        return (try required(answer.key), answer.successor)
     }
 }

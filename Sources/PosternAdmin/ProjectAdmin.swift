@@ -2,24 +2,34 @@ public import Base
 public import Messages
 public import PosternClient
 
-/// What an administrator does with the project: tenants, credentials, signing keys. `tenant(_:)` leads to the users.
+/// The administrator of a project: manages tenants, credentials and signing keys. `tenant(_:)` leads to the users.
 ///
-/// Needs a credential with the role project-admin. Safe to use from any task. Every call throws the server's refusal,
-/// or what kept it from the server, as `Failure`; docs/admin.md tells what happens to answers that get lost.
+/// Needs a credential with the role project-admin. Every method may be called from any task. Every call throws
+/// `Failure`: the server's refusal, or the reason why the server could not be reached. docs/admin.md of the repository
+/// tells what happens when an answer gets lost.
+///
+/// ```swift
+/// let project = ProjectAdmin(channel: channel)
+/// try await project.createTenant("acme", settings: TenantSettingsChange { $0.displayName = "Acme" })
+/// let (apiKey, secretKey) = try await project.createApiKey(role: .app, scope: Scope(tenants: .tenantID("acme")))
+/// print(apiKey.apiKeyID, secretKey)  // prints the secret as <secret>
+/// ```
 public struct ProjectAdmin: Sendable {
     let channel: Channel
 
+    /// Creates an administrator that calls over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// "" is the default pool. Asks nothing: a tenant that does not exist shows at the first call, TENANT_NOT_FOUND.
+    /// Returns the administrator of a tenant; "" is the default pool. Asks the server nothing: for a tenant that does
+    /// not exist the first call throws TENANT_NOT_FOUND.
     public func tenant(_ tenantID: Text) -> TenantAdmin { TenantAdmin(channel: channel, tenantID: tenantID) }
 
-    /// The server's version, protocol and limits.
+    /// Returns the server's version, protocol and limits.
     public func serverInfo(options: CallOptions = .init()) async throws(Failure) -> ProjectServerInfoResponse {
         try await project.serverInfo(ProjectServerInfoRequest(), options: options)
     }
 
-    /// Counters since the server's start.
+    /// Returns the server's counters since its start.
     public func stats(options: CallOptions = .init()) async throws(Failure) -> [StatsValue] {
         try await project.stats(ProjectStatsRequest(), options: options).values
     }
@@ -31,8 +41,11 @@ public struct ProjectAdmin: Sendable {
 // MARK: - Tenants
 
 extension ProjectAdmin {
-    /// `tenantID`: [a-z0-9-]{4,64}, made by the server if empty. What `settings` leaves out takes the defaults:
-    /// password sign-up on, everything else off. `synthetic`: for load tests. TENANT_ID_EXISTS, also of a deleted one.
+    /// Creates a tenant.
+    ///
+    /// `tenantID` is [a-z0-9-]{4,64}; the server makes one if it is empty. Settings that `settings` leaves out have
+    /// their defaults: password sign-up on, everything else off. `synthetic` tenants are for load tests. Throws
+    /// TENANT_ID_EXISTS, also for the id of a deleted tenant, and INVALID_TENANT_ID.
     @discardableResult
     public func createTenant(
         _ tenantID: Text = .empty, settings: TenantSettingsChange = .init(), synthetic: Bool = false,
@@ -41,15 +54,15 @@ extension ProjectAdmin {
         var fields = settings.fields
         fields.set("synthetic", \.synthetic, synthetic ? true : nil)
         let request = TenantsCreateRequest(tenantID: tenantID, tenant: fields.message, updateMask: fields.mask)
-        return try await part(keyed(tenants.create, request, options).tenant)
+        return try await required(sendOnce(tenants.create, request, options).tenant)
     }
 
-    /// TENANT_NOT_FOUND.
+    /// Returns a tenant's settings. Throws TENANT_NOT_FOUND.
     public func getTenant(_ tenantID: Text, options: CallOptions = .init()) async throws(Failure) -> Tenant {
         try await tenant(tenantID).settings(options: options)
     }
 
-    /// In the order of their ids.
+    /// Lists the tenants in the order of their ids. `pageSize`: 1...1,000; 0 = 100.
     public func listTenants(pageSize: Int32 = 0, options: CallOptions = .init()) -> Listing<Tenant> {
         Listing { [tenants] token throws(Failure) in
             let page = try await tenants.list(
@@ -58,6 +71,7 @@ extension ProjectAdmin {
         }
     }
 
+    /// Changes a tenant's settings. Throws TENANT_NOT_FOUND, and INVALID_UPDATE_MASK for an empty change.
     @discardableResult
     public func updateTenant(
         _ tenantID: Text, _ change: TenantSettingsChange, options: CallOptions = .init()
@@ -65,9 +79,9 @@ extension ProjectAdmin {
         try await tenant(tenantID).updateSettings(change, options: options)
     }
 
-    /// With all its users; the id is never used again.
+    /// Deletes a tenant with all its users. The id can never be used again. Throws TENANT_NOT_FOUND.
     public func deleteTenant(_ tenantID: Text, options: CallOptions = .init()) async throws(Failure) {
         let request = TenantsDeleteRequest(tenantID: tenantID)
-        _ = try await keyed(tenants.delete, request, options)
+        _ = try await sendOnce(tenants.delete, request, options)
     }
 }

@@ -1,18 +1,28 @@
 public import Base
 public import Messages
 
-/// What `updateServiceAccount` changes: nil leaves a field as it is. The fields of `ServiceAccount` explain them.
+/// A change of a service account, for `ProjectAdmin.updateServiceAccount`. Nil leaves a field as it is.
 ///
-/// `ServiceAccountChange { $0.disabled = true }`
+/// ```swift
+/// try await project.updateServiceAccount("billing", ServiceAccountChange { $0.disabled = true })
+/// ```
 public struct ServiceAccountChange: Sendable {
+    /// The name for people, at most 256 bytes.
     public var displayName: Text?
+    /// The role of the account's calls. `.unspecified`: the account may call nothing.
     public var role: Role?
+    /// The tenants that the account's calls and custom tokens may be about.
     public var scope: Scope?
+    /// Lets the account sign custom tokens: its keys can then sign in as any user of the tenants in its scope.
     public var customTokens: Bool?
+    /// Lets the account's calls report the end user's IP address.
     public var trustedEndUserIP: Bool?
+    /// True: everything that the account signed or signs is refused.
     public var disabled: Bool?
+    /// The quotas of the account's calls.
     public var quotas: CallerQuotas?
 
+    /// Creates a change. The closure sets the fields.
     public init(_ fill: (inout ServiceAccountChange) -> Void = { _ in }) { fill(&self) }
 
     var fields: MaskedFields<ProjectUpdateServiceAccountRequest> {

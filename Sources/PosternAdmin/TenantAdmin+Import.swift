@@ -3,16 +3,18 @@ public import Messages
 public import PosternClient
 
 extension TenantAdmin {
-    /// Brings users in with the password hashes they have, in batches, of which up to four are on their way at once.
+    /// Imports users with the password hashes that they have, in batches.
     ///
-    /// `spec`: how the passwords were hashed; needed only if there are any. `progress` gets the report as it stands
-    /// after each batch. Rows are refused one by one (`rejections`); what is thrown ends the import, and its metadata
-    /// `checkpoint` says how many rows are settled.
+    /// `spec` says how the passwords were hashed; users without passwords need none. `progress` gets the report after
+    /// each batch. The server refuses rows one by one (`ImportReport.rejections`). An error ends the import, and its
+    /// metadata `checkpoint` is the number of settled rows. Throws INVALID_HASH_SPEC.
     ///
-    /// With `.skip` and `.replace`, once rows are settled, a lost connection is made again and the unsettled rows are
-    /// sent again, up to the channel's `retry.attemptsMax` losses in a row. With `.fail`, where a row that got in
-    /// before would be refused as its own duplicate, the loss is thrown: go on behind the checkpoint with `.skip`.
-    /// Throws INVALID_HASH_SPEC.
+    /// A connection that is lost when rows are settled already is handled by `onConflict`:
+    ///
+    /// - `.skip` and `.replace`: the import connects again and repeats the unsettled rows, up to the channel's
+    ///   `retry.attemptsMax` losses in a row.
+    /// - `.fail`: the loss is thrown, because a repeated row would be refused as its own duplicate. Go on behind the
+    ///   checkpoint with `.skip`.
     public func importUsers(
         _ users: some Sequence<ImportUser>, spec: PasswordHashSpec? = nil, onConflict: ImportConflict = .fail,
         options: CallOptions = .init(), progress: (ImportReport) -> Void = { _ in }
@@ -22,8 +24,8 @@ extension TenantAdmin {
         return try await run.finish(progress)
     }
 
-    /// The same for rows that come one after the other, for example from a file. An error of `users` is thrown as it
-    /// is, after the rows before it are settled.
+    /// Imports users that arrive one after the other, for example from a file. An error of `users` is thrown unchanged,
+    /// when the rows before it are settled.
     public func importUsers<Users: AsyncSequence>(
         _ users: Users, spec: PasswordHashSpec? = nil, onConflict: ImportConflict = .fail,
         options: CallOptions = .init(), progress: (ImportReport) -> Void = { _ in }

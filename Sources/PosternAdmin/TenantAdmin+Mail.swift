@@ -5,18 +5,22 @@ public import PosternClient
 // MARK: - How mail goes out
 
 extension TenantAdmin {
-    /// Without its secrets.
+    /// Returns the tenant's mail settings, without their secrets.
     public func emailConfig(options: CallOptions = .init()) async throws(Failure) -> EmailConfig {
-        try await part(emailConfigs.get(EmailConfigsGetRequest(tenantID: tenantID), options: options).config)
+        try await required(emailConfigs.get(EmailConfigsGetRequest(tenantID: tenantID), options: options).config)
     }
 
+    /// Changes the tenant's mail settings. Mail that waits is delivered by the new settings, too.
+    ///
+    /// Throws INVALID_SMTP_SERVER, INVALID_WEBHOOK, INVALID_EMAIL, INVALID_ACTION_URL, INVALID_TEMPLATE,
+    /// SENDER_REQUIRED, and INVALID_UPDATE_MASK for an empty change.
     @discardableResult
     public func updateEmailConfig(
         _ change: EmailConfigChange, options: CallOptions = .init()
     ) async throws(Failure) -> EmailConfig {
         let fields = change.fields
         let request = EmailConfigsUpdateRequest(tenantID: tenantID, config: fields.message, updateMask: fields.mask)
-        return try await part(keyed(emailConfigs.update, request, options).config)
+        return try await required(sendOnce(emailConfigs.update, request, options).config)
     }
 
     private var emailConfigs: EmailConfigsClient { EmailConfigsClient(channel: channel) }
@@ -25,7 +29,7 @@ extension TenantAdmin {
 // MARK: - Mail on its way
 
 extension TenantAdmin {
-    /// Newest first, without contents. `state` nil: any.
+    /// Lists the messages of the outbox, the newest first, without their contents. `state` nil: in any state.
     public func listOutbox(
         state: OutboxState? = nil, pageSize: Int32 = 0, options: CallOptions = .init()
     ) -> Listing<OutboxMessage> {
@@ -38,27 +42,30 @@ extension TenantAdmin {
         }
     }
 
-    /// With its link, which is as good as a password: the event log says who read it. OUTBOX_MESSAGE_NOT_FOUND.
+    /// Returns a message with its contents. Its link is as good as a password, so the event log records who read it.
+    ///
+    /// Throws OUTBOX_MESSAGE_NOT_FOUND.
     public func getOutboxMessage(
         _ messageID: Text, options: CallOptions = .init()
     ) async throws(Failure) -> (message: OutboxMessage, contents: OutboxContents) {
         let request = OutboxGetRequest(tenantID: tenantID, messageID: messageID)
-        let answer = try await keyed(outbox.get, request, options)
-        return (try part(answer.message), try part(answer.contents))
+        let answer = try await sendOnce(outbox.get, request, options)
+        return (try required(answer.message), try required(answer.contents))
     }
 
-    /// Delivers a dead or waiting message at once. OUTBOX_MESSAGE_NOT_DELIVERABLE.
+    /// Delivers a waiting or dead message at once. Throws OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE.
     @discardableResult
     public func retryOutboxMessage(
         _ messageID: Text, options: CallOptions = .init()
     ) async throws(Failure) -> OutboxMessage {
         let request = OutboxRetryRequest(tenantID: tenantID, messageID: messageID)
-        return try await part(keyed(outbox.retry, request, options).message)
+        return try await required(sendOnce(outbox.retry, request, options).message)
     }
 
+    /// Deletes a message. Throws OUTBOX_MESSAGE_NOT_FOUND.
     public func deleteOutboxMessage(_ messageID: Text, options: CallOptions = .init()) async throws(Failure) {
         let request = OutboxDeleteRequest(tenantID: tenantID, messageID: messageID)
-        _ = try await keyed(outbox.delete, request, options)
+        _ = try await sendOnce(outbox.delete, request, options)
     }
 
     private var outbox: OutboxClient { OutboxClient(channel: channel) }

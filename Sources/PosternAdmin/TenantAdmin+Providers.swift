@@ -3,22 +3,25 @@ public import Messages
 public import PosternClient
 
 extension TenantAdmin {
-    /// `providerID` and `clientID` are required. It can be used at once unless `disabled`. PROVIDER_ID_EXISTS,
-    /// TOO_MANY_PROVIDERS, INVALID_….
+    /// Adds an identity provider. `providerID` and `clientID` are required. Users can sign in with it at once, unless
+    /// `disabled`.
+    ///
+    /// Throws PROVIDER_ID_EXISTS, TOO_MANY_PROVIDERS, and a reason that begins with INVALID_ for a wrong field.
     @discardableResult
     public func createProvider(
         _ provider: Provider, disabled: Bool = false, options: CallOptions = .init()
     ) async throws(Failure) -> Provider {
         let request = ProvidersCreateRequest(tenantID: tenantID, provider: provider, disabled: disabled)
-        return try await part(keyed(providers.create, request, options).provider)
+        return try await required(sendOnce(providers.create, request, options).provider)
     }
 
-    /// PROVIDER_NOT_FOUND.
+    /// Returns an identity provider, without its secret. Throws PROVIDER_NOT_FOUND.
     public func getProvider(_ providerID: Text, options: CallOptions = .init()) async throws(Failure) -> Provider {
         let request = ProvidersGetRequest(tenantID: tenantID, providerID: providerID)
-        return try await part(providers.get(request, options: options).provider)
+        return try await required(providers.get(request, options: options).provider)
     }
 
+    /// Lists the tenant's identity providers, without their secrets.
     public func listProviders(pageSize: Int32 = 0, options: CallOptions = .init()) -> Listing<Provider> {
         Listing { [providers, tenantID] token throws(Failure) in
             let page = try await providers.list(
@@ -27,7 +30,10 @@ extension TenantAdmin {
         }
     }
 
-    /// CLIENT_SECRET_REQUIRED: what changes where the secret is sent must give it again.
+    /// Changes an identity provider. The change holds from the next request on.
+    ///
+    /// Throws PROVIDER_NOT_FOUND, and CLIENT_SECRET_REQUIRED when the secret would go to another place: give the secret
+    /// again.
     @discardableResult
     public func updateProvider(
         _ providerID: Text, _ change: ProviderChange, options: CallOptions = .init()
@@ -35,17 +41,20 @@ extension TenantAdmin {
         var fields = change.fields
         fields.message.providerID = providerID
         let request = ProvidersUpdateRequest(tenantID: tenantID, provider: fields.message, updateMask: fields.mask)
-        return try await part(providers.update(request, options: options).provider)
+        return try await required(providers.update(request, options: options).provider)
     }
 
-    /// Users keep the identities they have; nobody can sign in with them any more.
+    /// Removes an identity provider. Users keep their identities, and nobody can sign in with them. Throws
+    /// PROVIDER_NOT_FOUND.
     public func deleteProvider(_ providerID: Text, options: CallOptions = .init()) async throws(Failure) {
         let request = ProvidersDeleteRequest(tenantID: tenantID, providerID: providerID)
-        _ = try await keyed(providers.delete, request, options)
+        _ = try await sendOnce(providers.delete, request, options)
     }
 
-    /// Counts identities that `issuer` proved as those of the provider's present issuer: it is the same provider, and
-    /// has moved. Returns whose identities count now. INVALID_ISSUER, TOO_MANY_REBINDINGS.
+    /// Tells the server that the provider moved: identities that `issuer` proved count as identities of the provider's
+    /// present issuer.
+    ///
+    /// Returns the issuers whose identities count now. Throws INVALID_ISSUER, TOO_MANY_REBINDINGS.
     @discardableResult
     public func rebindProvider(
         _ providerID: Text, from issuer: Text, options: CallOptions = .init()
@@ -54,7 +63,7 @@ extension TenantAdmin {
         return try await providers.rebind(request, options: options).issuers
     }
 
-    /// Asks the provider what signing in would ask it. A failed step is in the report, not thrown.
+    /// Asks the provider everything that a sign-in would ask. A failed step is in the report, not thrown.
     public func testProvider(
         _ providerID: Text, options: CallOptions = .init()
     ) async throws(Failure) -> ProvidersTestResponse {

@@ -5,8 +5,10 @@ public import PosternClient
 // MARK: - Users
 
 extension TenantAdmin {
-    /// `uid` empty: made by the server. INVALID_EMAIL, WEAK_PASSWORD, INVALID_PHONE_NUMBER, DUPLICATE_LOCAL_ID,
-    /// EMAIL_EXISTS, PHONE_NUMBER_EXISTS.
+    /// Creates a user. `uid` empty: the server makes one. Limits: `User`'s fields.
+    ///
+    /// Throws INVALID_EMAIL, WEAK_PASSWORD, INVALID_PHONE_NUMBER, DUPLICATE_LOCAL_ID, EMAIL_EXISTS,
+    /// PHONE_NUMBER_EXISTS.
     @discardableResult
     public func createUser(
         uid: Text = .empty, email: Text = .empty, emailVerified: Bool = false, password: Secret = .empty,
@@ -16,24 +18,26 @@ extension TenantAdmin {
         let request = UsersCreateRequest(
             tenantID: tenantID, uid: uid, email: email, emailVerified: emailVerified, password: password,
             displayName: displayName, photoURL: photoURL, phoneNumber: phoneNumber, disabled: disabled)
-        return try await part(keyed(users.create, request, options).user)
+        return try await required(sendOnce(users.create, request, options).user)
     }
 
-    /// Throws USER_NOT_FOUND, as all methods about a user do. `lastRefreshAtMicros` is filled only if asked for.
+    /// Returns a user. `lastRefreshAtMicros` is filled only with `includingLastRefresh`.
+    ///
+    /// Throws USER_NOT_FOUND, as every method about one user does.
     public func getUser(
         _ uid: Text, includingLastRefresh: Bool = false, options: CallOptions = .init()
     ) async throws(Failure) -> User {
         let request = UsersGetRequest(tenantID: tenantID, uid: uid, includeLastRefresh: includingLastRefresh)
-        return try await part(users.get(request, options: options).user)
+        return try await required(users.get(request, options: options).user)
     }
 
-    /// Throws USER_NOT_FOUND.
+    /// Returns the user with an email. Throws USER_NOT_FOUND.
     public func getUserByEmail(_ email: Text, options: CallOptions = .init()) async throws(Failure) -> User {
-        try await part(
+        try await required(
             users.getByEmail(UsersGetByEmailRequest(tenantID: tenantID, email: email), options: options).user)
     }
 
-    /// In the order of their uids' bytes. `pageSize`: 1...1,000; 0 = 100.
+    /// Lists the users in the order of their uids' bytes. `pageSize`: 1...1,000; 0 = 100.
     public func listUsers(pageSize: Int32 = 0, options: CallOptions = .init()) -> Listing<User> {
         Listing { [users, tenantID] token throws(Failure) in
             let page = try await users.list(
@@ -42,8 +46,9 @@ extension TenantAdmin {
         }
     }
 
-    /// A new password, a new email or `disabled = true` ends the user's sessions. INVALID_UPDATE_MASK for an empty
-    /// change.
+    /// Changes a user. A new password, a new email and `disabled = true` end the user's sessions.
+    ///
+    /// Throws what `createUser` throws, and INVALID_UPDATE_MASK for an empty change.
     @discardableResult
     public func updateUser(
         _ uid: Text, _ change: UserChange, options: CallOptions = .init()
@@ -53,41 +58,44 @@ extension TenantAdmin {
         request.tenantID = tenantID
         request.uid = uid
         request.updateMask = fields.mask
-        return try await part(keyed(users.update, request, options).user)
+        return try await required(sendOnce(users.update, request, options).user)
     }
 
-    /// Replaces the claims by a JSON object, which goes into every ID token from the next one on; empty removes them.
-    /// CLAIMS_TOO_LARGE (1,000 bytes), INVALID_CLAIMS, FORBIDDEN_CLAIM.
+    /// Replaces the user's custom claims. `json` is an object of at most 1,000 bytes; empty removes the claims. ID
+    /// tokens that are issued from now on hold them.
+    ///
+    /// Throws CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM.
     @discardableResult
     public func setCustomUserClaims(
         _ uid: Text, json: Text, options: CallOptions = .init()
     ) async throws(Failure) -> User {
         let request = UsersSetCustomClaimsRequest(tenantID: tenantID, uid: uid, customClaimsJSON: json.bytes)
-        return try await part(users.setCustomClaims(request, options: options).user)
+        return try await required(users.setCustomClaims(request, options: options).user)
     }
 
+    /// Deletes a user with all its sessions.
     public func deleteUser(_ uid: Text, options: CallOptions = .init()) async throws(Failure) {
         let request = UsersDeleteRequest(tenantID: tenantID, uid: uid)
-        _ = try await keyed(users.delete, request, options)
+        _ = try await sendOnce(users.delete, request, options)
     }
 }
 
 // MARK: - Sessions
 
 extension TenantAdmin {
-    /// Ends every session: its refresh tokens and all ID tokens issued until now are refused.
+    /// Ends all sessions of a user. Refresh tokens and ID tokens that were issued until now are refused.
     @discardableResult
     public func revokeRefreshTokens(_ uid: Text, options: CallOptions = .init()) async throws(Failure) -> User {
-        try await part(
+        try await required(
             users.revokeTokens(UsersRevokeTokensRequest(tenantID: tenantID, uid: uid), options: options).user)
     }
 
-    /// The live ones, the one used last first; at most 100.
+    /// Lists the user's live sessions, the last used one first. At most 100.
     public func listSessions(_ uid: Text, options: CallOptions = .init()) async throws(Failure) -> [Session] {
         try await users.listSessions(UsersListSessionsRequest(tenantID: tenantID, uid: uid), options: options).sessions
     }
 
-    /// SESSION_NOT_FOUND.
+    /// Ends one session of a user. Throws SESSION_NOT_FOUND.
     public func revokeSession(
         _ sessionID: Text, of uid: Text, options: CallOptions = .init()
     ) async throws(Failure) {

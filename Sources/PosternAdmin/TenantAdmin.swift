@@ -2,16 +2,23 @@ public import Base
 public import Messages
 public import PosternClient
 
-/// What an administrator does in one tenant: users, sign-in providers, mail, settings, refusals.
+/// The administrator of one tenant: manages users, identity providers, mail and settings, and reads refusals.
 ///
-/// Needs a credential with the role tenant-admin for this tenant. Safe to use from any task. Nothing here is bound by
-/// the toggles of self-service. Every call throws `Failure`: TENANT_NOT_FOUND where there is no such tenant,
-/// PROJECT_DISABLED for users of one whose `disable_auth` is set.
+/// Needs a credential with the role tenant-admin for this tenant. Every method may be called from any task. The
+/// tenant's self-service switches do not bind administrators. Every call throws `Failure`: TENANT_NOT_FOUND for a
+/// tenant that does not exist, PROJECT_DISABLED for calls about users where `disable_auth` is set.
+///
+/// ```swift
+/// let tenant = TenantAdmin(channel: channel, tenantID: "acme")
+/// let ada = try await tenant.createUser(email: "ada@example.com", displayName: "Ada")
+/// try await tenant.setCustomUserClaims(ada.uid, json: #"{"role":"editor"}"#)
+/// ```
 public struct TenantAdmin: Sendable {
     let channel: Channel
-    /// "": the tenant that the credential is bound to, or else the default pool.
+    /// The tenant's id. Empty: the tenant that the credential is bound to, or else the default pool.
     public let tenantID: Text
 
+    /// Creates an administrator that calls over `channel`. Asks the server nothing.
     public init(channel: Channel, tenantID: Text) {
         self.channel = channel
         self.tenantID = tenantID
@@ -24,25 +31,28 @@ public struct TenantAdmin: Sendable {
 // MARK: - Settings
 
 extension TenantAdmin {
+    /// Returns the tenant's settings.
     public func settings(options: CallOptions = .init()) async throws(Failure) -> Tenant {
-        try await part(tenants.get(TenantsGetRequest(tenantID: tenantID), options: options).tenant)
+        try await required(tenants.get(TenantsGetRequest(tenantID: tenantID), options: options).tenant)
     }
 
-    /// Binds every request that starts after the answer, on every connection. INVALID_UPDATE_MASK for an empty change.
+    /// Changes the tenant's settings. They hold for every request that starts after the answer, on every connection.
+    ///
+    /// Throws INVALID_UPDATE_MASK for an empty change, and INSUFFICIENT_PERMISSION for settings of a project-admin.
     @discardableResult
     public func updateSettings(
         _ change: TenantSettingsChange, options: CallOptions = .init()
     ) async throws(Failure) -> Tenant {
         let fields = change.fields
         let request = TenantsUpdateRequest(tenantID: tenantID, tenant: fields.message, updateMask: fields.mask)
-        return try await part(tenants.update(request, options: options).tenant)
+        return try await required(tenants.update(request, options: options).tenant)
     }
 }
 
 // MARK: - Quotas
 
 extension TenantAdmin {
-    /// What the tenant uses of its quotas, and how often each refused.
+    /// Returns how much of its quotas the tenant uses, and how often each quota refused.
     public func usage(options: CallOptions = .init()) async throws(Failure) -> TenantsGetUsageResponse {
         try await tenants.getUsage(TenantsGetUsageRequest(tenantID: tenantID), options: options)
     }
@@ -51,7 +61,8 @@ extension TenantAdmin {
 // MARK: - What the toggles refused
 
 extension TenantAdmin {
-    /// Newest first: the last 10,000. `from` is inclusive, `to` is not.
+    /// Lists what the self-service switches refused, the newest first: the last 10,000 refusals. `from` is inclusive,
+    /// `to` is exclusive.
     public func listDenials(
         from: Timestamp? = nil, to: Timestamp? = nil, pageSize: Int32 = 0, options: CallOptions = .init()
     ) -> Listing<Denial> {
@@ -64,7 +75,7 @@ extension TenantAdmin {
         }
     }
 
-    /// How often each operation was refused, in each hour that the range touches.
+    /// Returns how often each operation was refused, for each hour that the range touches.
     public func denialCounts(
         from: Timestamp? = nil, to: Timestamp? = nil, options: CallOptions = .init()
     ) async throws(Failure) -> [DenialCount] {
@@ -73,8 +84,8 @@ extension TenantAdmin {
         return try await tenants.listDenials(request, options: options).counts
     }
 
-    /// The refusals as they happen, without a gap; `after`: behind this sequence (0: all that are kept);
-    /// nil: from now on.
+    /// Follows the refusals as they happen, without a gap. `sequence` is the last refusal to leave out: 0 begins with
+    /// the oldest that is kept, nil begins now.
     public func watchDenials(after sequence: Int64? = nil, options: CallOptions = .init()) -> DenialFeed {
         DenialFeed(admin: self, after: sequence, options: options)
     }

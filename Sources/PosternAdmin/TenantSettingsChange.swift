@@ -1,41 +1,62 @@
 public import Base
 public import Messages
 
-/// What `updateSettings` changes: nil leaves a setting as it is, an empty value removes it. The fields of `Tenant`
-/// explain them.
+/// A change of a tenant's settings, for `TenantAdmin.updateSettings` and `ProjectAdmin`. Nil leaves a setting as it is;
+/// an empty value removes it.
 ///
-/// `TenantSettingsChange { $0.disabledUserSignup = true }`
+/// Durations are sent in whole seconds, rounded up.
+///
+/// ```swift
+/// try await tenant.updateSettings(TenantSettingsChange { $0.disabledUserSignup = true })
+/// ```
 public struct TenantSettingsChange: Sendable {
+    /// The name for people, at most 256 bytes.
     public var displayName: Text?
+    /// Switches authentication off: every call about users is refused with PROJECT_DISABLED.
     public var disableAuth: Bool?
+    /// Allows sign-up and sign-in with email and password.
     public var allowPasswordSignup: Bool?
+    /// Allows anonymous users.
     public var enableAnonymousUser: Bool?
+    /// Allows signing in with a mailed link.
     public var enableEmailLinkSignin: Bool?
+    /// Email-enumeration protection: answers tell nobody which emails have accounts. On by default.
     public var enableEmailPrivacy: Bool?
+    /// Accepts emails beyond ASCII (RFC 6531).
     public var allowInternationalEmail: Bool?
-    /// Imports may bring dear password hashes. By a project-admin only.
+    /// Lets imports bring password hashes that are costly to check. Needs a project-admin.
     public var allowCostlyHashes: Bool?
-    /// `client.permissions.disabled_user_signup`: nobody comes into being except by an administrator.
+    /// Switches sign-up off: only administrators create users. In the API: `client.permissions.disabled_user_signup`.
     public var disabledUserSignup: Bool?
-    /// `client.permissions.disabled_user_deletion`: nobody deletes an account except an administrator.
+    /// Switches deletion off: only administrators delete users. In the API:
+    /// `client.permissions.disabled_user_deletion`.
     public var disabledUserDeletion: Bool?
+    /// Says whether a refresh replaces the refresh token.
     public var refreshMode: RefreshMode?
-    /// Whole seconds, rounded up, as the other two.
+    /// The time after which an unused session expires. Default: 30 days.
     public var sessionIdle: Duration?
+    /// The greatest age of a session, however often it is refreshed. Default: 180 days.
     public var sessionAbsolute: Duration?
+    /// The greatest age of a login for a sensitive change. Default: 5 minutes.
     public var recentLogin: Duration?
+    /// The rules for new passwords of end users. Administrators may set others.
     public var passwordPolicy: PasswordPolicy?
+    /// The message for end users whom a switch refuses.
     public var guidance: Guidance?
-    /// Zero: anonymous users are never deleted for being unused.
+    /// The time after which an unused anonymous user is deleted: 1 day to 10 years. Zero: never.
     public var anonymousUserExpiry: Duration?
-    /// This and the next two need a project-admin.
+    /// Suspends the tenant: all its calls are refused with TENANT_SUSPENDED. Needs a project-admin.
     public var suspended: Bool?
+    /// The reason of the suspension, at most 512 bytes, as refusals tell it. Needs a project-admin.
     public var suspensionReason: Text?
+    /// The tenant's quotas. Needs a project-admin.
     public var quotas: TenantQuotas?
-    /// Where continue URLs may lead besides the action page's host; replaces the whole list.
+    /// The hosts that continue URLs may lead to, beside the action page's host. At most 50. Replaces the whole list.
     public var allowedContinueDomains: [Text]?
+    /// Lets continue URLs lead to the user's own machine, for development.
     public var allowLoopbackContinueURL: Bool?
 
+    /// Creates a change. The closure sets the settings.
     public init(_ fill: (inout TenantSettingsChange) -> Void = { _ in }) { fill(&self) }
 
     var fields: MaskedFields<Tenant> {

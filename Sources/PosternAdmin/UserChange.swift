@@ -1,16 +1,28 @@
 public import Base
 import Messages
 
-/// What `updateUser` changes: nil leaves a property as it is, an empty value removes it.
+/// A change of a user, for `TenantAdmin.updateUser`. Nil leaves a property as it is; an empty value removes it.
+///
+/// ```swift
+/// try await tenant.updateUser(uid, UserChange(displayName: "", disabled: false))
+/// ```
 public struct UserChange: Sendable {
+    /// The email, at most 254 bytes. Unique in the tenant.
     public var email: Text?
+    /// True if the email is known to belong to the user.
     public var emailVerified: Bool?
+    /// The password, 6 to 4,096 bytes.
     public var password: Secret?
+    /// The display name, at most 256 bytes.
     public var displayName: Text?
+    /// The URL of the photo, at most 2,048 bytes.
     public var photoURL: Text?
+    /// The phone number in E.164 form. Unique in the tenant.
     public var phoneNumber: Text?
+    /// True: the user cannot sign in, refresh or use a token.
     public var disabled: Bool?
 
+    /// Creates a change of the given properties.
     public init(
         email: Text? = nil, emailVerified: Bool? = nil, password: Secret? = nil, displayName: Text? = nil,
         photoURL: Text? = nil, phoneNumber: Text? = nil, disabled: Bool? = nil

@@ -2,47 +2,73 @@ public import Base
 import Messages
 import PosternClient
 
-/// What a mailed link leads to afterwards.
+/// Options of a mail that carries a link.
+///
+/// ```swift
+/// let settings = ActionCodeSettings(url: "https://shop.example/welcome", languageCode: "fr")
+/// try await auth.sendSignInLink(toEmail: email, actionCodeSettings: settings)
+/// ```
 public struct ActionCodeSettings: Sendable, Equatable {
-    /// Where the action page sends the user; https, or empty.
+    /// The page that the user goes on to after the action page: an https URL whose host the tenant allows. Empty: no
+    /// page.
     public var url: String
-    /// The mail's language, BCP 47; nil: `Auth.languageCode`.
+    /// The language of the mail, as a BCP 47 tag. Nil: `Auth.languageCode`.
     public var languageCode: String?
 
+    /// Creates the options. By default the action page leads nowhere and the mail has the language of the `Auth`.
     public init(url: String = "", languageCode: String? = nil) {
         self.url = url
         self.languageCode = languageCode
     }
 }
 
-/// What a code out of a mail is for.
+/// The purpose of a mailed code, as `Auth.checkActionCode` reports it before the code is used.
+///
+/// ```swift
+/// let info = try await auth.checkActionCode(link)
+/// if info.operation == .verifyEmail { print("Confirm that \(info.email) is yours.") }
+/// ```
 public struct ActionCodeInfo: Sendable, Equatable {
+    /// The action that a code performs.
     public enum Operation: Sendable, Equatable {
+        /// Proves that the email belongs to the user.
         case verifyEmail
+        /// Sets a new password: `Auth.confirmPasswordReset`.
         case passwordReset
+        /// Signs in: `Auth.signIn(withEmail:link:)`.
         case emailLink
+        /// Replaces the account's email by the address that got the mail.
         case verifyAndChangeEmail
+        /// Restores the account's previous email.
         case recoverEmail
-        /// "This was not me": takes the address away from the account.
+        /// "This was not me": takes the email away from the account that claims it.
         case rejectEmail
-        /// Of a newer server.
+        /// A purpose that a newer server knows and this library does not.
         case unknown
     }
 
+    /// The action that the code performs.
     public let operation: Operation
-    /// The account's email: the new one, where the code changes it.
+    /// The account's email. For a code that changes the email: the new one.
     public let email: String
-    /// The email that the code replaces.
+    /// The email that the code replaces. Nil for a code that changes no email.
     public let previousEmail: String?
-    /// The account that the address is about to join, or has joined; of the codes that are about that.
+    /// The account that the email would belong to, or belongs to already. Nil for codes that connect no email with an
+    /// account.
     public let account: JoinedAccount?
 
-    /// Show it before `Auth.applyActionCode`: who got the mail by mistake sees that this is somebody else's account.
+    /// The account that a code connects the email with.
+    ///
+    /// Show it before `Auth.applyActionCode`. Somebody who got the mail by mistake then sees that the account is not
+    /// theirs.
     public struct JoinedAccount: Sendable, Equatable {
+        /// The account's display name. Nil: it has none.
         public let displayName: String?
+        /// When the account was created, by the server's clock.
         public let creationDate: Timestamp
+        /// How many sessions of the account are live.
         public let liveSessionCount: Int
-        /// "password", "emailLink", "phone", or a provider, for example "google.com".
+        /// The account's ways to sign in: "password", "emailLink", "phone", or a provider, for example "google.com".
         public let signInMethods: [String]
     }
 }

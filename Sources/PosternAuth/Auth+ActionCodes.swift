@@ -3,8 +3,10 @@ import Messages
 import PosternClient
 
 extension Auth {
-    /// Mails a link for a new password. Says nothing about whether the email has an account, unless the tenant lets
-    /// anybody ask.
+    /// Mails a link that sets a new password.
+    ///
+    /// It succeeds for an email without an account, too, so that nobody learns which emails have accounts. A tenant may
+    /// switch that protection off: then such an email throws userNotFound.
     public func sendPasswordReset(
         withEmail email: String, actionCodeSettings settings: ActionCodeSettings = ActionCodeSettings()
     ) async throws {
@@ -12,7 +14,10 @@ extension Auth {
         try await mail(.passwordReset, email: email, settings: settings)
     }
 
-    /// Signs every device of the user out.
+    /// Sets the new password and signs the user out on every device.
+    ///
+    /// `code` is the mailed code or the whole link. Throws expiredActionCode, invalidActionCode, weakPassword,
+    /// passwordDoesNotMeetRequirements.
     public func confirmPasswordReset(withCode code: String, newPassword: String) async throws {
         let request = AccountsResetPasswordRequest(
             tenantID: backend.tenantID, oobCode: try actionCode(code),
@@ -21,7 +26,9 @@ extension Auth {
         backend.device.remember(response.deviceToken)
     }
 
-    /// The email whose password the code sets; the code stays good. Throws invalidActionCode for a code of another use.
+    /// Returns the email whose password the code can set. The code stays valid.
+    ///
+    /// Throws expiredActionCode, and invalidActionCode for a code of another purpose.
     public func verifyPasswordResetCode(_ code: String) async throws -> String {
         let info = try await checkActionCode(code)
         guard info.operation == .passwordReset else {
@@ -30,20 +37,27 @@ extension Auth {
         return info.email
     }
 
-    /// What a code is for; it stays good. `code` may be the whole link.
+    /// Returns what a code is for. The code stays valid. `code` is the mailed code or the whole link.
+    ///
+    /// Throws expiredActionCode, invalidActionCode.
     public func checkActionCode(_ code: String) async throws -> ActionCodeInfo {
         let request = AccountsCheckOobCodeRequest(tenantID: backend.tenantID, oobCode: try actionCode(code))
         return ActionCodeInfo(try await ask { try await backend.accounts.checkOobCode(request) })
     }
 
-    /// Verifies, changes, recovers or rejects an email. `User.reload` shows it. Call it when the person has confirmed,
-    /// never because a page was opened: mail scanners open every link.
+    /// Verifies, changes, recovers or rejects an email: the action that the code is for.
+    ///
+    /// Call it when the person has confirmed, not when a page is opened: mail scanners open every link. `User.reload`
+    /// shows the result. Throws expiredActionCode, invalidActionCode.
     public func applyActionCode(_ code: String) async throws {
         let request = AccountsApplyOobCodeRequest(tenantID: backend.tenantID, oobCode: try actionCode(code))
         _ = try await ask { try await backend.accounts.applyOobCode(request) }
     }
 
-    /// Mails a link that signs in, or up, without a password. Keep the email: `signIn(withEmail:link:)` asks for it.
+    /// Mails a link that signs in without a password, and signs up an email that has no account.
+    ///
+    /// Keep the email: `signIn(withEmail:link:)` needs it again. Throws operationNotAllowed where the tenant has email
+    /// links off.
     public func sendSignInLink(
         toEmail email: String, actionCodeSettings settings: ActionCodeSettings = ActionCodeSettings()
     ) async throws {
@@ -51,7 +65,8 @@ extension Auth {
         try await mail(.emailSignin, email: email, settings: settings)
     }
 
-    /// Whether a link that opened the application is one to sign in with.
+    /// Says whether a link that opened the application is a sign-in link: true for links of `sendSignInLink`. Asks
+    /// nobody.
     public func isSignIn(withEmailLink link: String) -> Bool {
         let link = ActionLink(link)
         return link.mode == "signIn" && link.code != nil

@@ -6,8 +6,8 @@ import Synchronization
 // A sign-up whose answer this process, or the one before it, did not get: it can be gone on with by its attempt.
 
 extension Auth {
-    /// Has it in the storage that a sign-up is under way, or (nil) that none is. A storage that fails is reported; a
-    /// record that cannot be used stays until somebody signs in.
+    /// Notes in the storage that a sign-up is under way (`attempt`), or that none is (nil). An error of the storage is
+    /// reported. A record that cannot be used stays until somebody signs in.
     func keepBegun(_ attempt: [UInt8]?) async {
         let written = Promise<StorageWriter.Outcome>()
         state.withLock { state in
@@ -29,8 +29,8 @@ extension Auth {
         _ = try? await written.value()
     }
 
-    /// Signs in the user of a sign-up that an earlier process began and did not see the answer of. Where somebody is
-    /// signed in by then, the session is ended instead. Offline the storage keeps it for the next run.
+    /// Signs in the user of a sign-up whose answer an earlier process did not get. If somebody is signed in by then,
+    /// the new session is ended instead. Offline, the storage keeps the attempt for the next run.
     func goOn(with attempt: [UInt8]) async {
         let asked = backend.clock.moment()
         let found: User

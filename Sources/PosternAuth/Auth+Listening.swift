@@ -2,20 +2,21 @@ import Base
 import Synchronization
 
 extension Auth {
-    /// The user, now and each time it is another one: `for await user in auth.authStateChanges`.
+    /// The current user now, and again each time another user or nobody is signed in: `for await user in
+    /// auth.authStateChanges`.
     public var authStateChanges: AuthStateChangesSequence { AuthStateChangesSequence(auth: self) }
 
-    /// The user, now and each time it or its ID token is another one.
+    /// The current user now, and again each time the user or the ID token changes.
     public var idTokenChanges: IDTokenChangesSequence { IDTokenChangesSequence(auth: self) }
 
-    /// What happens to the user and its tokens, with the causes.
+    /// The events of the current user and its tokens, each with its cause.
     public var idTokenEvents: IDTokenEventsSequence { IDTokenEventsSequence(auth: self) }
 
-    /// Calls `listener` soon with the current user, and each time it is another one.
+    /// Calls `listener` soon with the current user, and again each time another user or nobody is signed in.
     ///
-    /// A closure that is written on an actor, for example in a `@MainActor` class, is called there; any other on a
-    /// thread of its own, where it may block. One call comes after the other; a slow listener delays nobody else, and
-    /// is then called with the newest state. It stays until the handle's `remove`.
+    /// A closure that is written on an actor, for example in a `@MainActor` class, is called on that actor. Any other
+    /// closure is called on a thread of its own, where it may block. Calls come one after the other. A slow listener
+    /// delays no other listener; it skips to the newest state. The listener stays until the handle's `remove`.
     @discardableResult
     public func addStateDidChangeListener(
         @_inheritActorContext _ listener: @escaping @isolated(any) @Sendable (Auth, User?) -> Void
@@ -23,7 +24,9 @@ extension Auth {
         add(AuthListener(.users, listener))
     }
 
-    /// The same, and also each time the current user has another ID token, which is refreshed before it runs out.
+    /// Calls `listener` as `addStateDidChangeListener` does, and also each time the current user gets a new ID token.
+    ///
+    /// While such a listener is there, ID tokens are refreshed before they expire.
     @discardableResult
     public func addIDTokenDidChangeListener(
         @_inheritActorContext _ listener: @escaping @isolated(any) @Sendable (Auth, User?) -> Void
@@ -31,10 +34,10 @@ extension Auth {
         add(AuthListener(.tokens, listener))
     }
 
-    /// As `handle.remove()`.
+    /// Does the same as `handle.remove()`.
     public func removeStateDidChangeListener(_ handle: AuthStateDidChangeListenerHandle) { handle.remove() }
 
-    /// As `handle.remove()`.
+    /// Does the same as `handle.remove()`.
     public func removeIDTokenDidChangeListener(_ handle: IDTokenDidChangeListenerHandle) { handle.remove() }
 
     private func add(_ listener: AuthListener) -> ListenerHandle {
@@ -45,7 +48,7 @@ extension Auth {
         }
     }
 
-    /// From now on it is told everything, beginning with the present state.
+    /// Adds an observer, which gets the present state first and then every event.
     func add(_ observer: any AuthObserver) -> Int {
         let (id, wakeUp) = state.withLock { state in
             state.lastObserverID += 1

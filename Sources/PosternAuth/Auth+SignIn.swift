@@ -2,7 +2,10 @@ import Base
 import Messages
 
 extension Auth {
-    /// Signs a new user up. Throws emailAlreadyInUse, weakPassword, adminRestrictedOperation.
+    /// Signs up a new user with a password and makes it the current user.
+    ///
+    /// Throws emailAlreadyInUse, invalidEmail, weakPassword, passwordDoesNotMeetRequirements, and
+    /// adminRestrictedOperation where the tenant has sign-up off.
     @discardableResult
     public func createUser(
         withEmail email: String, password: String
@@ -12,21 +15,28 @@ extension Auth {
         }
     }
 
-    /// Throws invalidCredential for an unknown email and a wrong password alike, unless the tenant lets anybody ask who
-    /// has an account.
+    /// Signs in with a password.
+    ///
+    /// Throws invalidCredential for an unknown email and for a wrong password alike. Only a tenant without
+    /// email-enumeration protection tells them apart, as userNotFound and wrongPassword.
     @discardableResult
     public func signIn(withEmail email: String, password: String) async throws -> AuthDataResult {
         try await signIn(with: EmailAuthProvider.credential(withEmail: email, password: password))
     }
 
-    /// `link` is the whole link that was mailed, or the code in it.
+    /// Signs in with a mailed link. `link` is the whole link or the code in it.
+    ///
+    /// Throws expiredActionCode, invalidActionCode, and invalidEmail for another email than the one that got the link.
     @discardableResult
     public func signIn(withEmail email: String, link: String) async throws -> AuthDataResult {
         try await signIn(with: EmailAuthProvider.credential(withEmail: email, link: link))
     }
 
-    /// Throws accountExistsWithDifferentCredential, with an `updatedCredential` to be linked after signing in another
-    /// way, and what the credential's own kind is refused with.
+    /// Signs in with a credential of any kind.
+    ///
+    /// Throws what the kind of credential is refused with, for example invalidCredential. Throws
+    /// accountExistsWithDifferentCredential when an account has the email already and signs in another way: sign in
+    /// that way, then link the error's `updatedCredential`.
     @discardableResult
     public func signIn(with credential: AuthCredential) async throws -> AuthDataResult {
         let isCustom = credential.provider == CustomTokenProvider.id
@@ -37,13 +47,18 @@ extension Auth {
         }
     }
 
-    /// Signs a JWT's user in, of one of the project's service accounts.
+    /// Signs in the user that a custom token names. One of the project's service accounts has signed the token.
+    ///
+    /// Throws invalidCustomToken, customTokenMismatch.
     @discardableResult
     public func signIn(withCustomToken token: String) async throws -> AuthDataResult {
         try await signIn(with: CustomTokenProvider.credential(withToken: token))
     }
 
-    /// Who is anonymous already stays who they are. Throws adminRestrictedOperation where the tenant has none.
+    /// Signs up and signs in a user without credentials.
+    ///
+    /// An anonymous user who is the current user already stays. Throws adminRestrictedOperation where the tenant has
+    /// anonymous users or sign-up off.
     @discardableResult
     public func signInAnonymously() async throws -> AuthDataResult {
         if let user = currentUser, user.isAnonymous {

@@ -5,12 +5,15 @@ extension Auth {
     /// How long signing out waits for the server to hear of it.
     private static let sessionEndWaitMax = Duration.seconds(2)
 
-    /// Forgets the current user: at once here, and in the storage when this returns. The user object goes on working
-    /// for whoever holds it; when nobody does any more, the server is told to end its session, as best as can be done:
-    /// where that is now, this waits for it, two seconds at most. Without a current user nothing happens.
+    /// Signs the current user out: at once for this `Auth`, and durably in the storage when this returns. Without a
+    /// current user nothing happens.
+    ///
+    /// The `User` object goes on working for those who hold it. The server's session ends when nobody holds the object
+    /// any more. If `signOut` dropped the last reference, it waits until the server has ended the session, for two
+    /// seconds at most.
     ///
     /// Throws keychainError when the storage cannot be written: the next run of the application would find the user
-    /// signed in. Calling it again tries again.
+    /// signed in. Call `signOut` again to try again.
     public func signOut() async throws {
         let written = Promise<StorageWriter.Outcome>()
         let leaving = forgetCurrentUser(written)
@@ -22,7 +25,7 @@ extension Auth {
         if case .failure(let error) = outcome { throw AuthError(error) }
     }
 
-    /// A user who is current no more, and is gone if nobody else holds it.
+    /// A user who is not the current user any more. The object is gone if nobody else holds it.
     private struct Leaving {
         weak let user: User?
         let sessionEnd: SessionEnd
@@ -39,7 +42,7 @@ extension Auth {
         return Leaving(user: user, sessionEnd: user.sessionEnd)
     }
 
-    /// The end of a user's being signed in here, whoever asked for it.
+    /// Ends a user's being the current one, at the application's wish or the server's.
     func forget(_ user: User, _ error: AuthError?, written: Promise<StorageWriter.Outcome>? = nil) {
         change { state in
             guard state.currentUser === user else {
@@ -53,7 +56,7 @@ extension Auth {
         }
     }
 
-    /// Tries once more what an earlier sign-out could not do.
+    /// Tries again to remove the record, which an earlier sign-out could not remove.
     private func removeWhatIsOwed(_ written: Promise<StorageWriter.Outcome>) {
         state.withLock { state in
             guard state.currentUser == nil, writer.owesRemoval else { return written.succeed(.success(())) }
@@ -63,7 +66,7 @@ extension Auth {
     }
 }
 
-/// The end of a user's session at the server, for whoever waits for it: it outlives the user.
+/// The end of a user's session at the server. It outlives the user, for those who wait for it.
 final class SessionEnd: Sendable {
     private struct State {
         var isTried = false
@@ -72,7 +75,7 @@ final class SessionEnd: Sendable {
 
     private let state = Mutex(State())
 
-    /// The server was told, or cannot be, or need not be.
+    /// Completes the waiting: the server was told, cannot be told, or need not be.
     func wasTried() {
         let waiters = state.withLock { state in
             state.isTried = true

@@ -3,19 +3,27 @@ import Messages
 import PosternClient
 import Synchronization
 
-/// Who uses this application: signs users in and out of one tenant, keeps the signed-in one, and tells whoever listens.
+/// Signs users in to one tenant, keeps the signed-in user, and tells listeners about changes.
 ///
-/// Takes the place of FirebaseAuth's `Auth`; docs/client.md of the repository says what is different. Any task on any
-/// thread may use it, and there may be any number of them: several `Auth` are several signed-in users.
+/// `Auth` takes the place of FirebaseAuth's class of that name; docs/client.md of the repository lists the differences.
+/// An application may have several: each has a current user of its own. Every method may be called from any task and
+/// any thread.
+///
+/// ```swift
+/// let auth = try Auth(configuration: Auth.Configuration(address: "127.0.0.1:7400", credentials: .apiKey(apiKey)))
+/// try await auth.signIn(withEmail: email, password: password)
+/// print(auth.currentUser?.uid ?? "nobody is signed in")
+/// try await auth.signOut()
+/// ```
 public final class Auth: Sendable {
     struct State {
         var currentUser: User?
         var observers: [Int: any AuthObserver] = [:]
         var lastObserverID = 0
-        /// Refreshes ahead of time, while there is a user and somebody listens to ID tokens.
+        /// Refreshes tokens ahead of time. Nil unless a user is signed in and somebody listens to ID tokens.
         var refreshing: Refreshing?
         var lastRefreshingNumber = 0
-        /// Hears from the server what becomes of the user, while there is one and somebody listens.
+        /// Follows the user's session at the server. Nil unless a user is signed in and somebody listens.
         var watching: Watching?
     }
 
@@ -24,9 +32,11 @@ public final class Auth: Sendable {
     let writer: StorageWriter
     let state: Mutex<State>
 
-    /// Blocks while the storage is read; a user who was signed in is the current one again at once, without a call to
-    /// the server. Throws for an address or a key that is none. A storage that cannot be read is no reason not to
-    /// start: `storageError`.
+    /// Reads the storage, blocking the thread meanwhile. A user whom the storage holds is the current user at once,
+    /// without a call to the server.
+    ///
+    /// Throws for an address or a key that is malformed. A storage that cannot be read does not keep the application
+    /// from starting: see `storageError`.
     public init(configuration: Configuration) throws(AuthError) {
         let channel: Channel
         switch configuration.server {
@@ -82,10 +92,10 @@ public final class Auth: Sendable {
         }
     }
 
-    /// Whose users sign in from now on; nil: those of the default pool, or of the tenant that the key is bound to.
+    /// The tenant of future sign-ins. Nil: the tenant that the API key is bound to, or the default pool.
     ///
-    /// The current user stays who it is. A text that holds a NUL is none, and changes nothing. The storage's user is of
-    /// the tenant that the configuration names.
+    /// Setting it does not change the current user. The storage keeps users of the configuration's tenant only. A
+    /// string that holds a NUL is ignored.
     public var tenantID: String? {
         get { tenant.withLock { $0.stringOrNil } }
         set {
@@ -94,7 +104,7 @@ public final class Auth: Sendable {
         }
     }
 
-    /// The language of mails, BCP 47; nil: the tenant's own. A text that holds a NUL changes nothing.
+    /// The language of mails, as a BCP 47 tag. Nil: the tenant's own language. A string that holds a NUL is ignored.
     public var languageCode: String? {
         get { configured.language.code.stringOrNil }
         set {
@@ -109,14 +119,16 @@ public final class Auth: Sendable {
         return backend
     }
 
-    /// Who is signed in, without waiting.
+    /// The signed-in user. Nil: nobody is signed in. Never waits.
     public var currentUser: User? { state.withLock { $0.currentUser } }
 
-    /// What went wrong with the storage last, until a write succeeds.
+    /// The newest error of the storage. Nil again when a write succeeds.
     public var storageError: AuthStorageError? { writer.error }
 
-    /// Makes a user the current one, also one that another `Auth` of the same tenant signed in, or that was signed out
-    /// here. Throws tenantIDMismatch.
+    /// Makes `user` the current user: for example a user of another `Auth` of the same tenant, or a user who was signed
+    /// out here.
+    ///
+    /// Throws tenantIDMismatch for a user of another tenant.
     public func updateCurrentUser(_ user: User) async throws {
         guard user.backend.tenantID == backend.tenantID else {
             throw AuthError(
@@ -145,7 +157,7 @@ extension Auth {
         _ = try? await written.value()
     }
 
-    /// The user has new properties or tokens; `news` is what to tell of it.
+    /// Tells observers that the user has new properties or tokens. `news` is the event.
     func userChanged(_ user: User, _ news: IDTokenEvent.Change?) {
         change { state in
             guard state.currentUser === user else { return nil }
@@ -168,8 +180,8 @@ extension Auth {
         _ = try? await written.value()
     }
 
-    /// The one way the state changes: the change, its place in the storage's queue and what listeners are told are in
-    /// one order. What calls out happens behind the lock.
+    /// Changes the state: the only way to do so. The change, its place in the storage's queue and the events of
+    /// listeners have one order. Calls to other code happen after the lock is released.
     func change(_ body: (inout State) -> IDTokenEvent?) {
         let wakeUps = state.withLock { state -> [@Sendable () -> Void] in
             guard let event = body(&state) else { return [] }
@@ -182,8 +194,7 @@ extension Auth {
 }
 
 extension Auth {
-    /// Starts and ends what goes on while somebody is signed in and somebody listens. After every change of user,
-    /// tokens or observers.
+    /// Starts or ends refreshing and watching. Called after every change of the user, the tokens or the observers.
     func rearm(_ state: inout State, after change: IDTokenEvent.Change? = nil) {
         if case .profileChanged = change { return }
         let hasNewTokens = if case .tokenRefreshed = change { true } else { false }

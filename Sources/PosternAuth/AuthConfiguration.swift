@@ -2,7 +2,7 @@ import Base
 public import PosternClient
 
 extension Auth {
-    /// Which tenant of which server an `Auth` is for, and what it goes by.
+    /// The server and the tenant of an `Auth`, and the choices that hold for its whole life.
     public struct Configuration: Sendable {
         enum Server: Sendable {
             case channel(Channel)
@@ -10,33 +10,39 @@ extension Auth {
         }
 
         let server: Server
-        /// Empty: the default pool, or the tenant that the key is bound to.
+        /// The tenant of the users. Empty: the tenant that the API key is bound to, or the default pool.
         public var tenantID = ""
-        /// Where the signed-in user is kept between runs. By default it is not.
+        /// The place where the signed-in user is kept between runs. By default the user is forgotten when the
+        /// application ends.
         public var storage: any AuthStorage = InMemoryStorage()
+        /// The clocks that the `Auth` uses. Tests set their own.
         public var clock = AuthClock.system
-        /// How long a call may take, waiting for a connection included. A `channel` goes by its own options instead.
+        /// The longest time that a call may take, waiting for a connection included. With `init(channel:)` the
+        /// channel's options hold instead.
         public var timeout = Duration.seconds(10)
-        /// What the user's list of sessions calls this device, for example "Ada's laptop"; at most 256 bytes.
+        /// The name of this device in the user's list of sessions, for example "Ada's laptop". At most 256 bytes.
         public var deviceName = ""
-        /// The end user's address, where a back end acts for a front end; the server believes it only from credentials
-        /// marked `trusted_end_user_ip`.
+        /// The end user's IP address, for a back end that acts for a front end. The server believes it only from
+        /// credentials that are marked `trusted_end_user_ip`.
         public var endUserIP = ""
-        /// Of mails, BCP 47; empty: the tenant's own.
+        /// The language of mails, as a BCP 47 tag. Empty: the tenant's own language.
         public var languageCode = ""
-        /// Told once about each read and write of the storage that fails, on the thread where it did; must not block
-        /// for long. `Auth.storageError` has the newest one, too.
+        /// Called once for each read or write of the storage that fails. `Auth.storageError` keeps the newest error.
+        ///
+        /// The thread that read or wrote calls it, so it must not block for long.
         public var storageErrorHandler: @Sendable (AuthStorageError) -> Void = { _ in }
         var random = RandomSource.operatingSystem
 
-        /// Several `Auth` may share a channel. It is shut down by whoever made it, and should have a `keepalive` where
-        /// somebody listens: a line that died without a word is not noticed otherwise. A back end's channel leaves a
-        /// server that it cannot reach alone for up to two minutes: for an application, set `reconnect.delayMax` to a
-        /// few seconds and `waitsForConnection`, as an `Auth` with a channel of its own does. Each `Auth` that is
-        /// listened to takes a stream: a channel opens further connections for them.
+        /// Uses a channel that the application made. Several `Auth` may share one; the application shuts it down.
+        ///
+        /// The defaults of `ChannelOptions` suit a back end: they leave an unreachable server alone for up to two
+        /// minutes. For an application set `reconnect.delayMax` to a few seconds and `waitsForConnection` to true, as
+        /// an `Auth` with its own channel does. Keep `keepalive` set where listeners are: without it a dead connection
+        /// goes unnoticed. Each `Auth` with listeners holds one stream; the channel opens further connections for many
+        /// of them.
         public init(channel: Channel) { server = .channel(channel) }
 
-        /// A channel of its own. `address` is `host:port`.
+        /// Uses a channel of its own. `address` is `host:port`.
         public init(address: String, credentials: Credentials) { server = .address(address, credentials) }
     }
 }

@@ -1,19 +1,32 @@
 import Base
 import Messages
 
-/// What signing in, linking or proving again gives.
+/// The result of signing in, linking or reauthenticating.
+///
+/// ```swift
+/// let result = try await auth.signIn(withEmail: email, password: password)
+/// print(result.user.uid, result.additionalUserInfo.isNewUser ? "is new" : "was here before")
+/// ```
 public struct AuthDataResult: Sendable {
+    /// The user, which is the current user after signing in.
     public let user: User
+    /// Facts about this sign-in that the user does not carry.
     public let additionalUserInfo: AdditionalUserInfo
 }
 
-/// What a sign-in tells beside the user.
+/// Facts about one sign-in.
+///
+/// ```swift
+/// let info = try await auth.signIn(with: credential).additionalUserInfo
+/// if info.isNewUser { print("Welcome,", info.profile?.displayName ?? "stranger") }
+/// ```
 public struct AdditionalUserInfo: Sendable {
-    /// The provider of the credential; nil for custom tokens and anonymous users.
+    /// The provider of the credential. Nil for custom tokens and anonymous users.
     public let providerID: String?
-    /// This sign-in created the account.
+    /// True if this sign-in created the account.
     public let isNewUser: Bool
-    /// What an identity provider told this time; the user's own profile may say otherwise.
+    /// The profile that the identity provider reported this time. The account's own profile may differ. Nil for
+    /// credentials of no identity provider.
     public let profile: UserInfo?
 }
 

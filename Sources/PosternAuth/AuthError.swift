@@ -1,48 +1,65 @@
 public import Base
 import PosternClient
 
-/// Why something could not be done: FirebaseAuth's code, and all that the server said.
+/// The error of every method: FirebaseAuth's code, and everything that the server reported.
+///
+/// ```swift
+/// do {
+///     try await auth.signIn(withEmail: email, password: password)
+/// } catch let error as AuthError {
+///     print(error.code, error.reason, error.localizedDescription)
+/// }
+/// ```
 public struct AuthError: Error, Sendable {
-    /// What an administrator of the tenant wants its users to be told instead; shown as it is.
+    /// A message that the tenant's administrator wrote for end users. Show it as it is.
     public struct Guidance: Sendable, Equatable {
+        /// The text for the user.
         public let message: String
-        /// https, or empty.
+        /// A page that explains more: an https URL, or empty.
         public let url: String
-        /// BCP 47, or empty.
+        /// The language of `message`, as a BCP 47 tag, or empty.
         public let languageCode: String
     }
 
-    /// Why a session is over, where the server said so.
+    /// The cause of a session's end.
     public enum SessionEndCause: Sendable, Equatable {
-        /// A refresh token was used by two holders: one of them may have stolen it.
+        /// Two holders used the same refresh token. One of them may have stolen it.
         case revokedByReuse
+        /// The password was changed or reset.
         case passwordChanged
+        /// The user signed out, or ended the session from another device.
         case signedOut
+        /// An administrator ended the session.
         case admin
+        /// The session was not used for too long, or reached its greatest age.
         case expired
-        /// Of a newer server.
+        /// A cause that a newer server knows and this library does not.
         case other(String)
     }
 
+    /// FirebaseAuth's code of the error.
     public let code: AuthErrorCode
-    /// The server's word, UPPER_SNAKE; finer than `code`. Of `ClientReason` where the server was not reached.
+    /// The server's reason in UPPER_SNAKE, finer than `code`. When the server was not reached: a constant of
+    /// `ClientReason`.
     public let reason: String
-    /// For developers: what happened and what to do. Holds no secret.
+    /// An explanation for developers: what happened and what to do. Holds no secret.
     public let message: String
-    /// The email that has an account, or belongs to another one.
+    /// The email that has an account already, or that belongs to another account. Nil for errors about no email.
     public var email: String?
-    /// The credential that was proved, to be linked after signing in another way, or to sign in to its own account;
-    /// good for ten minutes.
+    /// The identity that the user has proved, as a credential: link it after signing in another way, or sign in to its
+    /// own account. Valid for ten minutes.
     public var updatedCredential: AuthCredential?
-    /// How long to wait before asking again.
+    /// How long to wait before calling again. Nil: the server did not say.
     public var retryAfter: Duration?
-    /// The same call may succeed later, unchanged.
+    /// True if the same call may succeed later, unchanged.
     public var isRetryable = false
-    /// To quote when asking whoever runs the server.
+    /// The id of the request in the server's log. Quote it to those who run the server.
     public var requestID: String?
+    /// The administrator's message for the user. Nil: the tenant has none, or the error is not a refusal by a switch.
     public var guidance: Guidance?
+    /// The cause of the session's end. Nil for errors that end no session, and where the server did not say.
     public var cause: SessionEndCause?
-    /// What the RPC failed with; nil for what was refused here.
+    /// The error of the RPC. Nil for errors that this library found before calling the server.
     public let failure: Failure?
 
     init(_ code: AuthErrorCode, reason: String, _ message: String) {
@@ -52,7 +69,7 @@ public struct AuthError: Error, Sendable {
         self.failure = nil
     }
 
-    /// `attempted` is the credential that was refused, if it was one.
+    /// Translates a failure of the server. `attempted` is the credential that was refused, if there was one.
     init(_ failure: Failure, attempted: AuthCredential? = nil) {
         code = AuthErrorReasons.code(of: failure)
         reason = failure.reason
@@ -81,15 +98,15 @@ public struct AuthError: Error, Sendable {
 }
 
 extension AuthError {
-    /// The user's tokens are good for nothing any more, and no other answer will come.
+    /// True if the server will not accept the user's tokens any more.
     var endsSession: Bool {
         ["TOKEN_EXPIRED", "INVALID_REFRESH_TOKEN", "USER_DISABLED", "USER_NOT_FOUND"].contains(reason)
     }
 
-    /// The ID token, or the user it names, was refused: a refresh tells whether that is final.
+    /// True if the server refused the ID token, or the user it names. A refresh tells whether that is final.
     var doubtsIDToken: Bool { endsSession || reason == "INVALID_ID_TOKEN" }
 
-    /// Nobody knows whether the call was done.
+    /// True if the server may or may not have done the call.
     var isLostAnswer: Bool {
         switch reason {
         case ClientReason.connectionLost, ClientReason.deadlineExceeded, ClientReason.malformedResponse: true
@@ -97,7 +114,7 @@ extension AuthError {
         }
     }
 
-    /// The task was cancelled, and nothing is wrong.
+    /// True if the task was cancelled, and nothing is wrong.
     var isCancellation: Bool { reason == ClientReason.cancelled }
 
     static let noCurrentUser = AuthError(.nullUser, reason: "NO_CURRENT_USER", "Nobody is signed in.")
@@ -124,18 +141,21 @@ extension AuthError.SessionEndCause {
 }
 
 extension AuthError {
-    /// `code.rawValue`, FirebaseAuth's number.
+    /// FirebaseAuth's number: `code.rawValue`.
     public var errorCode: Int { code.rawValue }
 
-    /// What to show to a person: the administrator's own words where there are any, else `message`.
+    /// The text to show to a person: `guidance?.message`, or else `message`.
     public var localizedDescription: String { guidance?.message ?? message }
 
-    // What Foundation makes an NSError of, in applications that use it: its `domain` and `code` are then
-    // FirebaseAuth's.
+    // Foundation, in applications that use it, makes an NSError of these two.
+
+    /// The domain of the `NSError` that Foundation makes of this error: FirebaseAuth's.
     public var _domain: String { "FIRAuthErrorDomain" }
+    /// The code of the `NSError` that Foundation makes of this error.
     public var _code: Int { code.rawValue }
 }
 
 extension AuthError: CustomStringConvertible {
+    /// The code, its number, the reason and the message. Holds no secret.
     public var description: String { "\(code) (\(code.rawValue), \(reason)): \(message)" }
 }

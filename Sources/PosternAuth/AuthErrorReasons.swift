@@ -25,7 +25,7 @@ enum AuthErrorReasons {
 
     static let codes: [String: AuthErrorCode] = accounts.merging(callers) { $1 }.merging(others) { $1 }
 
-    /// What end users' own methods say.
+    /// The reasons of methods for end users.
     private static let accounts: [String: AuthErrorCode] = [
         "ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL": .accountExistsWithDifferentCredential,
         "ADMIN_ONLY_OPERATION": .adminRestrictedOperation,
@@ -95,7 +95,7 @@ enum AuthErrorReasons {
         "WEAK_PASSWORD": .weakPassword,
     ]
 
-    /// What is wrong with the application's own key, the way to the server, or the server.
+    /// The reasons that concern the application's own key, the connection to the server, or the server.
     private static let callers: [String: AuthErrorCode] = [
         "ALREADY_DONE": .internalError,
         "CALLER_UNAUTHENTICATED": .invalidAPIKey,

@@ -1,12 +1,12 @@
 import Base
 import Synchronization
 
-/// A function that is called with each new state: on its actor if it has one, else on a thread that lives while there
-/// is news, so that it may block and delays nobody but itself.
+/// A listener's closure, called with each new state. The closure runs on its actor if it has one. Otherwise it runs on
+/// a thread that lives while there is news, where it may block.
 final class AuthListener: AuthObserver {
     private struct State {
         var newest: NewestEvent
-        /// Only while an event waits: a listener does not keep its `Auth` alive.
+        /// The `Auth`, only while an event waits: a listener does not keep its `Auth` alive.
         var auth: Auth?
         var isRunning = false
         var isRemoved = false
@@ -49,18 +49,23 @@ final class AuthListener: AuthObserver {
     }
 }
 
-/// What `addStateDidChangeListener` returns.
+/// The handle that `Auth.addStateDidChangeListener` returns.
 public typealias AuthStateDidChangeListenerHandle = ListenerHandle
 
-/// What `addIDTokenDidChangeListener` returns.
+/// The handle that `Auth.addIDTokenDidChangeListener` returns.
 public typealias IDTokenDidChangeListenerHandle = ListenerHandle
 
-/// A listener's registration. The listener stays until `remove`, also when this is dropped.
+/// The registration of a listener. The listener stays until `remove`, even if the handle is dropped.
+///
+/// ```swift
+/// let handle = auth.addStateDidChangeListener { _, user in print(user?.uid ?? "signed out") }
+/// handle.remove()
+/// ```
 public final class ListenerHandle: Sendable {
     private let removal: @Sendable () -> Void
 
     init(_ removal: @escaping @Sendable () -> Void) { self.removal = removal }
 
-    /// The listener is not called again; a call that is under way ends by itself. Again: nothing happens.
+    /// Stops the calls. A call that is under way ends by itself. A second `remove` does nothing.
     public func remove() { removal() }
 }

@@ -1,16 +1,16 @@
 import Base
 import Synchronization
 
-/// One who listens to an `Auth`. Holds the newest event that was not taken yet, no more, so that who is slow sees the
-/// present state and delays nobody.
+/// An observer of an `Auth`. It holds the newest event that was not taken yet, and no more, so that a slow observer
+/// sees the present state and delays nobody.
 protocol AuthObserver: Sendable {
     var interest: Interest { get }
 
-    /// Called under the lock of `Auth`, in order; returns what there is to do outside of it.
+    /// Takes an event. Called under the lock of `Auth`, in order. Returns work to be done outside of the lock.
     func offer(_ event: IDTokenEvent, of auth: Auth) -> (@Sendable () -> Void)?
 }
 
-/// What is news to an observer.
+/// The events that an observer wants.
 enum Interest: Sendable {
     /// Changes of `Auth.currentUser` only: then no token needs to be refreshed ahead of time.
     case users
@@ -104,7 +104,7 @@ final class EventMailbox: AuthObserver {
         waiter?.succeed(())
     }
 
-    /// Nil once ended, or when the task is cancelled: then it is ended.
+    /// The next event. Nil: the mailbox has ended, or the task was cancelled, which ends it.
     func next() async -> IDTokenEvent? {
         await withTaskCancellationHandler {
             while true {

@@ -1,61 +1,96 @@
-/// The current user, and then each time another one is signed in, or nobody.
+/// The current user, and then the user, or nil, each time another user or nobody is signed in.
 ///
-/// Every iterator listens for itself, from when it is made: the first element is the state then. One that is read
-/// slowly skips to the newest state. It ends when its task is cancelled, and keeps its `Auth` alive until then.
+/// Each iterator listens from the moment it is made; its first element is the state at that moment. A slow reader skips
+/// to the newest state. The sequence ends when the reading task is cancelled, and keeps its `Auth` alive until then.
+///
+/// ```swift
+/// for await user in auth.authStateChanges {
+///     print(user?.uid ?? "nobody is signed in")
+/// }
+/// ```
 public struct AuthStateChangesSequence: AsyncSequence, Sendable {
+    /// The user, or nil while nobody is signed in.
     public typealias Element = User?
+    /// Reading never fails.
     public typealias Failure = Never
 
     let auth: Auth
 
+    /// Begins to listen.
     public func makeAsyncIterator() -> Iterator { Iterator(subscription: Subscription(auth, .users)) }
 
+    /// Listens for one reader.
     public struct Iterator: AsyncIteratorProtocol {
         let subscription: Subscription
 
+        /// The next state, when there is one. The outer nil is the end: the task was cancelled.
         public mutating func next() async -> User?? { await subscription.mailbox.next().map(\.user) }
 
+        /// The same, called by `for await`.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> User?? { await next() }
     }
 }
 
-/// As `AuthStateChangesSequence`, and also each time the current user has another ID token.
+/// The current user, and then the user, or nil, each time the user or its ID token changes.
 ///
-/// While there is an iterator, ID tokens are refreshed before they run out.
+/// It behaves as `AuthStateChangesSequence` does. While an iterator exists, ID tokens are refreshed before they expire.
+///
+/// ```swift
+/// for await user in auth.idTokenChanges {
+///     if let token = try await user?.idToken() { print("use", token.count, "bytes") }
+/// }
+/// ```
 public struct IDTokenChangesSequence: AsyncSequence, Sendable {
+    /// The user, or nil while nobody is signed in.
     public typealias Element = User?
+    /// Reading never fails.
     public typealias Failure = Never
 
     let auth: Auth
 
+    /// Begins to listen.
     public func makeAsyncIterator() -> Iterator { Iterator(subscription: Subscription(auth, .tokens)) }
 
+    /// Listens for one reader.
     public struct Iterator: AsyncIteratorProtocol {
         let subscription: Subscription
 
+        /// The next state, when there is one. The outer nil is the end: the task was cancelled.
         public mutating func next() async -> User?? { await subscription.mailbox.next().map(\.user) }
 
+        /// The same, called by `for await`.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> User?? { await next() }
     }
 }
 
-/// As `IDTokenChangesSequence`, with what happened: signed in, signed out and why, refreshed and why; and each time the
-/// user has another profile.
+/// The events of the current user: signed in, signed out and why, tokens refreshed and why, profile changed.
 ///
-/// Who reads slowly is told of the newest event only.
+/// It behaves as `IDTokenChangesSequence` does. A slow reader gets the newest event only.
+///
+/// ```swift
+/// for await event in auth.idTokenEvents {
+///     if case .signedOut(let error?) = event.change { print("The session ended:", error.reason) }
+/// }
+/// ```
 public struct IDTokenEventsSequence: AsyncSequence, Sendable {
+    /// One event.
     public typealias Element = IDTokenEvent
+    /// Reading never fails.
     public typealias Failure = Never
 
     let auth: Auth
 
+    /// Begins to listen.
     public func makeAsyncIterator() -> Iterator { Iterator(subscription: Subscription(auth, .events)) }
 
+    /// Listens for one reader.
     public struct Iterator: AsyncIteratorProtocol {
         let subscription: Subscription
 
+        /// The next event, when there is one. Nil: the task was cancelled.
         public mutating func next() async -> IDTokenEvent? { await subscription.mailbox.next() }
 
+        /// The same, called by `for await`.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> IDTokenEvent? { await next() }
     }
 }

@@ -1,18 +1,26 @@
 public import Base
 public import JSON
 
-/// An ID token and what it says. Times are the server's.
+/// An ID token and its claims. Times are by the server's clock.
+///
+/// ```swift
+/// let result = try await user.idTokenResult()
+/// if result[claim: "role"]?.text == "editor" { print("may edit until", result.expirationDate.microseconds) }
+/// ```
 public struct AuthTokenResult: Sendable {
+    /// The ID token, as services take it.
     public let token: String
+    /// When the ID token expires.
     public let expirationDate: Timestamp
-    /// When the user last proved who they are.
+    /// When the user last proved their identity.
     public let authDate: Timestamp
+    /// When the ID token was issued.
     public let issuedAtDate: Timestamp
-    /// "password", "anonymous", "custom", "google.com", …
+    /// The way the session was begun: "password", "anonymous", "custom", "google.com", ….
     public let signInProvider: String
-    /// "phone", "totp", or nil.
+    /// The second factor of the sign-in: "phone" or "totp". Nil: none.
     public let signInSecondFactor: String?
-    /// The whole payload, an object: custom claims stand beside the registered ones.
+    /// The whole payload, a JSON object: custom claims stand beside the registered ones.
     public let claims: JSONValue
 
     init(_ token: Text) throws(AuthError) {
@@ -26,7 +34,7 @@ public struct AuthTokenResult: Sendable {
         self.claims = payload.claims
     }
 
-    /// One claim by name.
+    /// One claim by its name. Nil: the token has no such claim.
     public subscript(claim name: String) -> JSONValue? {
         Text(validating: [UInt8](name.utf8)).flatMap { claims[$0] }
     }

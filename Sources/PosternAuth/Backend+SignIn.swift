@@ -20,9 +20,9 @@ extension Backend {
         return try answer(response.user, response.tokens, deviceToken: response.deviceToken, isNewUser: true)
     }
 
-    /// Signs in. A custom token may be good for one use: then its answer must not be lost.
+    /// Signs in. Some custom tokens work only once, so their answer must not be lost.
     func signIn(_ credential: AuthCredential, _ attempt: [UInt8]) async throws(AuthError) -> Answer {
-        guard case .customToken(let token) = credential.kind else { return try await enter(credential) }
+        guard case .customToken(let token) = credential.kind else { return try await signInOrLink(credential) }
         let request = AccountsSignInWithCustomTokenRequest(
             tenantID: tenantID, token: try secret(token, .invalidCustomToken), endUserIP: endUserIP,
             deviceName: deviceName)
@@ -47,12 +47,12 @@ extension Backend {
                 .invalidCredential, reason: "INVALID_CREDENTIAL_OR_PROVIDER_ID",
                 "A custom token signs in and proves again; it cannot be linked.")
         case .emailLink, .idToken, .accessToken, .authorizationCode, .pending:
-            return try await enter(credential, linkingTo: idToken, options)
+            return try await signInOrLink(credential, linkingTo: idToken, options)
         }
     }
 
-    /// Signs in, or, with an ID token, links, by the methods that do both.
-    private func enter(
+    /// Signs in or, with an ID token, links: the same methods of the server do both.
+    private func signInOrLink(
         _ credential: AuthCredential, linkingTo idToken: Text = .empty, _ options: CallOptions = .init()
     ) async throws(AuthError) -> Answer {
         switch credential.kind {
@@ -106,7 +106,7 @@ extension Backend {
         return try answer(response.user, response.tokens, deviceToken: response.deviceToken)
     }
 
-    /// Nobody's password is empty.
+    /// Refuses an empty password, which no account has.
     private func givenPassword(_ password: Secret) throws(AuthError) -> Secret {
         guard password.withBytes({ !$0.isEmpty }) else {
             throw AuthError(.wrongPassword, reason: "MISSING_PASSWORD", "The password is empty.")

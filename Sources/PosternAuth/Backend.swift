@@ -3,7 +3,8 @@ import Messages
 import PosternClient
 import Synchronization
 
-/// One tenant of one server, as `Auth` and its users call it: the stubs, the times, and what every request says.
+/// The tenant and the server that `Auth` and its users call: the stubs, the clocks, and the fields that every request
+/// has.
 struct Backend: Sendable {
     let accounts: AccountsClient
     let tokens: TokensClient
@@ -16,7 +17,7 @@ struct Backend: Sendable {
     let language: Language
     let device: KnownDevice
 
-    /// Runs calls; every failure comes out as an AuthError. `attempted` is the credential they prove.
+    /// Runs calls and translates every failure to an `AuthError`. `attempted` is the credential that they prove.
     func call<Result>(
         attempting attempted: AuthCredential? = nil, _ body: () async throws -> Result
     ) async throws(AuthError) -> Result {
@@ -30,7 +31,7 @@ struct Backend: Sendable {
         }
     }
 
-    /// What an answer says, after its device token was taken in.
+    /// Reads an answer, and remembers its device token.
     func answer(
         _ account: Messages.User?, _ tokens: TokenPair?, deviceToken: Text, isNewUser: Bool = false,
         provider: ProviderInfo? = nil
@@ -39,10 +40,10 @@ struct Backend: Sendable {
         return try Answer(account, tokens, isNewUser: isNewUser, provider: provider)
     }
 
-    /// Runs a call that must be done once, however often its answer is lost: the server knows it by a key, which is
-    /// `attempt` in digits.
+    /// Runs a call that must be done only once, even if its answer is lost. The server recognises it by a key:
+    /// `attempt` in hexadecimal digits.
     ///
-    /// A server keeps so many keys per end user; beyond that the call goes without one, as it would have before.
+    /// A server keeps a limited number of keys per end user. Beyond that the call goes without a key.
     func callOnce<Result>(
         _ attempt: [UInt8], _ body: (CallOptions) async throws -> Result
     ) async throws(AuthError) -> Result {
@@ -54,13 +55,14 @@ struct Backend: Sendable {
         }
     }
 
-    /// Best effort: a session whose end the server does not hear of ends when it was unused for too long.
+    /// Tells the server to end a session, as best effort. A session whose end the server does not hear of ends when it
+    /// was unused for too long.
     func endSession(of refreshToken: Text) async {
         let request = SessionsSignOutRequest(tenantID: tenantID, refreshToken: refreshToken)
         _ = try? await sessions.signOut(request)
     }
 
-    /// What people type, as the wire takes it: text has no NUL.
+    /// Converts what a person typed. A string with a NUL throws `code`.
     func text(_ string: String, _ code: AuthErrorCode = .internalError) throws(AuthError) -> Text {
         guard let text = Text(validating: [UInt8](string.utf8)) else { throw .holdsNUL(code) }
         return text
@@ -90,8 +92,8 @@ extension RandomSource {
     }
 }
 
-/// The newest token by which the server knows this device at the next sign-in, so that nobody who guesses at the
-/// account makes its user wait. No credential.
+/// The newest device token. With it the server recognises this device at the next sign-in, so that attackers who guess
+/// the password do not make the user wait. It is not a credential.
 final class KnownDevice: Sendable {
     private let newest: Mutex<Text>
 
@@ -117,7 +119,7 @@ final class Language: Sendable {
     }
 }
 
-/// A sign-in's or a change's answer: who the user is, and the tokens if there are new ones.
+/// The answer to a sign-in or a change: the user, and the tokens if there are new ones.
 struct Answer: Sendable {
     let account: Messages.User
     let tokens: TokenPair?

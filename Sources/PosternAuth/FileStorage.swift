@@ -1,24 +1,34 @@
 import Base
 import Glibc
 
-/// Keeps the record in a file that only its owner can read (mode 0600).
+/// A storage that keeps the record in a file that only its owner can read (mode 0600).
 ///
-/// A save writes a file of a name of its own beside it, syncs it, and renames it over the old one: there is always a
-/// whole one. The folder must exist. A lock on `<path>.lock`, held until the last copy of this value is dropped, keeps
-/// other processes and other values out: they get `inUse`, and what is there stays as it is.
+/// A save writes a new file beside the old one, syncs it and renames it over the old one, so that the file is always
+/// whole. The folder must exist. The storage holds a lock on `<path>.lock` until the last copy of this value is
+/// dropped. Other processes, and other values in this process, get the error `inUse` meanwhile and change nothing.
+///
+/// ```swift
+/// var configuration = Auth.Configuration(channel: channel)
+/// configuration.storage = FileStorage(path: "/var/lib/shop/user.json")
+/// let auth = try Auth(configuration: configuration)
+/// print(auth.currentUser?.uid ?? "nobody is signed in")
+/// ```
 public struct FileStorage: AuthStorage {
+    /// The path of the file.
     public let path: String
     private let lock: FileLock
 
     /// Far above any record; a larger file is not ours.
     private static let byteCountMax = 1 << 20
 
+    /// Names the file. Nothing is opened before the first use.
     public init(path: String) {
         self.path = path
         self.lock = FileLock(path: path + ".lock")
     }
 
-    /// Throws `inUse`, `unreadable`, `exposed`, and `damaged` for a file that is larger than any record.
+    /// Reads the file. Throws `inUse`, `unreadable`, `exposed`, and `damaged` for a file that is larger than any
+    /// record.
     public func load() throws(AuthStorageError) -> [UInt8]? {
         // Where no lock can be made, nothing can be saved either, and a record that is only read cannot be lost.
         if case .taken = try lock.take() { removeLeftOvers() }
@@ -41,6 +51,7 @@ public struct FileStorage: AuthStorage {
         }
     }
 
+    /// Replaces the file. Throws `inUse`, `unwritable`.
     public func save(_ record: [UInt8]) throws(AuthStorageError) {
         try lock.take().orThrow()
         let (new, descriptor) = try createNew()
@@ -60,7 +71,7 @@ public struct FileStorage: AuthStorage {
         try syncFolder()
     }
 
-    /// While another process uses the file there is nothing of ours to remove.
+    /// Removes the file. A file that another process uses is left alone.
     public func remove() throws(AuthStorageError) {
         do throws(AuthStorageError) {
             _ = try lock.take()

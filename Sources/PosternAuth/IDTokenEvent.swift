@@ -1,30 +1,50 @@
-/// What happened to the signed-in user.
+/// An event of the current user.
+///
+/// ```swift
+/// for await event in auth.idTokenEvents {
+///     if case .profileChanged = event.change { print(event.user?.displayName ?? "") }
+/// }
+/// ```
 public struct IDTokenEvent: Sendable {
-    /// The current user since then; nil: nobody is signed in.
+    /// The current user after the event. Nil: nobody is signed in.
     public let user: User?
+    /// The kind of event.
     public let change: Change
 
+    /// The kinds of event.
     public enum Change: Sendable {
-        /// The state as listening began: a user who is signed in already, perhaps since an earlier run, or nobody.
+        /// The state when listening began: a user who was signed in already, perhaps since an earlier run, or nobody.
         case initialized
+        /// A user signed in, or became the current user.
         case signedIn
-        /// `AuthError`: the server ended it, and why; nil: `signOut` or `delete` was called.
+        /// Nobody is signed in any more. With an error: the server ended the session, and the error tells the cause.
+        /// Nil: the application called `signOut` or `delete`.
         case signedOut(AuthError?)
+        /// The user has a new ID token.
         case tokenRefreshed(TokenRefreshCause)
-        /// The user has another email, profile, provider or set of claims, by a change here or elsewhere. Properties
-        /// are new already; claims come with the next ID token. The other sequences and the listeners are not told.
+        /// The user's email, profile, providers or claims changed, here or on another device. Properties are new
+        /// already; claims come with the next ID token. The other sequences and the listeners do not report this.
         case profileChanged
     }
 }
 
-/// Why a user has new tokens.
+/// The cause of a new ID token.
+///
+/// ```swift
+/// for await event in auth.idTokenEvents {
+///     if case .tokenRefreshed(.passwordChanged) = event.change { print("The password is new.") }
+/// }
+/// ```
 public enum TokenRefreshCause: Sendable, Equatable {
-    /// The ID token ran out, or was about to.
+    /// The old ID token expired, or was about to.
     case expired
-    /// `idToken(forcingRefresh: true)`.
+    /// The application called `idToken(forcingRefresh: true)`.
     case requested
+    /// The application changed the user's password.
     case passwordChanged
+    /// The user reauthenticated.
     case reauthenticated
+    /// The application changed the user's email.
     case emailChanged
     /// A way to sign in was linked or unlinked.
     case providersChanged

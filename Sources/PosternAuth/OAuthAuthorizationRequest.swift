@@ -2,23 +2,31 @@ public import Base
 import Messages
 import PosternClient
 
-/// A sign-in in a browser that was begun: where to send the browser, and what to keep until it comes back.
+/// A sign-in in a browser that has begun: the URL to open, and the values to keep until the browser comes back.
 ///
-/// A back end keeps the values in the browser's own session: whoever has them and the redirect can sign in.
+/// A back end keeps the values in the browser's own session: whoever holds the values and the redirect can sign in.
+///
+/// ```swift
+/// let provider = OAuthProvider(providerID: .google)
+/// let request = try await provider.authorizationRequest(continueURI: "https://shop.example/signed-in", auth: auth)
+/// let redirect = try await openBrowser(request.url)
+/// try await auth.signIn(with: request.credential(fromRedirect: redirect))
+/// ```
 public struct OAuthAuthorizationRequest: Sendable {
+    /// The provider that the browser goes to.
     public let providerID: String
-    /// Where the provider sends the browser back.
+    /// The URL that the provider sends the browser back to.
     public let continueURI: String
-    /// Where the browser goes.
+    /// The provider's page: open it in a browser.
     public let url: String
-    /// What the browser must bring back: then it is the one that was sent.
+    /// A random value that the browser must bring back, which shows that it is the browser that was sent.
     public let state: String
-    /// Empty for a provider that puts none into ID tokens.
+    /// A random value that the provider puts into the ID token. Empty for a provider that has none.
     public let nonce: String
-    /// RFC 7636; empty for a provider that takes none.
+    /// The verifier of RFC 7636 (PKCE). Empty for a provider that does not support it.
     public let codeVerifier: Secret
 
-    /// From what was kept.
+    /// Makes a request again from the values that were kept.
     public init(
         providerID: String, continueURI: String, url: String, state: String, nonce: String, codeVerifier: Secret
     ) {
@@ -30,10 +38,12 @@ public struct OAuthAuthorizationRequest: Sendable {
         self.codeVerifier = codeVerifier
     }
 
-    /// The credential out of the URL that the browser came back to, or of the form that it posted (Apple). Good once.
+    /// Makes a credential of the URL that the browser came back to, or of the form that it posted (Apple). The
+    /// credential signs in once.
     ///
-    /// Throws invalidCredential (WRONG_STATE: it answers another request, MISSING_CODE), webContextCancelled where the
-    /// user or the provider declined, webSignInUserInteractionFailure for what else the provider says.
+    /// Throws invalidCredential with the reason WRONG_STATE (the redirect answers another request) or MISSING_CODE,
+    /// webContextCancelled where the user or the provider declined, and webSignInUserInteractionFailure for any other
+    /// error of the provider.
     public func credential(fromRedirect redirect: String) throws(AuthError) -> AuthCredential {
         let fields =
             redirect.utf8.contains(UInt8(ascii: "?")) ? FormFields(ofLink: redirect) : FormFields(redirect[...])
@@ -58,7 +68,8 @@ public struct OAuthAuthorizationRequest: Sendable {
 }
 
 extension OAuthProvider {
-    /// The same with this provider's `scopes` and `customParameters`.
+    /// Begins a sign-in in a browser with this provider's `scopes` and `customParameters`. See the static function of
+    /// the same name.
     public func authorizationRequest(continueURI: String, auth: Auth) async throws -> OAuthAuthorizationRequest {
         try await Self.authorizationRequest(
             providerID: providerID, continueURI: continueURI, scopes: scopes, customParameters: customParameters,
@@ -67,8 +78,9 @@ extension OAuthProvider {
 
     /// Begins a sign-in in a browser, with state, nonce and PKCE (`Accounts.CreateAuthUri`).
     ///
-    /// `continueURI` as it is registered at the provider: https, http to this machine, or an application's own scheme.
-    /// `scopes` beyond the usual ones. `customParameters` go to the provider: `prompt`, `login_hint`, …
+    /// `continueURI` is registered at the provider: an https URL, an http URL of this machine, or a URL of the
+    /// application's own scheme. `scopes` are asked for beside the usual ones. `customParameters` go to the provider,
+    /// for example `prompt` or `login_hint`. Throws invalidProviderID, invalidContinueURI, unauthorizedDomain.
     public static func authorizationRequest(
         providerID: String, continueURI: String, scopes: [String] = [], customParameters: [String: String] = [:],
         auth: Auth

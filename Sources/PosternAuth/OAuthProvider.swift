@@ -1,23 +1,30 @@
 import Base
 
-/// Credentials of an identity provider: OAuth 2.0 or OpenID Connect.
+/// An identity provider (OAuth 2.0 or OpenID Connect), and the credentials that it issues.
+///
+/// ```swift
+/// let credential = OAuthProvider.credential(providerID: .apple, idToken: idToken, rawNonce: nonce)
+/// try await auth.signIn(with: credential)
+/// ```
 public struct OAuthProvider: Sendable {
-    /// "google.com", "apple.com", "oidc.<name>", …
+    /// The provider's id: "google.com", "apple.com", "oidc.<name>", ….
     public let providerID: String
-    /// Asked for beyond the usual ones, by `authorizationRequest`.
+    /// The scopes that `authorizationRequest` asks for beside the usual ones.
     public var scopes: [String] = []
-    /// For the provider: `prompt`, `login_hint`, …; by `authorizationRequest`.
-    // Not bytes: the application's own constants, sorted and sent as they are.
+    /// Parameters that `authorizationRequest` adds to the provider's URL, for example `prompt`.
     public var customParameters: [String: String] = [:]
 
+    /// Names a provider by its id.
     public init(providerID: String) { self.providerID = providerID }
 
+    /// Names a provider by its constant.
     public init(providerID: AuthProviderID) { self.init(providerID: providerID.rawValue) }
 
-    /// What a provider's own sign-in handed to the application: an OpenID Connect ID token, or an OAuth 2.0 access
-    /// token, or both; then the ID token counts, because it says whom it was made for.
+    /// Makes a credential of the tokens that the provider's own sign-in gave to the application.
     ///
-    /// `rawNonce` is what the application sent to the provider; then the ID token must carry it or its SHA-256.
+    /// Give an OpenID Connect ID token, an OAuth 2.0 access token, or both. With both the server checks the ID token,
+    /// because an ID token names its audience. `rawNonce` is the nonce that the application sent to the provider: the
+    /// ID token must carry it or its SHA-256.
     public static func credential(
         providerID: String, idToken: String? = nil, rawNonce: String? = nil, accessToken: String? = nil
     ) -> AuthCredential {
@@ -27,21 +34,24 @@ public struct OAuthProvider: Sendable {
         return AuthCredential(provider: providerID, kind: .idToken(Secret(idToken ?? ""), rawNonce: rawNonce ?? ""))
     }
 
+    /// Does the same for a provider's constant.
     public static func credential(
         providerID: AuthProviderID, idToken: String? = nil, rawNonce: String? = nil, accessToken: String? = nil
     ) -> AuthCredential {
         credential(providerID: providerID.rawValue, idToken: idToken, rawNonce: rawNonce, accessToken: accessToken)
     }
 
-    /// Of Sign in with Apple. The name that Apple tells an application once is set by a profile change request.
+    /// Makes a credential of Sign in with Apple. Apple tells the user's name to the application once: set it with
+    /// `User.createProfileChangeRequest`.
     public static func appleCredential(withIDToken idToken: String, rawNonce: String?) -> AuthCredential {
         credential(providerID: .apple, idToken: idToken, rawNonce: rawNonce)
     }
 
-    /// An authorization code, which the server exchanges at the provider (RFC 6749 §4.1, with RFC 7636's verifier).
+    /// Makes a credential of an authorization code, which the server exchanges at the provider (RFC 6749 §4.1, RFC
+    /// 7636).
     ///
-    /// `redirectURI`, `codeVerifier` and `rawNonce` as the application's own authorization request had them; empty or
-    /// nil where it had none. For one that the server makes see `authorizationRequest`.
+    /// `redirectURI`, `codeVerifier` and `rawNonce` are those of the application's own authorization request; empty or
+    /// nil where it had none. For requests that the server makes see `authorizationRequest`.
     public static func credential(
         providerID: String, authorizationCode: String, redirectURI: String, codeVerifier: String,
         rawNonce: String? = nil

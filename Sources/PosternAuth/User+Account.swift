@@ -4,7 +4,7 @@ import PosternClient
 import Synchronization
 
 extension User {
-    /// Asks the server for what another device may have changed.
+    /// Fetches the account again, to learn of changes that other devices or administrators made.
     public func reload() async throws {
         try await inTurn { idToken throws(AuthError) in
             let asked = backend.clock.moment()
@@ -14,8 +14,10 @@ extension User {
         }
     }
 
-    /// Proves the user again, with any credential linked to it: what needs a recent login can then be done. Throws
-    /// userMismatch for a credential of another user.
+    /// Proves again that the user is present, with any credential that is linked to the account. Operations that need a
+    /// recent login work afterwards.
+    ///
+    /// Throws userMismatch for a credential of another user.
     @discardableResult
     public func reauthenticate(with credential: AuthCredential) async throws -> AuthDataResult {
         let answer = try await exchange(.reauthenticated) { [backend] idToken, options throws(AuthError) in
@@ -24,8 +26,11 @@ extension User {
         return AuthDataResult(self, answer, providerID: credential.provider)
     }
 
-    /// Adds a way to sign in. An anonymous user becomes a known one and keeps its uid; everybody else needs a recent
-    /// login. Throws credentialAlreadyInUse, with an `updatedCredential` that signs in to the other account.
+    /// Adds a way to sign in.
+    ///
+    /// An anonymous user becomes a permanent one and keeps the uid. Every other user needs a recent login
+    /// (requiresRecentLogin). Throws credentialAlreadyInUse, with an `updatedCredential` that signs in to the other
+    /// account; providerAlreadyLinked; emailAlreadyInUse.
     @discardableResult
     public func link(with credential: AuthCredential) async throws -> AuthDataResult {
         let answer = try await exchange(.providersChanged) { [backend] idToken, options throws(AuthError) in
@@ -34,8 +39,10 @@ extension User {
         return AuthDataResult(self, answer, providerID: credential.provider)
     }
 
-    /// Removes a way to sign in, for example "google.com". Needs a recent login; the last one is kept
-    /// (LAST_SIGN_IN_METHOD).
+    /// Removes a way to sign in, for example "google.com".
+    ///
+    /// Needs a recent login. Throws noSuchProvider, and operationNotAllowed with the reason LAST_SIGN_IN_METHOD for the
+    /// last one.
     @discardableResult
     public func unlink(fromProvider providerID: String) async throws -> User {
         let provider = try backend.text(providerID, .noSuchProvider)
@@ -48,23 +55,27 @@ extension User {
         return self
     }
 
-    /// Signs every other device out. Needs a recent login.
+    /// Sets a new password and signs the user out on every other device.
+    ///
+    /// Needs a recent login. Throws weakPassword, passwordDoesNotMeetRequirements.
     public func updatePassword(to password: String) async throws {
         let password = try backend.secret(password, .weakPassword)
         try await update(["password"], .passwordChanged) { $0.password = password }
     }
 
-    /// Only where the tenant has email-enumeration protection off; elsewhere operationNotAllowed, and
-    /// `sendEmailVerification(beforeUpdatingEmail:)` is the way. Signs every other device out. Needs a recent login.
+    /// Sets a new email at once and signs the user out on every other device. Needs a recent login.
+    ///
+    /// It works only in tenants without email-enumeration protection. Elsewhere it throws operationNotAllowed: use
+    /// `sendEmailVerification(beforeUpdatingEmail:)`.
     public func updateEmail(to email: String) async throws {
         let email = try backend.text(email, .invalidEmail)
         try await update(["email"], .emailChanged) { $0.email = email }
     }
 
-    /// To set display name and photo: change the request's fields, then `commitChanges()`.
+    /// Begins a change of the display name and the photo. Set the request's properties, then call `commitChanges()`.
     public func createProfileChangeRequest() -> UserProfileChangeRequest { UserProfileChangeRequest(user: self) }
 
-    /// Mails a link that proves the email to be this user's.
+    /// Mails a link to the user's email. The link proves that the email belongs to the user.
     public func sendEmailVerification(
         with settings: ActionCodeSettings = ActionCodeSettings()
     ) async throws {
@@ -73,7 +84,8 @@ extension User {
         }
     }
 
-    /// Mails a link to `email` that makes it this user's. Needs a recent login; the change signs every device out.
+    /// Mails a link to `email`. The link makes `email` the user's email and signs the user out on every device. Needs a
+    /// recent login.
     public func sendEmailVerification(
         beforeUpdatingEmail email: String, actionCodeSettings settings: ActionCodeSettings = ActionCodeSettings()
     ) async throws {
@@ -83,8 +95,10 @@ extension User {
         }
     }
 
-    /// Deletes the account and signs out. Needs a recent login; adminRestrictedOperation where the tenant leaves
-    /// deletion to its administrators. After an answer that was lost, calling it again finds out what became of it.
+    /// Deletes the account and signs the user out. Needs a recent login.
+    ///
+    /// Throws adminRestrictedOperation where the tenant has deletion switched off. After a lost answer call `delete`
+    /// again: it finds out whether the account is gone.
     public func delete() async throws {
         try await inTurn { idToken throws(AuthError) in
             let request = AccountsDeleteRequest(tenantID: backend.tenantID, idToken: idToken)
@@ -117,17 +131,23 @@ extension User {
     }
 }
 
-/// New values for a user's profile; `commitChanges` sends those that were set.
+/// A change of a user's profile. `commitChanges` sends the properties that were set.
+///
+/// ```swift
+/// var request = user.createProfileChangeRequest()
+/// request.displayName = "Ada"
+/// try await request.commitChanges()
+/// ```
 public struct UserProfileChangeRequest: Sendable {
-    /// At most 256 bytes; empty removes it.
+    /// The new display name, at most 256 bytes. Empty removes it. Nil leaves it as it is.
     public var displayName: String?
-    /// http or https, at most 2,048 bytes; empty removes it.
+    /// The new photo: an http or https URL, at most 2,048 bytes. Empty removes it. Nil leaves it as it is.
     public var photoURL: String?
     private let user: User
 
     init(user: User) { self.user = user }
 
-    /// Throws what the server says of the values; without values nothing is sent.
+    /// Sends the change. Without a property that was set, nothing is sent.
     public func commitChanges() async throws {
         var paths: [Text] = []
         let displayName = try displayName.map { name throws(AuthError) in try user.backend.text(name) }

@@ -2,23 +2,31 @@ public import Base
 import Messages
 import PosternClient
 
-/// One sign-in of a user, on one device. Times are the server's.
+/// A session: one sign-in of a user on one device. Times are by the server's clock.
+///
+/// ```swift
+/// for session in try await user.sessions() where !session.isCurrent {
+///     print(session.deviceName ?? "unnamed device", session.signInProvider)
+/// }
+/// ```
 public struct UserSession: Sendable, Equatable, Identifiable {
+    /// The session's id, for `User.revokeSession`.
     public let id: String
-    /// What the device called itself: `Auth.Configuration.deviceName`.
+    /// The device's own name: `Auth.Configuration.deviceName`. Nil: it has none.
     public let deviceName: String?
-    /// Where the sign-in came from, where a trusted application told it.
+    /// The IP address of the sign-in. Nil unless a trusted application reported it.
     public let endUserIP: String?
+    /// When the session began.
     public let creationDate: Timestamp
-    /// The newest refresh.
+    /// When the session was last refreshed.
     public let lastUsedDate: Timestamp
-    /// When the user last proved who they are.
+    /// When the user last proved their identity in this session.
     public let authDate: Timestamp
-    /// When it ends if it is not used until then.
+    /// When the session ends if nobody uses it before.
     public let expirationDate: Timestamp
-    /// "password", "anonymous", "google.com", …
+    /// The way the session was begun: "password", "anonymous", "google.com", ….
     public let signInProvider: String
-    /// The one of the user object that was asked.
+    /// True for the session of the `User` object that was asked.
     public let isCurrent: Bool
 
     init(_ session: Session) {
@@ -35,7 +43,7 @@ public struct UserSession: Sendable, Equatable, Identifiable {
 }
 
 extension User {
-    /// Where the user is signed in: the live sessions, the one used last first; at most 100.
+    /// Lists the user's live sessions, the last used one first. At most 100.
     public func sessions() async throws -> [UserSession] {
         try await inTurn { idToken throws(AuthError) in
             let request = SessionsListRequest(tenantID: backend.tenantID, idToken: idToken)
@@ -43,9 +51,10 @@ extension User {
         }
     }
 
-    /// Signs the user out on another device, at once; one that is over already is no error. Of this user's own session
-    /// it is the end, as `signOut` is, for whoever holds the object, too. Reason SESSION_NOT_FOUND for an id that is
-    /// none of the user's.
+    /// Ends a session, which signs the user out on that device at once. A session that is over already is no error.
+    ///
+    /// Ending this object's own session signs the user out here, as `Auth.signOut` does. Throws an error with the
+    /// reason SESSION_NOT_FOUND for an id of no session of this user.
     public func revokeSession(_ id: String) async throws {
         let sessionID = try backend.text(id)
         try await inTurn { idToken throws(AuthError) in
@@ -56,7 +65,7 @@ extension User {
         }
     }
 
-    /// Signs the user out everywhere but here; the number of sessions that this ended.
+    /// Ends every session of the user but this one. Returns how many sessions it ended.
     @discardableResult
     public func signOutOtherSessions() async throws -> Int {
         try await inTurn { idToken throws(AuthError) in try await revoke(.allOthers(true), idToken) }

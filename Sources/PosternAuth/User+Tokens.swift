@@ -4,25 +4,26 @@ import PosternClient
 import Synchronization
 
 extension User {
-    /// An ID token that is good for more than five minutes, refreshed first if need be or if `forcingRefresh`.
+    /// Returns an ID token that is valid for more than five minutes. Refreshes it first if it is not, or if
+    /// `forcingRefresh`.
     ///
-    /// Callers that come while a refresh is under way share it. Offline it throws a retryable networkError, and the
-    /// next call repeats the same attempt: an answer that got lost never costs the session.
+    /// Callers that come during a refresh share it. Offline it throws a retryable networkError. The next call then
+    /// repeats the same attempt, so that a lost answer never ends the session.
     public func idToken(forcingRefresh: Bool = false) async throws -> String {
         try await tokens(forcingRefresh: forcingRefresh).idToken.string
     }
 
-    /// The same with what the token says.
+    /// Returns an ID token as `idToken(forcingRefresh:)` does, with its claims.
     public func idTokenResult(forcingRefresh: Bool = false) async throws -> AuthTokenResult {
         try AuthTokenResult(await tokens(forcingRefresh: forcingRefresh).idToken)
     }
 
-    /// As `idToken(forcingRefresh:)`.
+    /// FirebaseAuth's name for `idToken(forcingRefresh:)`.
     public func getIDToken(forcingRefresh: Bool = false) async throws -> String {
         try await idToken(forcingRefresh: forcingRefresh)
     }
 
-    /// As `idTokenResult(forcingRefresh:)`.
+    /// FirebaseAuth's name for `idTokenResult(forcingRefresh:)`.
     public func getIDTokenResult(forcingRefresh: Bool = false) async throws -> AuthTokenResult {
         try await idTokenResult(forcingRefresh: forcingRefresh)
     }

@@ -2,11 +2,19 @@ import Base
 import Messages
 import Synchronization
 
-/// A user who signed in. Its properties are a snapshot that calls update in place; `reload` asks for a new one.
+/// A user who signed in. Its properties are a snapshot of the account: calls update them, and `reload` fetches them
+/// again.
 ///
-/// Independent of the `Auth` it came from: it goes on working after `signOut`, and when another user is current. Safe
-/// to use from any task. Calls to the server go one after the other. A call that the server refuses because the session
-/// is over signs the user out, with the cause (`Auth.idTokenEvents`); being offline never does.
+/// A `User` is independent of the `Auth` it came from: it goes on working after `signOut`, and while another user is
+/// current. Any task may use it. Its calls to the server go one after the other. A call that the server refuses because
+/// the session is over signs the user out, and `Auth.idTokenEvents` tells the cause. A lost connection never signs the
+/// user out.
+///
+/// ```swift
+/// if let user = auth.currentUser, !user.isEmailVerified {
+///     try await user.sendEmailVerification()
+/// }
+/// ```
 public final class User: Sendable, Identifiable {
     struct State {
         var account: Messages.User
@@ -28,8 +36,9 @@ public final class User: Sendable, Identifiable {
         var isOver = false
     }
 
+    /// The user's id in its tenant. It never changes.
     public let uid: String
-    /// Nil: the default pool.
+    /// The user's tenant. Nil: the default pool.
     public let tenantID: String?
     let backend: Backend
     let turns = Turns()
@@ -54,23 +63,31 @@ public final class User: Sendable, Identifiable {
         }
     }
 
+    /// The same as `uid`.
     public var id: String { uid }
 
     private var account: Messages.User { state.withLock { $0.account } }
 
+    /// The user's email. Nil: none.
     public var email: String? { account.email.stringOrNil }
+    /// True if somebody proved that the email belongs to the user.
     public var isEmailVerified: Bool { account.emailVerified }
+    /// The user's display name. Nil: none.
     public var displayName: String? { account.displayName.stringOrNil }
+    /// The URL of the user's photo. Nil: none.
     public var photoURL: String? { account.photoURL.stringOrNil }
+    /// The user's phone number in E.164 form. Nil: none.
     public var phoneNumber: String? { account.phoneNumber.stringOrNil }
-    /// Nothing but this session leads to the account: no provider is linked, and it was not made by a custom token.
+    /// True if this session is the only way into the account: no provider is linked, and no custom token made it.
     public var isAnonymous: Bool { state.withLock { $0.account.providers.isEmpty && !$0.tokens.isOfCustomToken } }
-    /// "Firebase", as in FirebaseAuth; the linked providers are in `providerData`.
+    /// "Firebase", as in FirebaseAuth. The linked providers are in `providerData`.
     public var providerID: String { "Firebase" }
+    /// The ways to sign in that are linked to the account.
     public var providerData: [UserInfo] { account.providers.map { UserInfo($0) } }
-    /// The one that the next refresh presents. It grants what the user may do: not for logs.
+    /// The refresh token of the next refresh. It grants what the user may do, so keep it out of logs.
     public var refreshToken: String? { state.withLock { $0.tokens.refreshToken.string } }
 
+    /// When the account was created, and when its user last signed in.
     public var metadata: UserMetadata {
         let account = account
         return UserMetadata(
@@ -149,5 +166,6 @@ extension Messages.User {
 }
 
 extension User: CustomStringConvertible {
+    /// The uid, for logs.
     public var description: String { "User(\(uid))" }
 }

@@ -1,16 +1,23 @@
 public import Base
 import Messages
 
-/// A way to sign in that is linked to a user, with what its provider says of them.
+/// A way to sign in that is linked to a user, with the profile that its provider reported when it was last used.
+///
+/// ```swift
+/// for info in user.providerData { print(info.providerID, info.email ?? "") }
+/// ```
 public struct UserInfo: Sendable, Equatable {
-    /// "password", "phone", "google.com", "oidc.<name>", …
+    /// The provider's id: "password", "phone", "google.com", "oidc.<name>", ….
     public let providerID: String
-    /// The user's identifier at the provider: the email for "password".
+    /// The user's id at the provider. For "password": the email.
     public let uid: String
-    /// This and the rest as the provider told them when it was last used.
+    /// The email at the provider. Nil: the provider reported none.
     public let email: String?
+    /// The display name at the provider. Nil: the provider reported none.
     public let displayName: String?
+    /// The URL of the photo at the provider. Nil: the provider reported none.
     public let photoURL: String?
+    /// The phone number at the provider. Nil: the provider reported none.
     public let phoneNumber: String?
 
     init(_ provider: ProviderInfo) {
@@ -23,9 +30,16 @@ public struct UserInfo: Sendable, Equatable {
     }
 }
 
-/// When an account came into being and was last signed in to, by the server's clock.
+/// Two times of an account, by the server's clock.
+///
+/// ```swift
+/// let metadata = user.metadata
+/// print(metadata.creationDate.microseconds, metadata.lastSignInDate.microseconds)
+/// ```
 public struct UserMetadata: Sendable, Equatable {
+    /// When the account was created.
     public let creationDate: Timestamp
+    /// When the user last signed in.
     public let lastSignInDate: Timestamp
 }
 

@@ -11,11 +11,11 @@ final class Call: @unchecked Sendable {
         case stream(StreamInbox)
     }
 
-    /// Where the call is, as the channel's thread sees it.
+    /// The place of the call, as the channel's thread sees it.
     enum Placement {
         /// Next: `waiting`, `settled`.
         case new
-        /// For a connection, or for room on one. Next: `open`, `settled`.
+        /// The call waits for a connection, or for room on one. Next: `open`, `settled`.
         case waiting
         /// Next: `waiting` (the server did not process it), `settled`.
         case open(ClientConnection, stream: UInt32)
@@ -36,13 +36,13 @@ final class Call: @unchecked Sendable {
     let answer: Answer
 
     var placement = Placement.new
-    /// What REQUEST carries. Nil: the first message of a bidirectional stream, which was not sent yet.
+    /// The message in REQUEST. Nil: the first message of a bidirectional stream was not sent yet.
     var request: (any Message)?
-    /// Whoever sent that message waits for it to go out.
+    /// Completed when the first message of a bidirectional stream went out.
     var requestSent: Promise<Void>?
     /// The messages after it that wait for the stream's window or for the connection.
     var outbox: [OutgoingMessage] = []
-    /// No message follows the outbox.
+    /// True if no message follows the outbox.
     var isFinishing = false
     var hasSentMessages = false
     var refusalCount = 0

@@ -3,18 +3,28 @@ public import Messages
 import Synchronization
 import Wire
 
-/// A way to one server: a TCP connection, made when it is needed and again when it is lost, over which any number of
-/// calls go at once; more than one only where streams fill it. Safe to use from any task; the typed stubs
-/// (`UsersClient`, …) are built on it.
+/// A connection to one server that many calls share. The typed stubs (`UsersClient`, …) and the other client libraries
+/// call over a channel.
 ///
-/// Calls fail at once with UNAVAILABLE while the server cannot be reached, unless they wait for it. Up to the server's
-/// limit of streams they are in flight together; above it they wait in order. Idempotent calls are repeated by
-/// `RetryPolicy`; any call is, when the server says that it did not process it. `GOAWAY` lets what is in flight end
-/// while new calls go to a new connection. Looking up a host name holds the channel's calls up; numeric addresses do
-/// not.
+/// The channel connects when the first call needs it, and again when the connection is lost. It opens a second
+/// connection only when streams fill the first one. Any task may use it.
 ///
-/// One thread belongs to each channel. `shutdown` ends it; dropping the last reference does too, and waits for it.
+/// - Without a connection, calls fail at once with UNAVAILABLE, unless they wait (`CallOptions.waitsForConnection`).
+/// - Above the server's limit of calls in flight, calls wait in order.
+/// - Idempotent calls are repeated as `RetryPolicy` says. Calls that the server did not process are repeated always.
+/// - After the server's GOAWAY, calls in flight end on the old connection and new calls go to a new one.
+/// - Looking up a host name blocks the channel's calls. Numeric addresses need no look-up.
+///
+/// Each channel has one thread. `shutdown` ends it. Dropping the last reference ends it too, and waits for it.
+///
+/// ```swift
+/// let channel = try Channel(address: "127.0.0.1:7400", credentials: .apiKey(apiKey))
+/// let info = try await ProjectClient(channel: channel).serverInfo(ProjectServerInfoRequest())
+/// print(info.projectID)
+/// await channel.shutdown()
+/// ```
 public final class Channel: Sendable {
+    /// The options that the channel was made with.
     public let options: ChannelOptions
     private let mailbox = Mailbox()
     private let thread: OSThread
@@ -22,7 +32,8 @@ public final class Channel: Sendable {
     private let threadEnded: Promise<Void>
     private let isShutDown = Mutex(false)
 
-    /// `address` is `host:port`. Nothing is sent before the first call. Throws INVALID_ADDRESS, INVALID_API_KEY.
+    /// Creates a channel to `address`, which is `host:port`. Sends nothing before the first call. Throws
+    /// INVALID_ADDRESS, INVALID_API_KEY.
     public init(address: String, credentials: Credentials, options: ChannelOptions = .init()) throws(Failure) {
         let server = try ServerAddress(parsing: address)
         let authorization = try credentials.authorization
@@ -41,7 +52,7 @@ public final class Channel: Sendable {
         thread.join()
     }
 
-    /// Closes the connection and ends the thread. Calls in flight fail with CHANNEL_CLOSED, as do later ones.
+    /// Closes the connections and ends the thread. Calls in flight, and later ones, fail with CHANNEL_CLOSED.
     public func shutdown() async {
         let isFirst = isShutDown.withLock { isShutDown in
             defer { isShutDown = true }
@@ -54,11 +65,11 @@ public final class Channel: Sendable {
         thread.join()
     }
 
-    /// One request, one answer.
+    /// Sends one request and returns its answer.
     ///
-    /// `idempotent` calls, and those with an idempotency key, are sent again when the server was UNAVAILABLE or the
-    /// connection was lost. Throws the server's refusal or, with a reason of `ClientReason`, what went wrong on the
-    /// way; a cancelled task gets CANCELLED, and the server is told.
+    /// A call that is `idempotent`, or has an idempotency key, is repeated when the server is UNAVAILABLE or the
+    /// connection is lost. Throws the server's refusal, or an error with a reason of `ClientReason`. Cancelling the
+    /// task throws CANCELLED and tells the server.
     public func unary<Request: Message, Response: Message>(
         _ service: String, _ method: String, _ request: Request, idempotent: Bool, options: CallOptions = .init()
     ) async throws(Failure) -> Response {
@@ -84,16 +95,16 @@ public final class Channel: Sendable {
         }
     }
 
-    /// One request, any number of answers.
+    /// Sends one request and returns the stream of its answers.
     ///
-    /// Returns at once; whatever goes wrong is thrown by the stream. It is not repeated when the connection is lost.
+    /// Returns at once: errors are thrown by the stream. A stream is not repeated when the connection is lost.
     public func serverStream<Request: Message, Response: Message>(
         _ service: String, _ method: String, _ request: Request, options: CallOptions = .init()
     ) async throws(Failure) -> ServerStream<Response> {
         ServerStream(call: start(service, method, .remoteClosed, request, options))
     }
 
-    /// Messages in both directions, independently of each other.
+    /// Opens a stream that sends and receives messages independently of each other.
     public func bidirectional<Request: Message, Response: Message>(
         _ service: String, _ method: String, options: CallOptions = .init()
     ) async throws(Failure) -> BidirectionalStream<Request, Response> {

@@ -3,33 +3,33 @@ import Glibc
 import Messages
 import Wire
 
-/// What a channel's thread does: takes commands, keeps a connection, lets calls wait for it, watches the clock.
+/// The work of a channel's thread: takes commands, keeps connections, places calls on them, and watches deadlines.
 ///
 /// Made, run and dropped on that thread.
 final class ChannelLoop {
     private let address: ServerAddress
     private let authorization: Text
     private let options: ChannelOptions
-    private let mailbox: Mailbox
+    let mailbox: Mailbox
     private var generator = SystemRandomNumberGenerator()
 
-    private var connections = ConnectionSet()
+    var connections = ConnectionSet()
     /// The server's addresses that were not tried yet.
     private var untried: ArraySlice<ResolvedAddress> = []
     private var backoff: ReconnectBackoff
-    private var down: Down?
-    /// Calls wait for the next attempt to connect.
-    private var isConnectionWanted = false
+    var down: Down?
+    /// True if calls wait for the next attempt to connect.
+    var isConnectionWanted = false
     /// Bidirectional streams that open with their first message.
-    private var unopened: [Call] = []
-    /// Started, without a stream yet, in order.
-    private var waiting: [Call] = []
+    var unopened: [Call] = []
+    /// The calls that have started and have no stream yet, in order.
+    var waiting: [Call] = []
     /// At or before the first deadline of all calls: finding the exact one again at each answer would cost more than
     /// waking up for nothing now and then.
-    private var nextDeadline = Instant.distantFuture
+    var nextDeadline = Instant.distantFuture
 
-    /// The server could not be reached.
-    private struct Down {
+    /// The state of a server that cannot be reached.
+    struct Down {
         let since: Instant
         /// No attempt to connect before this.
         var until: Instant
@@ -126,7 +126,7 @@ final class ChannelLoop {
         start(call, now: now)
     }
 
-    private func cancel(_ call: Call, _ code: WireCode, _ failure: Failure) {
+    func cancel(_ call: Call, _ code: WireCode, _ failure: Failure) {
         switch call.placement {
         case .open(let connection, let stream): connection.cancel(stream: stream, code, failure)
         case .new, .waiting, .settled: call.fail(failure)
@@ -136,8 +136,8 @@ final class ChannelLoop {
 
     // Connections
 
-    /// Gives waiting calls their places, in order, connecting first if need be. A stream that finds none does not hold
-    /// up the calls behind it.
+    /// Places waiting calls on connections, in order, and connects first if need be. A stream that finds no place does
+    /// not hold up the calls behind it.
     private func placeWaiting(now: Instant) {
         waiting.removeAll { $0.isSettled }
         isConnectionWanted = false
@@ -263,63 +263,5 @@ final class ChannelLoop {
         waiting = []
         unopened = []
         for connection in connections.all { remove(connection) }
-    }
-
-    // Time
-
-    private func waitForEvents() {
-        let watched = connections.all
-        var descriptors = [pollfd(fd: mailbox.wakeDescriptor, events: Int16(POLLIN), revents: 0)]
-        var wakeUp = nextDeadline
-        for connection in watched {
-            descriptors.append(
-                pollfd(fd: connection.socket.descriptor, events: connection.wantedEvents, revents: 0))
-            wakeUp = min(wakeUp, connection.nextCheck)
-        }
-        if isConnectionWanted, let down { wakeUp = min(wakeUp, down.until) }
-        guard mailbox.prepareToSleep() else {
-            // Answers are read as well while commands keep coming.
-            poll(&descriptors, nfds_t(descriptors.count), 0)
-            return handle(descriptors, watched)
-        }
-        poll(&descriptors, nfds_t(descriptors.count), milliseconds(until: wakeUp))
-        mailbox.wokeUp(bySignal: descriptors[0].revents != 0)
-        handle(descriptors, watched)
-    }
-
-    private func handle(_ descriptors: [pollfd], _ watched: [ClientConnection]) {
-        let now = Instant.now
-        for (index, connection) in watched.enumerated() {
-            let events = descriptors[index + 1].revents
-            if events != 0 { connection.becameReady(events, now: now) }
-            connection.checkTime(now: now)
-        }
-        if nextDeadline <= now { failOverdue(now: now) }
-    }
-
-    private func failOverdue(now: Instant) {
-        nextDeadline = .distantFuture
-        for call in waiting + unopened + connections.all.flatMap({ Array($0.inFlight) }) {
-            if call.deadline <= now {
-                cancel(call, .deadlineExceeded, overdue(call))
-            } else {
-                nextDeadline = min(nextDeadline, call.deadline)
-            }
-        }
-    }
-
-    /// What a call failed of that has reached its deadline: one that found no connection was never sent.
-    private func overdue(_ call: Call) -> Failure {
-        guard case .waiting = call.placement, call.refusalCount == 0 else { return .deadlinePassed }
-        if let down { return down.failure }
-        let isConnecting = !connections.taking.contains(where: \.isWelcomed)
-        return isConnecting ? .connectionFailed("No connection before the deadline.") : .deadlinePassed
-    }
-
-    /// Rounded up: waking up too early would mean to look again at once. -1: for ever.
-    private func milliseconds(until instant: Instant) -> Int32 {
-        if instant == .distantFuture { return -1 }
-        let nanoseconds = max(0, instant.nanoseconds(since: .now))
-        return Int32(clamping: (nanoseconds + 999_999) / 1_000_000)
     }
 }

@@ -1,9 +1,15 @@
 public import Base
 
-/// What a channel identifies itself with, on every connection it opens.
+/// The credential that a channel presents on every connection.
+///
+/// ```swift
+/// let channel = try Channel(address: "127.0.0.1:7400", credentials: .apiKey(apiKey))
+/// print(channel.options.timeout)
+/// ```
 public enum Credentials: Sendable {
-    /// `pk_…`, sent as `Bearer pk_…`.
+    /// An API key, `pk_…`. It is sent as `Bearer pk_…`.
     case apiKey(Secret)
+    /// No credential: for calls that need none, or that carry `CallOptions.authorization`.
     case none
 
     /// As HELLO and the metadata of the same name carry it.
@@ -21,31 +27,44 @@ public enum Credentials: Sendable {
     }
 }
 
-/// How a channel behaves; the defaults suit a back end on the same network.
+/// The options of a channel. The defaults suit a back end in the server's network.
+///
+/// ```swift
+/// var options = ChannelOptions()
+/// options.timeout = .seconds(3)
+/// options.waitsForConnection = true
+/// let channel = try Channel(address: "127.0.0.1:7400", credentials: .apiKey(apiKey), options: options)
+/// print(channel.options.timeout)
+/// ```
 public struct ChannelOptions: Sendable {
-    /// Named in HELLO, for the server's log.
+    /// The client's name in HELLO, for the server's log.
     public var software: Text = "postern-client"
-    /// Deadline of a unary call that sets none.
+    /// The longest time of a unary call that sets no timeout of its own.
     public var timeout = Duration.seconds(10)
-    /// For one address of the server.
+    /// The longest time that connecting to one address may take.
     public var connectTimeout = Duration.seconds(5)
+    /// The pauses between attempts to connect.
     public var reconnect = ReconnectBackoff()
-    /// Every call waits for a connection until its deadline, as if it had `CallOptions.waitsForConnection`.
+    /// Makes every call wait for a connection until its deadline, as `CallOptions.waitsForConnection` does for one
+    /// call.
     public var waitsForConnection = false
-    /// Streams take places that calls would need: when three quarters of a connection's places hold streams, the next
-    /// stream gets another connection, up to so many. One beyond fails with RESOURCE_EXHAUSTED.
+    /// The most connections of the channel. When streams hold three quarters of a connection's places, the next stream
+    /// gets another connection, so that calls find places. Further streams fail with RESOURCE_EXHAUSTED.
     public var connectionsMax = 8
+    /// The rules for repeating calls.
     public var retry = RetryPolicy()
-    /// Calls that may wait because as many are in flight as the server takes; further ones fail with
+    /// The most calls that may wait for places in the server's limit of calls in flight. Further calls fail with
     /// RESOURCE_EXHAUSTED.
     public var waitingCallsMax = 4_096
-    /// With calls in flight and nothing heard for so long, ask with a PING; without an answer after
-    /// `keepaliveTimeout` the connection is given up. Nil: never ask; a network that lost the connection without a word
-    /// is then found out by TCP, after a quarter of an hour.
+    /// The silence after which the channel sends a PING, while calls are in flight. Nil: never; TCP then finds a dead
+    /// connection after a quarter of an hour.
     public var keepalive: Duration? = .seconds(10)
+    /// How long the channel waits for the answer to a PING before it gives the connection up.
     public var keepaliveTimeout = Duration.seconds(15)
+    /// The bounds of messages from the server.
     public var limits = Self.clientLimits
 
+    /// Creates the defaults.
     public init() {}
 
     /// A page of users holds far more than any request: the server is not one stranger among many.
@@ -60,22 +79,30 @@ public struct ChannelOptions: Sendable {
     }()
 }
 
-/// What one call may set.
+/// The options of one call.
+///
+/// ```swift
+/// let options = CallOptions(timeout: .seconds(2), requestID: "checkout-17")
+/// let answer = try await UsersClient(channel: channel).get(UsersGetRequest(uid: uid), options: options)
+/// print(answer.user?.email ?? "")
+/// ```
 public struct CallOptions: Sendable {
-    /// From now until the answer, retries included. Nil: the channel's for unary calls, none for streams.
+    /// The longest time until the answer, retries included. Nil: the channel's timeout for unary calls, no limit for
+    /// streams.
     public var timeout: Duration?
-    /// Instead of the channel's credential, for example `Bearer pk_…`.
+    /// A credential in place of the channel's, for example `Bearer pk_…`.
     public var authorization: Secret?
-    /// Names the call in the server's log and in its failures. Empty: the server makes one.
+    /// The id of the call in the server's log and in its errors. Empty: the server makes one.
     public var requestID: Text
-    /// Lets a mutation be sent again without being done again.
+    /// A key under which the server does a change only once, however often it is sent. Empty: none.
     public var idempotencyKey: Text
-    /// W3C trace context.
+    /// The W3C trace context, which the server logs. Empty: none.
     public var traceparent: Text
-    /// Wait while there is no connection, until the deadline, instead of failing at once. A call that waits has the
-    /// channel try to connect at once, unless it did within the last 200 ms.
+    /// Makes the call wait for a connection until its deadline instead of failing at once. The channel then tries to
+    /// connect at once, unless it did within the last 200 ms.
     public var waitsForConnection: Bool
 
+    /// Creates the options of a call.
     public init(
         timeout: Duration? = nil, authorization: Secret? = nil, requestID: Text = .empty,
         idempotencyKey: Text = .empty, traceparent: Text = .empty, waitsForConnection: Bool = false
@@ -89,26 +116,36 @@ public struct CallOptions: Sendable {
     }
 }
 
-/// `ErrorInfo.reason` of the failures that the client itself makes.
+/// The reasons of errors that the client itself makes: `Failure.reason`.
+///
+/// ```swift
+/// do {
+///     _ = try await UsersClient(channel: channel).delete(UsersDeleteRequest(uid: uid))
+/// } catch {
+///     if error.reason == ClientReason.connectionLost { print("The user may or may not be deleted.") }
+/// }
+/// ```
 public enum ClientReason {
-    /// No connection could be made; the call was not sent. `retryAfter` is when the channel tries again.
+    /// No connection could be made, and the call was not sent. `Failure.retryAfter` tells when the channel tries again.
     public static let connectionFailed = "CONNECTION_FAILED"
-    /// The connection broke while the call was in flight; it may or may not have been done.
+    /// The connection broke during the call. The server may or may not have done the call.
     public static let connectionLost = "CONNECTION_LOST"
-    /// The server refused the stream again and again, without processing it.
+    /// The server refused the stream repeatedly, without processing it.
     public static let refused = "REFUSED"
+    /// No answer came before the deadline. The server may or may not have done the call.
     public static let deadlineExceeded = "DEADLINE_EXCEEDED"
+    /// The caller's task was cancelled.
     public static let cancelled = "CANCELLED"
     /// More calls wait than `ChannelOptions.waitingCallsMax`.
     public static let tooManyWaitingCalls = "TOO_MANY_WAITING_CALLS"
     /// `ChannelOptions.connectionsMax` connections are full of streams.
     public static let tooManyStreams = "TOO_MANY_STREAMS"
-    /// Above the frame size that the server takes.
+    /// The message is larger than a frame that the server accepts.
     public static let messageTooLarge = "MESSAGE_TOO_LARGE"
-    /// The answer is no message of the expected type.
+    /// The answer is not a message of the expected type.
     public static let malformedResponse = "MALFORMED_RESPONSE"
     /// `Channel.shutdown` was called.
     public static let channelClosed = "CHANNEL_CLOSED"
-    /// `send` after `finish`, or after the stream's end.
+    /// `send` was called after `finish` or after the end of the stream.
     public static let streamClosed = "STREAM_CLOSED"
 }

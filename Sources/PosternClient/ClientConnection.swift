@@ -6,6 +6,7 @@ import Wire
 /// One TCP connection of a channel: the shell around `ClientConnectionState` that reads, writes and settles calls.
 ///
 /// Owned and run by the channel's thread. It never closes itself: `end` says that it is over, and the loop settles it.
+/// This file has the connection and its bytes; ClientConnection+Calls.swift has the calls on it.
 final class ClientConnection {
     enum Phase {
         /// Next: `open`, `ended`.
@@ -18,26 +19,27 @@ final class ClientConnection {
 
     private static let readByteCount = 64 * 1024
     /// Above this, calls and messages wait until the server reads.
-    private static let unsentByteCountMax = 1024 * 1024
+    static let unsentByteCountMax = 1024 * 1024
 
     let socket: ClientSocket
     private(set) var phase: Phase
-    private var state: ClientConnectionState
-    private let options: ChannelOptions
+    var state: ClientConnectionState
+    let options: ChannelOptions
     private var decoder: FrameDecoder
     private var input = ByteBuffer()
     /// What is being written, whole frames at its end; then what comes after it. A PING is answered between the two.
-    private var sending = ByteBuffer()
-    private var queued = ByteBuffer()
-    private var calls: [UInt32: Call] = [:]
+    var sending = ByteBuffer()
+    var queued = ByteBuffer()
+    var calls: [UInt32: Call] = [:]
     /// Calls the server gave back without having processed them.
     private(set) var unprocessed: [Call] = []
     /// The first frame came: the server's limits are known, and it is worth connecting to again.
     private(set) var isWelcomed = false
     /// GOAWAY came: what is in flight ends here, new calls go elsewhere.
-    private(set) var isLeaving = false
-    /// What the server took before it refused one: its limits for strangers are below what it says in HELLO.
-    private var streamsMaxLearned = Int.max
+    var isLeaving = false
+    /// The number of streams that the server took before it refused one. Its limit for unknown callers is below the one
+    /// in its HELLO.
+    var streamsMaxLearned = Int.max
     private var lastReceived = Instant.now
     private var pingSent: Instant?
 
@@ -217,116 +219,5 @@ final class ClientConnection {
         if status.code != StatusCode.ok.rawValue { return call.fail(Failure(status)) }
         // A stream's RESPONSE is its end; only ttrpc's client streams put a message into it.
         call.succeed(call.kind != .unary && envelope.payload.isEmpty ? nil : [UInt8](envelope.payload))
-    }
-}
-
-// Calls
-
-extension ClientConnection {
-    /// Whether `open` would find room.
-    func hasRoom(for kind: StreamKind) -> Bool {
-        guard isOpen, !isLeaving, hasSpace, state.streamsInFlight < placesMax else { return false }
-        return kind == .unary || !isFullOfStreams
-    }
-
-    /// Streams may stay for as long as the application runs: a quarter of the places, 64 at most, is kept for calls
-    /// that end by themselves.
-    var isFullOfStreams: Bool { calls.values.count { $0.kind != .unary } >= placesMax - min(placesMax / 4, 64) }
-
-    private var placesMax: Int { min(state.streamsMax, streamsMaxLearned) }
-
-    private var hasSpace: Bool { sending.readableByteCount + queued.readableByteCount < Self.unsentByteCountMax }
-
-    /// Sends a call's REQUEST. False: not now, and the call is unchanged.
-    func open(_ call: Call, now: Instant) -> Bool {
-        let stream: UInt32
-        do {
-            stream = try state.openStream(call.kind)
-        } catch {
-            if error == .connectionSpent { isLeaving = true }
-            return false
-        }
-        let timeout = call.deadline == .distantFuture ? 0 : max(1, call.deadline.nanoseconds(since: now))
-        let options = call.options
-        let isSent = withOptionalBytes(options.authorization) { authorization in
-            options.requestID.bytes.withUnsafeBytes { requestID in
-                options.idempotencyKey.bytes.withUnsafeBytes { idempotencyKey in
-                    options.traceparent.bytes.withUnsafeBytes { traceparent in
-                        let metadata = OutgoingMetadata(
-                            authorization: authorization, traceparent: traceparent.isEmpty ? nil : traceparent,
-                            requestID: requestID.isEmpty ? nil : requestID,
-                            idempotencyKey: idempotencyKey.isEmpty ? nil : idempotencyKey)
-                        return queued.appendRequest(
-                            stream: stream, kind: call.kind, service: call.service, method: call.method,
-                            timeoutNanoseconds: timeout, metadata: metadata, payloadMax: state.peerPayloadMax
-                        ) { call.request?.encode(into: &$0) }
-                    }
-                }
-            }
-        }
-        guard isSent else {
-            // The id stays unused: ids need only increase.
-            _ = state.cancel(stream: stream, .cancelled)
-            if isWelcomed { call.fail(.messageTooLarge) }
-            return isWelcomed
-        }
-        calls[stream] = call
-        call.placement = .open(self, stream: stream)
-        call.requestSent?.succeed(())
-        call.requestSent = nil
-        drainOutbox(of: call)
-        return true
-    }
-
-    /// Gives a call up: the server is told, and the caller is answered.
-    func cancel(stream: UInt32, _ code: WireCode, _ failure: Failure) {
-        state.cancel(stream: stream, code)?.append(to: &queued)
-        calls.removeValue(forKey: stream)?.fail(failure)
-    }
-
-    func consumed(stream: UInt32, payloadByteCount: Int) {
-        state.consumed(stream: stream, payloadByteCount: payloadByteCount)?.append(to: &queued)
-    }
-
-    /// Sends what waited for the stream's window, as far as it allows.
-    func drainOutbox(of call: Call) {
-        guard case .open(_, let stream) = call.placement, call.kind == .remoteOpen else { return }
-        var sentCount = 0
-        for outgoing in call.outbox {
-            guard hasSpace, state.maySendData(stream: stream) else { break }
-            let before = queued.readableByteCount
-            let fits = queued.appendData(stream: stream, payloadMax: state.peerPayloadMax) {
-                outgoing.message.encode(into: &$0)
-            }
-            // Before HELLO was answered, only small messages go: the others wait for it.
-            if !fits, !isWelcomed { break }
-            sentCount += 1
-            if fits {
-                let byteCount = queued.readableByteCount - before - FrameHeader.byteCount
-                state.sentData(stream: stream, payloadByteCount: byteCount)
-                call.hasSentMessages = true
-                outgoing.sent.succeed(())
-            } else {
-                outgoing.sent.fail(Failure.messageTooLarge)
-            }
-        }
-        call.outbox.removeFirst(sentCount)
-        if call.isFinishing, call.outbox.isEmpty {
-            call.isFinishing = false
-            queued.appendDataEnd(stream: stream)
-            state.closedSending(stream: stream)
-        }
-    }
-
-    /// After `flush`: messages that waited for the server to read.
-    func resumeOutboxes() {
-        guard isOpen, hasSpace else { return }
-        for call in calls.values where !call.outbox.isEmpty { drainOutbox(of: call) }
-    }
-
-    private func withOptionalBytes<Result>(
-        _ secret: Secret?, _ body: (UnsafeRawBufferPointer?) -> Result
-    ) -> Result {
-        secret?.withBytes { body($0) } ?? body(nil)
     }
 }

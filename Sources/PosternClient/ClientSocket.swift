@@ -31,7 +31,7 @@ struct ClientSocket {
 
     func close() { _ = Glibc.close(descriptor) }
 
-    /// How connecting ended: nil is well.
+    /// The error of connecting. Nil: connecting succeeded.
     var connectError: SystemError? {
         var code: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
@@ -56,7 +56,7 @@ struct ClientSocket {
     }
 }
 
-/// What a system call said.
+/// The error of a system call.
 struct SystemError: Error, Equatable, CustomStringConvertible {
     let code: Int32
 
@@ -65,7 +65,7 @@ struct SystemError: Error, Equatable, CustomStringConvertible {
     var description: String { String(cString: strerror(code)) }
 }
 
-/// A pipe that ends a thread's poll(2): written to by anybody, read by the thread.
+/// A pipe that ends a thread's poll(2). Any thread writes to it; the polling thread reads it.
 final class WakePipe: Sendable {
     let readDescriptor: Int32
     private let writeDescriptor: Int32

@@ -5,7 +5,7 @@ import Wire
 struct ConnectionSet {
     /// In the order they were made: a call goes to the first one with room.
     private(set) var taking: [ClientConnection] = []
-    /// Told to leave by the server.
+    /// The connections that the server told to leave.
     private var leaving: [ClientConnection] = []
 
     var all: [ClientConnection] { taking + leaving }
@@ -24,16 +24,17 @@ struct ConnectionSet {
         taking.removeAll(where: \.isLeaving)
     }
 
-    /// Sends the call's REQUEST where there is room for it. False: there is none now, and the call is unchanged.
+    /// Sends the call's REQUEST on a connection with room for it. Returns false when there is none; the call is then
+    /// unchanged.
     ///
-    /// `isPatient`: only where the server has answered already. A balancer without a server behind it takes connections
-    /// too, and a call that was sent may have been done.
+    /// `isPatient`: use only connections on which the server has answered already. A load balancer without a server
+    /// behind it accepts connections, too, and a call that was sent there may have been done.
     func open(_ call: Call, isPatient: Bool, now: Instant) -> Bool {
         taking.contains {
             (!isPatient || $0.isWelcomed) && $0.hasRoom(for: call.kind) && $0.open(call, now: now)
         }
     }
 
-    /// Only one more connection would make room for a stream.
+    /// True if only another connection would make room for a stream.
     var isFullOfStreams: Bool { taking.allSatisfy { $0.isWelcomed && $0.isFullOfStreams } }
 }

@@ -4,18 +4,18 @@ public import Base
 public import Messages
 
 extension Failure {
-    /// What a call was refused with.
+    /// Makes the error of a refused call from the server's status and its details.
     ///
-    /// ErrorInfo gives reason and metadata, BadRequest the violations, RetryInfo `retryAfter`, LocalizedMessage and
-    /// Help the guidance; RequestInfo becomes the metadata entry `request_id`. Details that cannot be read, or are not
-    /// known, are left out; without ErrorInfo the reason is the code's name.
+    /// ErrorInfo gives the reason and the metadata, BadRequest the violations, RetryInfo `retryAfter`, LocalizedMessage
+    /// and Help the guidance. RequestInfo becomes the metadata entry `request_id`. Unknown and unreadable details are
+    /// left out. Without ErrorInfo the reason is the name of the status code.
     public init(_ status: GoogleStatus) {
         let code = StatusCode(rawValue: status.code) ?? .unknown
         self.init(code, code.name, status.message.string)
         for detail in status.details { read(detail) }
     }
 
-    /// The value of the first metadata entry with this key.
+    /// The value of the first metadata entry with this key. Nil: there is none.
     public func metadataValue(_ key: String) -> String? {
         metadata.first { $0.key == key }?.value
     }

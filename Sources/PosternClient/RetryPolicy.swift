@@ -1,13 +1,25 @@
 import Base
 
-/// When a call that may be repeated is sent again: gRPC's proposal A6, with its jitter and throttle.
+/// The rules for repeating a call that failed with UNAVAILABLE: those of gRPC's proposal A6, with its random delays and
+/// its throttle.
+///
+/// ```swift
+/// var options = ChannelOptions()
+/// options.retry.attemptsMax = 2
+/// let channel = try Channel(address: "127.0.0.1:7400", credentials: .apiKey(apiKey), options: options)
+/// print(channel.options.retry.delayMax)
+/// ```
 public struct RetryPolicy: Sendable {
-    /// The first one counts. 1: never again.
+    /// The most attempts, the first one included. 1: no retries.
     public var attemptsMax = 4
+    /// The longest delay before the second attempt. The actual delay is a random part of it.
     public var firstDelayMax = Duration.milliseconds(100)
+    /// The longest delay before any attempt.
     public var delayMax = Duration.seconds(1)
+    /// The factor by which the longest delay grows with each attempt.
     public var multiplier = 2.0
 
+    /// Creates the defaults.
     public init() {}
 
     /// How long to wait after attempt number `attempt` (from 1) failed: anything up to a bound that doubles.
@@ -38,15 +50,28 @@ struct RetryBudget: Sendable {
     }
 }
 
-/// How long to leave a server alone that cannot be reached: 1 s, then 1.6 times longer each time, up to 2 minutes,
-/// ± 20 % (gRPC's connection-backoff.md). Until then calls fail at once.
+/// The pauses between attempts to connect (gRPC's connection-backoff.md). During a pause calls fail at once.
+///
+/// The defaults are 1 s, then 1.6 times longer after each failure, up to 2 minutes, each ± 20 %.
+///
+/// ```swift
+/// var options = ChannelOptions()
+/// options.reconnect.delayMax = .seconds(5)
+/// let channel = try Channel(address: "127.0.0.1:7400", credentials: .apiKey(apiKey), options: options)
+/// print(channel.options.reconnect.firstDelay)
+/// ```
 public struct ReconnectBackoff: Sendable {
+    /// The pause after the first failure.
     public var firstDelay = Duration.seconds(1)
+    /// The longest pause.
     public var delayMax = Duration.seconds(120)
+    /// The factor by which the pause grows with each failure.
     public var multiplier = 1.6
+    /// The random part of a pause: 0.2 makes it up to 20 % shorter or longer.
     public var jitter = 0.2
     private var failureCount = 0
 
+    /// Creates the defaults.
     public init() {}
 
     mutating func succeeded() { failureCount = 0 }

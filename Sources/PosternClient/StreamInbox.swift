@@ -9,7 +9,7 @@ final class StreamInbox: Sendable {
         /// A slice, so that taking the first one does not move the others.
         var messages: ArraySlice<[UInt8]> = []
         var isEnded = false
-        /// Thrown once, behind the messages; nil: the stream ended well.
+        /// The error that is thrown behind the messages. Nil: the stream ended well.
         var failure: Failure?
         var waiter: Promise<Void>?
 

@@ -1,28 +1,38 @@
 public import Base
 public import Messages
 
-/// The messages of a server stream, in order: `for try await message in stream`.
+/// The messages of a server stream, in order.
 ///
-/// At most a window of them (256 KiB) is held here: the server waits for the reader. One task reads; cancelling it, or
-/// dropping the stream, cancels the call.
+/// The stream holds at most 256 KiB of unread messages; the server waits for the reader. One task may read. Cancelling
+/// the task, or dropping the stream, cancels the call.
+///
+/// ```swift
+/// let stream = try await TenantsClient(channel: channel).watchDenials(TenantsWatchDenialsRequest(tenantID: "acme"))
+/// for try await message in stream { print(message.denial?.operation ?? "") }
+/// ```
 public struct ServerStream<Element: Message>: AsyncSequence, Sendable {
+    /// The server's refusal, or an error with a reason of `ClientReason`.
     public typealias Failure = Base.Failure
 
     let call: StreamCall
 
+    /// Reads the stream. A second iterator takes messages away from the first.
     public func makeAsyncIterator() -> Iterator { Iterator(call: call) }
 
-    /// Tells the server to stop; what it sent already can still be read, then CANCELLED is thrown.
+    /// Tells the server to stop. Messages that arrived already can still be read; then CANCELLED is thrown.
     public func cancel() { call.cancel() }
 
+    /// Reads the stream for one task.
     public struct Iterator: AsyncIteratorProtocol {
         let call: StreamCall
 
+        /// The next message, called by `for try await`.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> Element? {
             try await next()
         }
 
-        /// On the caller's actor, unlike the protocol's default.
+        /// The next message. Nil: the server ended the stream. Runs on the caller's actor, unlike the protocol's
+        /// default.
         public mutating func next() async throws(Base.Failure) -> Element? {
             guard let payload = try await call.next() else { return nil }
             return try decodeResponse(payload, limits: call.limits)
@@ -30,27 +40,36 @@ public struct ServerStream<Element: Message>: AsyncSequence, Sendable {
     }
 }
 
-/// A stream in both directions: `send` any number of messages, `finish`, and read the answers as they come.
+/// A stream in both directions: `send` messages, `finish`, and read the answers as they come.
 ///
-/// One task reads and one sends; they may be the same. The stream opens with the first message.
+/// One task may read and one may send; they may be the same. The stream opens with the first message.
+///
+/// ```swift
+/// let stream = try await UsersClient(channel: channel).import()
+/// try await stream.send(UsersImportRequest(tenantID: "acme", users: rows))
+/// stream.finish()
+/// for try await answer in stream { print(answer.createdCount) }
+/// ```
 public struct BidirectionalStream<Request: Message, Element: Message>: AsyncSequence, Sendable {
+    /// The server's refusal, or an error with a reason of `ClientReason`.
     public typealias Failure = Base.Failure
 
     let call: StreamCall
 
+    /// Reads the answers. A second iterator takes messages away from the first.
     public func makeAsyncIterator() -> ServerStream<Element>.Iterator { ServerStream.Iterator(call: call) }
 
-    /// Returns when the message is on its way: the server's window, and what the connection takes, hold it up.
+    /// Sends a message. Returns when the message is on its way; the server's window and the connection may delay it.
     ///
-    /// Throws STREAM_CLOSED, MESSAGE_TOO_LARGE, or what ended the stream; the reader is told the latter too. Cancelling
-    /// the task cancels the whole stream.
+    /// Throws STREAM_CLOSED, MESSAGE_TOO_LARGE, or the error that ended the stream. Cancelling the task cancels the
+    /// whole stream.
     public func send(_ message: Request) async throws(Base.Failure) { try await call.send(message) }
 
-    /// Says that no message follows. The answers still come; without any message there is no stream, and the reader
-    /// gets STREAM_CLOSED.
+    /// Says that no message follows. The answers still come. Without any message there was no stream: the reader gets
+    /// STREAM_CLOSED.
     public func finish() { call.finishSending() }
 
-    /// Gives the stream up in both directions.
+    /// Cancels the stream in both directions.
     public func cancel() { call.cancel() }
 }
 

@@ -3,7 +3,7 @@ import Messages
 import Synchronization
 import Tokens
 
-/// Everything the feed told, shared between who follows it and who verifies. Any thread.
+/// The contents of the feed, shared between the task that follows it and the threads that verify. Any thread.
 final class FollowedRevocations: Sendable {
     private struct State: Sendable {
         var revocations: RevocationState
@@ -26,10 +26,10 @@ final class FollowedRevocations: Sendable {
     /// What is forgotten goes by what passed here: the server's clock may have been wrong, and be set right.
     private static func time(_ local: Instant) -> Timestamp { Timestamp(microseconds: local.nanoseconds / 1_000) }
 
-    /// Where a new stream goes on; empty before the first snapshot is whole.
+    /// The place where a new stream continues. Empty before the first snapshot is whole.
     var cursor: Text { state.withLock { $0.cursor } }
 
-    /// Whether a token may be let in on what is known.
+    /// Whether enough is known to accept tokens.
     var isComplete: Bool { state.withLock { $0.isComplete } }
 
     func apply(_ message: TokensWatchRevocationsResponse, at local: Instant) {
@@ -57,10 +57,10 @@ final class FollowedRevocations: Sendable {
         }
     }
 
-    /// A stream that ended takes what it left half told with it.
+    /// Drops the snapshot that the ended stream left unfinished.
     func streamEnded() { state.withLock { $0.incoming = nil } }
 
-    /// How long nothing was heard, and the server's time by the last it said; nil before the first snapshot.
+    /// The time since the feed was last heard, and the server's time now. Nil before the first snapshot.
     func heard(_ local: Instant) -> (staleness: Duration, serverTime: Timestamp)? {
         state.withLock { state in
             state.heardAt.map { heard in
@@ -78,6 +78,6 @@ final class FollowedRevocations: Sendable {
 }
 
 extension Scope {
-    /// Nil: all tenants.
+    /// The tenant of the feed. Nil: all tenants.
     fileprivate var onlyTenantID: Text? { if case .tenantID(let tenantID) = tenants { tenantID } else { nil } }
 }

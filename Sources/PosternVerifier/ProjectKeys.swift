@@ -14,8 +14,8 @@ final class ProjectKeys: Sendable {
         self.floor = floor
     }
 
-    /// Whether fetching them again may bring the key of this token: it is not among them, and the last time is past the
-    /// floor, so that made-up tokens cost the server nothing. Says so once per floor.
+    /// Whether fetching the keys again may bring the key of this token: its key is unknown, and the last fetch is older
+    /// than the floor. Returns true once per floor, so that forged tokens cost the server nothing.
     func mayKnowMore(than token: Text) -> Bool {
         guard published.current.entry(of: token.bytes, at: .zero) == nil else { return false }
         return fetchedAt.withLock { fetchedAt in
@@ -34,7 +34,7 @@ final class ProjectKeys: Sendable {
         fetchedAt.withLock { $0 = .now }
     }
 
-    /// A failure leaves what there is; the next time may do better.
+    /// Fetches the keys regularly. After a failure the old keys stay until the next attempt.
     func keepFresh(every interval: Duration) async {
         while !Task.isCancelled {
             try? await Task.sleep(for: interval)

@@ -2,11 +2,11 @@ import Base
 import Messages
 import Tokens
 
-/// What a feed of revocations said so far, as far as it matters to tokens that have not expired. A value: no clock, no
-/// input or output.
+/// The revocations of a feed, as far as they concern tokens that have not expired. A value: no clock, no input or
+/// output.
 ///
-/// Entries are forgotten a whole generation at a time: looking one up takes two steps, and what is kept is at most
-/// twice what a retention brings.
+/// Entries are forgotten a whole generation at a time. Looking one up takes two steps, and at most twice the entries of
+/// one retention are kept.
 struct RevocationState: Sendable {
     private struct Generation: Sendable {
         var begunAt: Timestamp
@@ -32,7 +32,7 @@ struct RevocationState: Sendable {
         }
     }
 
-    /// Why a token is refused.
+    /// The reason why a token is refused.
     enum Refusal: Equatable {
         case revoked
         /// Nothing is known of the tenant: the credential is not for it.
@@ -49,11 +49,11 @@ struct RevocationState: Sendable {
     private var previous: Generation?
     private var disabledTenants: Set<Text> = []
     private var deletedTenants: Set<Text> = []
-    /// Never forgotten: tokens of such a key can be made at any time.
+    /// The ids of revoked keys. They are never forgotten, because tokens of such a key can be made at any time.
     private var revokedKeys: Set<Text> = []
 
-    /// `retention`: how long a token lives, and a margin. `onlyTenantID`: the one tenant that the feed is about; nil
-    /// when it is about all.
+    /// `retention` is the life of a token and a margin. `onlyTenantID` is the feed's tenant; nil: the feed is about all
+    /// tenants.
     init(retention: Duration, onlyTenantID: Text? = nil, now: Timestamp) {
         self.retention = retention
         self.onlyTenantID = onlyTenantID
@@ -64,7 +64,7 @@ struct RevocationState: Sendable {
         [current, previous].compactMap { $0 }.reduce(0) { $0 + $1.users.count + $1.sessions.count }
     }
 
-    /// `now` is the time of the message that brought it.
+    /// Takes in a revocation. `now` is the time of the message that brought it.
     mutating func apply(_ revocation: Revocation, now: Timestamp) {
         if now - current.begunAt > retention {
             previous = current
@@ -86,7 +86,7 @@ struct RevocationState: Sendable {
         }
     }
 
-    /// Nil for a token that nothing was said against.
+    /// The reason to refuse a token. Nil: the feed has none.
     func refusal(of token: VerifiedToken) -> Refusal? {
         if !revokedKeys.isEmpty, revokedKeys.contains(token.keyID) { return .keyRevoked }
         if let onlyTenantID, token.tenantID != onlyTenantID { return .otherTenant }

@@ -5,17 +5,26 @@ public import PosternClient
 import Synchronization
 import Tokens
 
-/// Verifies tokens inside a service, without a call per request: signature and times by the project's keys, revocations
-/// by the feed that the server pushes. Any thread.
+/// Verifies tokens inside a service, without a call per token: signatures with the project's keys, revocations with the
+/// feed that the server pushes.
 ///
-/// A token that was seen before costs a keyed hash of its bytes and a few look-ups, about a microsecond. Times are the
-/// server's, carried on by a clock that only goes forward, also while the machine sleeps, so that a wrong clock here
-/// lets nobody in and locks nobody out. The credential of the channel needs the role verifier.
+/// One verifier serves a whole process and may be used from any thread. The channel's credential needs the role
+/// verifier. A token that was verified before costs about a microsecond.
 ///
-/// What the server would refuse and this does not: a session that ended by not being used, or by an age that its tenant
-/// lowered meanwhile. Its ID tokens live an hour at most, its cookies as long as they say. Users who were deleted or
-/// disabled are refused as revoked.
+/// Times are the server's, carried on by a clock that only goes forward and counts the time that the machine sleeps. A
+/// wrong wall clock on this machine therefore lets nobody in and locks nobody out.
+///
+/// The verifier accepts some tokens that the server would refuse: those of a session that nobody used for too long, or
+/// that reached an age which its tenant lowered since. Such an ID token is accepted for an hour at most, such a session
+/// cookie until it expires. Tokens of deleted and disabled users are refused as revoked.
+///
+/// ```swift
+/// let verifier = try await TokenVerifier(channel: channel)
+/// let token = try await verifier.verify(idToken)
+/// print(token.uid, token.signInProvider)
+/// ```
 public final class TokenVerifier: Sendable {
+    /// The options that the verifier was made with.
     public let options: VerifierOptions
     private let source: VerifierSource
     private let followed: FollowedRevocations
@@ -23,10 +32,11 @@ public final class TokenVerifier: Sendable {
     private let keys: ProjectKeys
     private let followers: [Task<Void, Never>]
 
-    /// Fetches the keys and the first snapshot of revocations, then follows the feed until this is dropped or `stop`.
+    /// Fetches the keys and the first snapshot of revocations, then follows the feed until `stop` or until the verifier
+    /// is dropped.
     ///
-    /// Throws what the calls throw: UNAVAILABLE while there is no server, CALLER_UNAUTHENTICATED,
-    /// INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND.
+    /// Throws UNAVAILABLE while the server cannot be reached, CALLER_UNAUTHENTICATED, INSUFFICIENT_PERMISSION,
+    /// TENANT_NOT_FOUND.
     public init(channel: Channel, options: VerifierOptions = VerifierOptions()) async throws(Failure) {
         let source = VerifierSource(channel: channel, options: options)
         let project = try await source.project()
@@ -49,24 +59,26 @@ public final class TokenVerifier: Sendable {
 
     deinit { stop() }
 
-    /// Stops following: from then on the verifier grows stale.
+    /// Stops following the feed. The verifier goes stale after `VerifierOptions.staleAfter`.
     public func stop() {
         for follower in followers { follower.cancel() }
     }
 
-    /// How long the feed was not heard of: what was revoked since may not be known here.
+    /// The time since the feed was last heard. Revocations since then may be unknown here.
     public var staleness: Duration { followed.heard(.nowWithSleep)?.staleness ?? .zero }
 
-    /// Verifies with what is known here. INVALID_ID_TOKEN or INVALID_SESSION_COOKIE, TOKEN_EXPIRED (metadata `cause`
-    /// EXPIRED or REVOKED), TENANT_ID_MISMATCH, PROJECT_DISABLED, TENANT_NOT_FOUND, VERIFIER_STALE.
+    /// Verifies a token with what is known here, without waiting.
+    ///
+    /// Throws INVALID_ID_TOKEN or INVALID_SESSION_COOKIE, TOKEN_EXPIRED (metadata `cause` EXPIRED or REVOKED),
+    /// TENANT_ID_MISMATCH, PROJECT_DISABLED, TENANT_NOT_FOUND, VERIFIER_STALE.
     public func verifyNow(_ token: String) throws(Failure) -> DecodedToken {
         let (verified, isStale) = try check(text(token))
         if isStale && options.whenStale != .accept { throw Self.stale }
         return verified
     }
 
-    /// As `verifyNow`; fetches the keys first when the token's is not known, and asks the server while this is stale
-    /// and the policy says so.
+    /// Verifies a token as `verifyNow` does. For an unknown key it fetches the keys first. While the verifier is stale
+    /// and `whenStale` is `.askServer`, it asks the server.
     public func verify(_ token: String) async throws(Failure) -> DecodedToken {
         let token = try text(token)
         if keys.mayKnowMore(than: token) { try? await keys.refresh() }
@@ -81,7 +93,7 @@ public final class TokenVerifier: Sendable {
         }
     }
 
-    /// Whatever a stranger sent may stand in a header.
+    /// Converts a token, which may hold anything that a stranger puts into a header.
     private func text(_ token: String) throws(Failure) -> Text {
         guard let text = Text(validating: [UInt8](token.utf8)) else { throw options.invalidToken }
         return text

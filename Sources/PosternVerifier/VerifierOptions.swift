@@ -1,38 +1,57 @@
 public import Base
 
-/// How a `TokenVerifier` behaves; the defaults suit a service that would rather refuse than be wrong.
+/// The options of a `TokenVerifier`. The defaults suit a service that would rather refuse a good token than accept a
+/// bad one.
+///
+/// ```swift
+/// var options = VerifierOptions()
+/// options.tenants = .one("acme")
+/// options.whenStale = .askServer
+/// let verifier = try await TokenVerifier(channel: channel, options: options)
+/// print(verifier.staleness)
+/// ```
 public struct VerifierOptions: Sendable {
-    /// What to do with a good token when the feed of revocations was not heard of for `staleAfter`.
+    /// The treatment of a good token while the verifier is stale: the feed was not heard for `staleAfter`.
     public enum StalePolicy: Sendable {
-        /// Fail closed: VERIFIER_STALE, until the feed is back.
+        /// Refuses the token with VERIFIER_STALE until the feed is back (fail closed).
         case refuse
-        /// Fail open: what was revoked meanwhile is let in until then.
+        /// Accepts the token, even if it was revoked meanwhile (fail open).
         case accept
-        /// `verify` has the server decide, one call per token; `verifyNow` refuses.
+        /// `verify` asks the server, one call per token. `verifyNow` refuses.
         case askServer
     }
 
-    /// Which tokens count.
+    /// The tenants whose tokens are accepted.
     public enum Tenants: Sendable, Equatable {
-        /// Of this tenant; "" is the default pool.
+        /// One tenant. Empty: the default pool.
         case one(Text)
-        /// Of every tenant in the credential's scope.
+        /// Every tenant in the credential's scope.
         case any
     }
 
-    public enum TokenKind: Sendable, Equatable { case idToken, sessionCookie }
+    /// The kinds of tokens. Each kind has keys and an issuer of its own.
+    public enum TokenKind: Sendable, Equatable {
+        /// The tokens of a signed-in user, which live for an hour.
+        case idToken
+        /// The cookies of a browser session, which live for up to two weeks.
+        case sessionCookie
+    }
 
+    /// The tenants whose tokens are accepted. By default the default pool only.
     public var tenants = Tenants.one(.empty)
-    /// ID tokens and session cookies have keys and an issuer of their own: a verifier takes one kind.
+    /// The kind of tokens that are accepted.
     public var tokenKind = TokenKind.idToken
+    /// The treatment of good tokens while the verifier is stale.
     public var whenStale = StalePolicy.refuse
+    /// The silence of the feed after which the verifier is stale.
     public var staleAfter = Duration.seconds(30)
-    /// How often the server says that nothing happened: 1 to 300 s, whole seconds.
+    /// How often the server says that nothing happened: 1 to 300 s, in whole seconds.
     public var heartbeat = Duration.seconds(10)
-    /// How often the keys are fetched again, so that a key that was retired early is found out.
+    /// How often the keys are fetched again, to learn of keys that were retired early.
     public var keyRefreshInterval = Duration.seconds(300)
-    /// An unknown key has them fetched at once, though not more often than this.
+    /// The shortest time between two fetches of the keys for tokens of unknown keys.
     public var keyRefreshFloor = Duration.seconds(10)
 
+    /// Creates the defaults.
     public init() {}
 }

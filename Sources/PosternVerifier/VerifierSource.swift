@@ -2,14 +2,14 @@ import Base
 import Messages
 import PosternClient
 
-/// What a verifier asks of the server.
+/// The calls of a verifier to the server.
 struct VerifierSource: Sendable {
     let channel: Channel
     let options: VerifierOptions
 
     private var tenantID: Text { if case .one(let tenantID) = options.tenants { tenantID } else { .empty } }
 
-    /// Who signs, and for whom.
+    /// The issuer and the audience of the project's tokens.
     func project() async throws(Failure) -> (issuer: Text, audience: Text) {
         let info = try await ProjectClient(channel: channel).serverInfo(ProjectServerInfoRequest())
         switch options.tokenKind {
@@ -23,7 +23,7 @@ struct VerifierSource: Sendable {
         return try await TokensClient(channel: channel).listKeys(TokensListKeysRequest(tokenUse: use)).jwksJSON
     }
 
-    /// The server's own answer.
+    /// Asks the server to verify a token.
     func verify(_ token: Text) async throws(Failure) {
         let client = TokensClient(channel: channel)
         let isAny = options.tenants == .any
@@ -37,7 +37,7 @@ struct VerifierSource: Sendable {
         }
     }
 
-    /// Opens the feed and reads until what came before is known.
+    /// Opens the feed and reads its snapshot.
     func follow(
         _ followed: FollowedRevocations
     ) async throws(Failure) -> ServerStream<TokensWatchRevocationsResponse>.Iterator {
@@ -53,8 +53,8 @@ struct VerifierSource: Sendable {
         return messages
     }
 
-    /// Reads the feed for good; after a loss it goes on where it was. A revoked key has a successor, which the first
-    /// token of it should find here.
+    /// Reads the feed until the task is cancelled. After a lost connection it continues where it was. A revoked key has
+    /// a successor: the keys are fetched again, so that the first token of the successor finds its key.
     func keepFollowing(
         _ followed: FollowedRevocations, _ first: ServerStream<TokensWatchRevocationsResponse>.Iterator,
         onKeyRevoked: @Sendable () async -> Void

@@ -128,15 +128,14 @@ class Picture:
                        if function.file.target not in EVERYWHERE]
             files, entered = {}, {}
             for function, caller in reached:
-                files.setdefault(function.file.target, {}).setdefault(function.file, None)
+                files.setdefault(place(function.file), set()).add(function.file.path.stem)
                 if caller and caller.file.target != function.file.target:
-                    entered.setdefault(function.file.target, set()).add(caller.file.target)
-            count = sum(map(len, files.values()))
-            yield f"### {title}: {count} files"
+                    entered.setdefault(place(function.file), set()).add(caller.file.target)
+            yield f"### {title}: {sum(map(len, files.values()))} files"
             yield "\n".join([
-                "| target | entered from | files | nearest first |", "|---|---|---|---|",
-                *(f"| {target} | {', '.join(sorted(entered.get(target, [])))} | {len(of_target)} "
-                  f"| {', '.join(file.path.stem for file in of_target)} |" for target, of_target in files.items())])
+                "| target or folder | entered from | files | |", "|---|---|---|---|",
+                *(f"| {name} | {', '.join(sorted(entered.get(name, [])))} | {len(stems)} | {', '.join(sorted(stems))} |"
+                  for name, stems in files.items())])
 
     def files(self, target):
         return [file for file in self.sources.files if file.target == target]

@@ -17,11 +17,26 @@ def write(schema, folder):
 
 
 def _service(service):
-    lines = [*doc_lines(service.doc), f"public struct {service.name}Client: Sendable {{", "    let channel: Channel", "",
+    lines = [*doc_lines(f"{service.doc}\n\n{_example(service)}"), f"public struct {service.name}Client: Sendable {{",
+             "    let channel: Channel", "", "    /// Creates a client whose calls go over `channel`.",
              "    public init(channel: Channel) { self.channel = channel }"]
     for method in service.methods:
         lines += ["", *doc_lines(method.doc, "    "), *_indented(_method(service, method))]
     return [*lines, "}", ""]
+
+
+def _example(service):
+    """A first call: one that changes nothing if there is one."""
+    client = f"{service.name}Client(channel: channel)"
+    method = min(service.methods, key=lambda method: (not method.idempotent, method.server_streaming))
+    call = f"try await client.{escaped(lower_first(method.name))}"
+    if method.client_streaming:
+        use = f"let stream = {call}()\nstream.finish()"
+    elif method.server_streaming:
+        use = f"for try await message in {call}({method.request.swift_name}()) {{ print(message) }}"
+    else:
+        use = f"print({call}({method.request.swift_name}()))"
+    return f"```swift\nlet client = {client}\n{use}\n```"
 
 
 def _indented(lines):

@@ -5,9 +5,15 @@ public import Base
 public import Messages
 
 /// The standard health service, by grpc.health.v1's names and field numbers. Needs no credential.
+///
+/// ```swift
+/// let client = HealthClient(channel: channel)
+/// print(try await client.check(GRPCHealthCheckRequest()))
+/// ```
 public struct HealthClient: Sendable {
     let channel: Channel
 
+    /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
     /// Unknown service: NOT_FOUND. "" is the whole server.
@@ -26,11 +32,19 @@ public struct HealthClient: Sendable {
 }
 
 /// The standard reflection service, by grpc.reflection.v1's names and field numbers.
+///
+/// ```swift
+/// let client = ServerReflectionClient(channel: channel)
+/// let stream = try await client.serverReflectionInfo()
+/// stream.finish()
+/// ```
 public struct ServerReflectionClient: Sendable {
     let channel: Channel
 
+    /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
+    /// Answers each question of the stream about the services and types of this server.
     public func serverReflectionInfo(options: CallOptions = .init()) async throws(Failure)
         -> BidirectionalStream<GRPCServerReflectionRequest, GRPCServerReflectionResponse>
     {
@@ -39,9 +53,15 @@ public struct ServerReflectionClient: Sendable {
 }
 
 /// How a tenant's mail goes out and what it says.
+///
+/// ```swift
+/// let client = EmailConfigsClient(channel: channel)
+/// print(try await client.get(EmailConfigsGetRequest()))
+/// ```
 public struct EmailConfigsClient: Sendable {
     let channel: Channel
 
+    /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
     /// Secrets are never told.
@@ -63,9 +83,15 @@ public struct EmailConfigsClient: Sendable {
 
 /// Mail on its way out: what was sent, what waits, what could not be delivered. A tenant that delivers nothing by itself
 /// (EMAIL_DELIVERY_OUTBOX, the default) has all its mail here.
+///
+/// ```swift
+/// let client = OutboxClient(channel: channel)
+/// print(try await client.list(OutboxListRequest()))
+/// ```
 public struct OutboxClient: Sendable {
     let channel: Channel
 
+    /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
     /// Newest first, without contents. A page reads 1,000 messages at most: it may be empty and yet not be the last.
@@ -103,9 +129,15 @@ public struct OutboxClient: Sendable {
 ///
 /// Known ids bring their endpoints along: google.com, apple.com, microsoft.com, yahoo.com, facebook.com, twitter.com,
 /// github.com, linkedin.com. Any other OpenID Connect provider is `oidc.<name>` and needs an issuer.
+///
+/// ```swift
+/// let client = ProvidersClient(channel: channel)
+/// print(try await client.get(ProvidersGetRequest()))
+/// ```
 public struct ProvidersClient: Sendable {
     let channel: Channel
 
+    /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
     /// Refusals: INVALID_PROVIDER_ID, INVALID_DISPLAY_NAME, INVALID_CLIENT_ID, INVALID_ISSUER, INVALID_ENDPOINT,
@@ -124,6 +156,7 @@ public struct ProvidersClient: Sendable {
         try await channel.unary("postern.v1.Providers", "Get", request, idempotent: true, options: options)
     }
 
+    /// The tenant's identity providers in the order of their ids, without their secrets.
     public func list(_ request: ProvidersListRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProvidersListResponse
     {
@@ -169,9 +202,15 @@ public struct ProvidersClient: Sendable {
 }
 
 /// Verifying and renewing tokens.
+///
+/// ```swift
+/// let client = TokensClient(channel: channel)
+/// print(try await client.verifyIdToken(TokensVerifyIdTokenRequest()))
+/// ```
 public struct TokensClient: Sendable {
     let channel: Channel
 
+    /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
     /// Checks an ID token: form, signature, issuer, audience, times, and always that it is not revoked, the session lives
@@ -241,9 +280,15 @@ public struct TokensClient: Sendable {
 }
 
 /// The project as a whole: credentials, signing keys, the server.
+///
+/// ```swift
+/// let client = ProjectClient(channel: channel)
+/// print(try await client.listApiKeys(ProjectListApiKeysRequest()))
+/// ```
 public struct ProjectClient: Sendable {
     let channel: Channel
 
+    /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
     /// Makes an API key. The answer holds the key; it cannot be read again.
@@ -253,6 +298,7 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "CreateApiKey", request, idempotent: false, options: options)
     }
 
+    /// The API keys, revoked ones too, without their secrets.
     public func listApiKeys(_ request: ProjectListApiKeysRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectListApiKeysResponse
     {
@@ -347,6 +393,7 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "RevokeServiceAccountKey", request, idempotent: true, options: options)
     }
 
+    /// The keys that sign tokens, without their private parts.
     public func listSigningKeys(_ request: ProjectListSigningKeysRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectListSigningKeysResponse
     {
@@ -388,9 +435,15 @@ public struct ProjectClient: Sendable {
 
 /// The sessions of a signed-in user: each sign-in begins one, on one device, and it lives until it is signed out,
 /// revoked, or unused for too long. Admins use Users.ListSessions and Users.RevokeSession.
+///
+/// ```swift
+/// let client = SessionsClient(channel: channel)
+/// print(try await client.list(SessionsListRequest()))
+/// ```
 public struct SessionsClient: Sendable {
     let channel: Channel
 
+    /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
     /// The user's live sessions, the one used last first; at most 100.
@@ -429,9 +482,15 @@ public struct SessionsClient: Sendable {
 }
 
 /// Tenants, their settings, and what they refused.
+///
+/// ```swift
+/// let client = TenantsClient(channel: channel)
+/// print(try await client.get(TenantsGetRequest()))
+/// ```
 public struct TenantsClient: Sendable {
     let channel: Channel
 
+    /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
     /// Refusals: INVALID_TENANT_ID, TENANT_ID_EXISTS (also for an id that was deleted: ids are never used again).
@@ -456,6 +515,7 @@ public struct TenantsClient: Sendable {
         try await channel.unary("postern.v1.Tenants", "GetUsage", request, idempotent: true, options: options)
     }
 
+    /// The tenants in the order of their ids.
     public func list(_ request: TenantsListRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsListResponse
     {
@@ -501,9 +561,15 @@ public struct TenantsClient: Sendable {
 ///
 /// INVALID_END_USER_IP comes before all others: end_user_ip is longer than an address can be, or, from a credential whose
 /// word is believed, no address.
+///
+/// ```swift
+/// let client = AccountsClient(channel: channel)
+/// print(try await client.checkOobCode(AccountsCheckOobCodeRequest()))
+/// ```
 public struct AccountsClient: Sendable {
     let channel: Channel
 
+    /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
     /// Creates a user with an email and a password, or, with neither, an anonymous one, and signs it in.
@@ -672,9 +738,15 @@ public struct AccountsClient: Sendable {
 }
 
 /// What admins do with users. The self-service toggles never bind these methods.
+///
+/// ```swift
+/// let client = UsersClient(channel: channel)
+/// print(try await client.get(UsersGetRequest()))
+/// ```
 public struct UsersClient: Sendable {
     let channel: Channel
 
+    /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
     /// Creates a user. Refusals: INVALID_EMAIL, WEAK_PASSWORD, INVALID_PHONE_NUMBER, DUPLICATE_LOCAL_ID, EMAIL_EXISTS,
@@ -685,12 +757,14 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "Create", request, idempotent: false, options: options)
     }
 
+    /// One user. Refusals: USER_NOT_FOUND.
     public func get(_ request: UsersGetRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersGetResponse
     {
         try await channel.unary("postern.v1.Users", "Get", request, idempotent: true, options: options)
     }
 
+    /// The user with an email. Refusals: USER_NOT_FOUND.
     public func getByEmail(_ request: UsersGetByEmailRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersGetByEmailResponse
     {
@@ -720,6 +794,7 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "SetCustomClaims", request, idempotent: true, options: options)
     }
 
+    /// Deletes a user with all its sessions. Refusals: USER_NOT_FOUND.
     public func delete(_ request: UsersDeleteRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersDeleteResponse
     {

@@ -16,6 +16,7 @@ extension MethodDescriptor {
         role: .unspecified, tenant: .unspecified, timeoutMillis: 0, idempotent: false, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// Answers each question of the stream about the services and types of this server.
     static let serverReflectionServerReflectionInfo = MethodDescriptor(
         service: "grpc.reflection.v1.ServerReflection", method: "ServerReflectionInfo", requestStreaming: true,
         responseStreaming: true, role: .any, tenant: .unspecified, timeoutMillis: 0, idempotent: true, mutation: false,
@@ -75,6 +76,7 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// The tenant's identity providers in the order of their ids, without their secrets.
     static let providersList = MethodDescriptor(
         service: "postern.v1.Providers", method: "List", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
@@ -178,6 +180,7 @@ extension MethodDescriptor {
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// The API keys, revoked ones too, without their secrets.
     static let projectListApiKeys = MethodDescriptor(
         service: "postern.v1.Project", method: "ListApiKeys", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
@@ -260,6 +263,7 @@ extension MethodDescriptor {
         responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true,
         mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
+    /// The keys that sign tokens, without their private parts.
     static let projectListSigningKeys = MethodDescriptor(
         service: "postern.v1.Project", method: "ListSigningKeys", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
@@ -342,6 +346,7 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// The tenants in the order of their ids.
     static let tenantsList = MethodDescriptor(
         service: "postern.v1.Tenants", method: "List", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: true, mutation: false,
@@ -529,11 +534,13 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// One user. Refusals: USER_NOT_FOUND.
     static let usersGet = MethodDescriptor(
         service: "postern.v1.Users", method: "Get", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// The user with an email. Refusals: USER_NOT_FOUND.
     static let usersGetByEmail = MethodDescriptor(
         service: "postern.v1.Users", method: "GetByEmail", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
@@ -559,6 +566,7 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// Deletes a user with all its sessions. Refusals: USER_NOT_FOUND.
     static let usersDelete = MethodDescriptor(
         service: "postern.v1.Users", method: "Delete", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,

@@ -1,0 +1,114 @@
+import Base
+import Messages
+import Wire
+
+// The calls on a connection: which find room, and how their messages get into the output.
+
+extension ClientConnection {
+    /// Whether `open` would find room.
+    func hasRoom(for kind: StreamKind) -> Bool {
+        guard isOpen, !isLeaving, hasSpace, state.streamsInFlight < placesMax else { return false }
+        return kind == .unary || !isFullOfStreams
+    }
+
+    /// Whether no further stream may be opened here. Streams may stay for as long as the application runs, so a quarter
+    /// of the places, 64 at most, is kept for calls that end by themselves.
+    var isFullOfStreams: Bool { calls.values.count { $0.kind != .unary } >= placesMax - min(placesMax / 4, 64) }
+
+    private var placesMax: Int { min(state.streamsMax, streamsMaxLearned) }
+
+    private var hasSpace: Bool { sending.readableByteCount + queued.readableByteCount < Self.unsentByteCountMax }
+
+    /// Sends a call's REQUEST. False: not now, and the call is unchanged.
+    func open(_ call: Call, now: Instant) -> Bool {
+        let stream: UInt32
+        do {
+            stream = try state.openStream(call.kind)
+        } catch {
+            if error == .connectionSpent { isLeaving = true }
+            return false
+        }
+        let timeout = call.deadline == .distantFuture ? 0 : max(1, call.deadline.nanoseconds(since: now))
+        let options = call.options
+        let isSent = withOptionalBytes(options.authorization) { authorization in
+            options.requestID.bytes.withUnsafeBytes { requestID in
+                options.idempotencyKey.bytes.withUnsafeBytes { idempotencyKey in
+                    options.traceparent.bytes.withUnsafeBytes { traceparent in
+                        let metadata = OutgoingMetadata(
+                            authorization: authorization, traceparent: traceparent.isEmpty ? nil : traceparent,
+                            requestID: requestID.isEmpty ? nil : requestID,
+                            idempotencyKey: idempotencyKey.isEmpty ? nil : idempotencyKey)
+                        return queued.appendRequest(
+                            stream: stream, kind: call.kind, service: call.service, method: call.method,
+                            timeoutNanoseconds: timeout, metadata: metadata, payloadMax: state.peerPayloadMax
+                        ) { call.request?.encode(into: &$0) }
+                    }
+                }
+            }
+        }
+        guard isSent else {
+            // The id stays unused: ids need only increase.
+            _ = state.cancel(stream: stream, .cancelled)
+            if isWelcomed { call.fail(.messageTooLarge) }
+            return isWelcomed
+        }
+        calls[stream] = call
+        call.placement = .open(self, stream: stream)
+        call.requestSent?.succeed(())
+        call.requestSent = nil
+        drainOutbox(of: call)
+        return true
+    }
+
+    /// Gives a call up: the server is told, and the caller is answered.
+    func cancel(stream: UInt32, _ code: WireCode, _ failure: Failure) {
+        state.cancel(stream: stream, code)?.append(to: &queued)
+        calls.removeValue(forKey: stream)?.fail(failure)
+    }
+
+    func consumed(stream: UInt32, payloadByteCount: Int) {
+        state.consumed(stream: stream, payloadByteCount: payloadByteCount)?.append(to: &queued)
+    }
+
+    /// Sends messages that wait for the stream's window, as far as the window allows.
+    func drainOutbox(of call: Call) {
+        guard case .open(_, let stream) = call.placement, call.kind == .remoteOpen else { return }
+        var sentCount = 0
+        for outgoing in call.outbox {
+            guard hasSpace, state.maySendData(stream: stream) else { break }
+            let before = queued.readableByteCount
+            let fits = queued.appendData(stream: stream, payloadMax: state.peerPayloadMax) {
+                outgoing.message.encode(into: &$0)
+            }
+            // Before HELLO was answered, only small messages go: the others wait for it.
+            if !fits, !isWelcomed { break }
+            sentCount += 1
+            if fits {
+                let byteCount = queued.readableByteCount - before - FrameHeader.byteCount
+                state.sentData(stream: stream, payloadByteCount: byteCount)
+                call.hasSentMessages = true
+                outgoing.sent.succeed(())
+            } else {
+                outgoing.sent.fail(Failure.messageTooLarge)
+            }
+        }
+        call.outbox.removeFirst(sentCount)
+        if call.isFinishing, call.outbox.isEmpty {
+            call.isFinishing = false
+            queued.appendDataEnd(stream: stream)
+            state.closedSending(stream: stream)
+        }
+    }
+
+    /// Sends messages that wait for the server to read. Called after `flush`.
+    func resumeOutboxes() {
+        guard isOpen, hasSpace else { return }
+        for call in calls.values where !call.outbox.isEmpty { drainOutbox(of: call) }
+    }
+
+    private func withOptionalBytes<Result>(
+        _ secret: Secret?, _ body: (UnsafeRawBufferPointer?) -> Result
+    ) -> Result {
+        secret?.withBytes { body($0) } ?? body(nil)
+    }
+}

@@ -1,0 +1,21 @@
+import Base
+import JSON
+import PosternAuth
+import PosternClient
+
+/// The values that the examples in PosternAuth's doc comments take for granted.
+struct ExampleValues {
+    let auth: Auth
+    let user: User
+    let channel: Channel
+    let apiKey: Secret
+    let credential: AuthCredential
+    let email: String
+    let password: String
+    let link: String
+    let idToken: String
+    let accessToken: String
+    let customToken: String
+    let nonce: String
+    let openBrowser: (String) async throws -> String
+}
