@@ -6,7 +6,7 @@ public enum Hex {
         return contiguous ?? Array(bytes).withUnsafeBytes { encode($0) }
     }
 
-    /// Nil for an odd length or any other character than 0-9, a-f, A-F.
+    /// Returns nil for an odd length and for any character but 0-9, a-f and A-F.
     public static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         let contiguous = text.withContiguousStorageIfAvailable { decode(UnsafeRawBufferPointer($0)) }
         return contiguous ?? Array(text).withUnsafeBytes { decode($0) }
@@ -105,7 +105,8 @@ public enum Base64: Sendable {
         }
     }
 
-    private func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+    /// The number of digits before the padding. Nil for wrong padding, and for a number that no bytes have.
+    private func digitCount(of text: UnsafeRawBufferPointer) -> Int? {
         var digitCount = text.count
         if self == .standard {
             guard text.count.isMultiple(of: 4) else { return nil }
@@ -114,7 +115,11 @@ public enum Base64: Sendable {
             }
             guard text.count - digitCount == (4 - digitCount % 4) % 4 else { return nil }
         }
-        guard digitCount % 4 != 1 else { return nil }
+        return digitCount % 4 == 1 ? nil : digitCount
+    }
+
+    private func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+        guard let digitCount = digitCount(of: text) else { return nil }
         let table = self == .url ? Self.urlValues : Self.standardValues
         var isSound = true
         let count = digitCount * 6 / 8

@@ -1,7 +1,7 @@
-/// Why a call was refused: what every failed RPC carries.
+/// The error of a refused call: what every failed RPC carries.
 ///
-/// `reason` is the stable key clients switch on (Identity Toolkit's names where it has one, UPPER_SNAKE); `message`
-/// says what happened and what to do, and never holds a password, a token or an internal detail.
+/// `reason` is the stable key that clients switch on, in UPPER_SNAKE; it is Identity Toolkit's name where that has one.
+/// `message` says what happened and what to do. It never holds a password, a token or an internal detail.
 public struct Failure: Error, Sendable, Equatable {
     public struct Entry: Sendable, Equatable {
         public var key: String
@@ -24,7 +24,7 @@ public struct Failure: Error, Sendable, Equatable {
         }
     }
 
-    /// What a tenant's admin wants its users to be told instead (google.rpc.LocalizedMessage and Help).
+    /// A message that a tenant's administrator wrote for its users (google.rpc.LocalizedMessage and Help).
     public struct Guidance: Sendable, Equatable {
         public var locale: String
         public var message: String
@@ -58,7 +58,7 @@ public struct Failure: Error, Sendable, Equatable {
         self.guidance = guidance
     }
 
-    /// INVALID_ARGUMENT about one field.
+    /// An INVALID_ARGUMENT about one field of the request.
     public static func invalid(_ reason: String, field: String, _ description: String) -> Failure {
         Failure(
             .invalidArgument, reason, "\(field): \(description)",

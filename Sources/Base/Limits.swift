@@ -29,7 +29,8 @@ public struct Limits: Sendable {
     // Memory of connections: docs/decisions/0038-memory-of-connections.md
     /// What all connections hold together: what came in and is not answered, and answers that are not taken.
     public var connectionMemoryMax = 256 << 20
-    /// What a connection may hold when three quarters of that are taken; a quarter of it when seven eighths are.
+    /// When three quarters of `connectionMemoryMax` are taken, a connection may hold this much. When seven eighths are
+    /// taken, a quarter of it.
     public var connectionMemoryShare = 64 * 1024
     /// A connection with a credential whose peer took something, or whose request came whole, within this time is never
     /// closed for the memory it holds.
@@ -40,7 +41,7 @@ public struct Limits: Sendable {
     public var fieldsPerMessageMax = 1_024
     public var fieldsMax = 16_384
     public var unknownFieldsMax = 32
-    /// Memory one decoded message may take: a multiple of its bytes, and never more than the hard cap.
+    /// The memory that one decoded message may take, as a multiple of its bytes; never more than the hard cap.
     public var arenaBudgetFactor = 8
     public var arenaBudgetFloor = 512 * 1024
     public var arenaBudgetMax = 16 * 1024 * 1024
@@ -77,24 +78,26 @@ public struct Limits: Sendable {
     public var passwordMemoryMax = 320 << 20
     /// How long a password worker without work keeps the memory of a hash.
     public var passwordArenaKept = Duration.seconds(10)
-    /// What one check of an imported hash may hold and take, unless its tenant `allow_costly_hashes`.
+    /// The memory and the time that one check of an imported hash may take, unless its tenant has
+    /// `allow_costly_hashes`.
     public var importedHashMemoryMax = 128 << 20
     public var importedHashTimeMax = Duration.milliseconds(250)
     public var blockingQueueMax = 256
     public var signingQueueMax = 4_096
-    /// Threads that ask identity providers, and how much one tenant may have on its way or waiting there.
+    /// The threads that call identity providers, and how many calls one tenant may have running or waiting there.
     public var outboundWorkers = 16
     public var outboundRequestsPerTenantMax = 8
-    /// Processor time in ten seconds for what the identity providers of one tenant publish: documents and keys.
+    /// The processor time, per ten seconds, for documents and keys that the identity providers of one tenant publish.
     public var providerKeyTimePerTenantMax = Duration.milliseconds(100)
     public var writeBatchMax = 512
     public var writeQueueMax = 8_192
-    /// What a full store keeps free for deleting and revoking: a sixteenth of what it holds, within these.
+    /// The space that a full store keeps free for deleting and revoking: a sixteenth of its size, within these two
+    /// bounds.
     public var storeReserveMin = 2 << 20
     public var storeReserveMax = 64 << 20
-    /// How often a full disk is asked for room again.
+    /// The pause between attempts to write to a full disk.
     public var fullDiskRetryInterval = Duration.milliseconds(500)
-    /// How long reads go on after the data file was removed, before the server ends.
+    /// How long reads continue after the data file was removed. Then the server ends.
     public var removedStoreGrace = Duration.seconds(60)
 
     // Values
@@ -108,7 +111,7 @@ public struct Limits: Sendable {
     public var tokenMax = 8 * 1024
     public var pageSizeMax = 1_000
     public var pageSizeDefault = 100
-    /// A page of a list also ends at so many bytes of items, and at so many rows and bytes that were read for it,
+    /// A page of a list ends at this many bytes of items, and at this many rows and bytes that were read for the page,
     /// whether they are in it or not.
     public var pageBytesMax = 256 * 1024
     public var pageRowsReadMax = 1_000
@@ -124,7 +127,7 @@ public struct Limits: Sendable {
     public var continueURLMax = 2_048
     /// Tags of languages; RFC 5646 §4.4.1 asks for room for 35.
     public var localeMax = 35
-    /// Subject, text and HTML of one mail together.
+    /// The subject, the text and the HTML of one mail together.
     public var mailBytesMax = 64 * 1024
     /// A mail server's password; 32 to 256 bytes sign a webhook.
     public var smtpPasswordMax = 1_024
@@ -132,8 +135,8 @@ public struct Limits: Sendable {
     public var continueDomainsMax = 50
     public var sendsPerMailboxAndHour = 5
     public var sendsPerAddressAndHour = 30
-    /// Open RECOVER_EMAIL codes of one account. Further changes of its email wait until one has expired: to void the
-    /// oldest instead would void the owner's.
+    /// The open RECOVER_EMAIL codes of one account. Above it, changes of the account's email wait until one has
+    /// expired: voiding the oldest code would void the owner's.
     public var waysBackPerUserMax = 20
 
     // Guesses of passwords, and questions that tell who has an account
@@ -141,57 +144,59 @@ public struct Limits: Sendable {
     /// refused; and how many of them are forgotten in an hour.
     public var guessesPerAddress = 30
     public var guessesPerAddressAndHour = 360
-    /// Of a tenant and of a credential, before unknown devices and addresses have to wait.
+    /// The guesses of one tenant, and of one credential, before unknown devices and addresses have to wait.
     public var guessesPerTenantAndHour = 3_600
     public var guessesPerCallerAndHour = 3_600
-    /// How long they wait at most, and how many do at a time: in all, and of one tenant.
+    /// The longest time that unknown devices and addresses wait, and how many may wait at once: in all, and of one
+    /// tenant.
     public var strangerWaitMax = Duration.seconds(5)
     public var strangersWaitingMax = 256
     public var strangersWaitingPerTenantMax = 64
-    /// Accounts, devices and addresses whose guesses are remembered, of each kind; docs/decisions/0028 says which are
-    /// forgotten beyond it.
+    /// The accounts, devices and addresses whose guesses are remembered, for each kind. docs/decisions/0028 says which
+    /// are forgotten beyond it.
     public var throttleEntriesMax = 200_000
-    /// Different guesses of one second that are kept over a restart.
+    /// The different guesses of one second that survive a restart.
     public var guessesKeptPerSecond = 256
 
     // Service accounts
     /// Keys of one account that count: a token that names none is tried with each.
     public var serviceAccountKeysMax = 10
-    /// With the revoked and expired ones; the oldest of these go first.
+    /// The keys of one account together with the revoked and expired ones. The oldest of those are dropped first.
     public var serviceAccountKeysKeptMax = 100
 
     // Quotas: docs/decisions/0019-quotas.md says why these numbers
     /// What a tenant's rows may take: at most an eighth of the map, whatever is said here.
     public var tenantStoredBytesMax = 8 << 30
-    /// Changes a second by end users of one tenant; four seconds' worth may come at once, here and below.
+    /// The changes per second by end users of one tenant. Here and below, four seconds' worth may come at once.
     public var mutationsPerTenantPerSecond = 1_000
-    /// By one API key or service account that acts for end users.
+    /// The changes per second by one API key or service account that acts for end users.
     public var mutationsPerCallerPerSecond = 500
     public var writtenBytesPerCallerAndHour = 1 << 30
-    /// By one tenant-admin.
+    /// The changes per second by one tenant-admin.
     public var mutationsPerAdminPerSecond = 2_000
     public var writtenBytesPerAdminAndHour = 8 << 30
     public var anonymousSignUpsPerAddressAndHour = 30
     public var anonymousSignUpsPerTenantAndHour = 10_000
-    /// Unused anonymous users that are deleted a minute, of all tenants.
+    /// The unused anonymous users that are deleted per minute, of all tenants together.
     public var anonymousUsersExpiredPerSweep = 500
 
     // Idempotency
     public var idempotencyKeyMax = 256
-    /// Of one credential for one end user; what has no end user counts by its bytes only.
+    /// The records of one credential for one end user. Records without an end user count by their bytes only.
     public var idempotencyRecordsPerSubjectMax = 1_000
     public var idempotencyLifetime = Duration.hours(24)
 
     // Refusals
     public var denialsKeptPerTenant = 10_000
-    /// Of all tenants: 1 GiB of records of at most 268 bytes. A tenant always keeps its last `denialsKeptAtLeast`.
+    /// The refusals of all tenants: 1 GiB of records of at most 268 bytes. Each tenant keeps its last
+    /// `denialsKeptAtLeast` in any case.
     public var denialsKeptInAll = 4_000_000
     public var denialsKeptAtLeast = 100
     public var denialsRecordedPerSecond = 200
 
     public init() {}
 
-    /// Takes over how other limits bound the decoding of messages.
+    /// Copies from `other` the bounds for decoding messages.
     public mutating func boundMessages(as other: Limits) {
         messageDepthMax = other.messageDepthMax
         fieldsPerMessageMax = other.fieldsPerMessageMax

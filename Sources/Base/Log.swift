@@ -44,7 +44,7 @@ public final class Log: Sendable {
         if sink == nil { startWriter() }
     }
 
-    /// Swallows everything: for tests and libraries without a log of their own.
+    /// A log that drops every line: for tests, and for libraries without a log of their own.
     public static let silent = Log(level: .error, sink: { _ in })
 
     public func debug(_ message: StaticString, _ fields: KeyValuePairs<StaticString, Value> = [:]) {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A number that only grows. Relaxed: it counts, it does not order anything.
+/// A number that only grows. Reads and writes are relaxed: they order nothing else.
 public final class Counter: Sendable {
     private let storage = Atomic<UInt64>(0)
 

@@ -50,7 +50,7 @@ public final class OSThread: Sendable {
         return thread
     }
 
-    /// What the calling thread has had of a processor so far, in nanoseconds (CLOCK_THREAD_CPUTIME_ID).
+    /// The processor time that the calling thread has used so far, in nanoseconds (CLOCK_THREAD_CPUTIME_ID).
     public static var processorNanoseconds: Int64 {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -67,15 +67,17 @@ public final class OSThread: Sendable {
     }
 }
 
-/// How the system shares the processors between threads. Each function is about the calling thread, and a wish: where
-/// the system grants less the thread runs on as before.
+/// The share of the processors that the calling thread gets.
+///
+/// It is a wish: a thread runs on as before where the system grants less.
 public enum ThreadPriority: Sendable, Equatable {
     /// setpriority(2), 0...19: each step takes a tenth less of a processor that others want too.
     case niceness(Int32)
     /// SCHED_IDLE of sched(7): runs while no other thread wants the processor, and gives way at once.
     case idle
 
-    /// Also lowers what the thread gets where the policy itself is refused, as some containers do.
+    /// Applies the priority. Where the system refuses the scheduling policy itself, as some containers do, a nice value
+    /// takes its place.
     public func applyToCurrentThread() {
         switch self {
         case .niceness(let value):
@@ -89,8 +91,9 @@ public enum ThreadPriority: Sendable, Equatable {
         }
     }
 
-    /// For threads that work for microseconds and are waited for: one that wakes up then runs before a thread whose
-    /// turn is longer, also when that one's turn is not over. `nanoseconds` are 100,000 to 100,000,000.
+    /// Shortens the calling thread's turns: a thread with short turns that wakes up runs before a thread with longer
+    /// turns, even in the middle of that thread's turn. For threads that work for microseconds and are waited for.
+    /// `nanoseconds` are 100,000 to 100,000,000.
     public static func takeShortTurns(nanoseconds: UInt64 = 100_000) { _ = thread_set_turn(nanoseconds) }
 }
 

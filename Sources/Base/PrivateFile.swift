@@ -15,10 +15,11 @@ public struct FileError: Error, CustomStringConvertible {
     public var description: String { "\(path): \(call): \(String(cString: strerror(code)))" }
 }
 
-/// Writes files that only their owner can read. A crash at any moment leaves the whole file, none, or the former one.
+/// Writes files that only their owner can read. A crash at any moment leaves the new file, the old file, or no file;
+/// never a part of one.
 ///
-/// The bytes go to `<path>.new`, which is synced and then given its name. Whoever writes a path is the only one: a
-/// `.new` that a crash left is replaced.
+/// The bytes go to `<path>.new`, which is synced and then renamed. One process at a time may write a path: a `.new`
+/// that a crash left is replaced.
 public enum PrivateFile {
     /// Replaces the file, or makes it.
     public static func replace(_ path: String, with bytes: [UInt8]) throws(FileError) {

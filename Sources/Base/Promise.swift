@@ -1,9 +1,9 @@
 import Synchronization
 
-/// The one bridge from C callbacks and worker threads to `await`: completed once, waited for once.
+/// The one bridge from C callbacks and worker threads to `await`. A promise is completed once and waited for once.
 ///
-/// `complete` may come before or after `value()`; a second completion is ignored (a cancelled waiter and a late
-/// answer meet here). The waiter resumes on its own actor's executor, outside the lock.
+/// `complete` may come before or after `value()`. A second completion is ignored: a cancelled waiter and a late answer
+/// may both complete the promise. The waiter resumes on its own actor's executor, outside the lock.
 public final class Promise<Value: Sendable>: Sendable {
     private enum State {
         /// Nobody waits, nothing is known. Next: `waiting`, `completed`.

@@ -1,4 +1,4 @@
-/// Where random bytes come from: `Crypto.systemRandom`, or a seeded generator in a test.
+/// A source of random bytes: the operating system's generator, or a seeded generator in a test.
 public struct RandomSource: Sendable {
     private let fillBuffer: @Sendable (UnsafeMutableRawBufferPointer) -> Void
 

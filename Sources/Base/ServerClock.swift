@@ -1,9 +1,9 @@
 import Synchronization
 
-/// The one clock a server goes by: what is stamped, searched, refused and deleted by its age.
+/// The one clock of a server: everything that is stamped, searched, refused or deleted by its age goes by it.
 ///
-/// It goes on by what passes, not by the machine's wall clock, which only corrects it: `TimeKeeping` says how. Reading
-/// it takes no lock. `check` is called every second. Any thread.
+/// The clock counts the time that passes. The machine's wall clock only corrects it; `TimeKeeping` says how. Reading
+/// takes no lock. `check` is called every second. Any thread may use the clock.
 public final class ServerClock: Sendable {
     private let machine: MachineClocks
     private let keeping: Mutex<TimeKeeping>
@@ -33,8 +33,8 @@ public final class ServerClock: Sendable {
         self.excess = Atomic(keeping.line.excess.microseconds)
     }
 
-    /// A start over a store with this mark; before anything is stamped. With `acceptsWall` the operator says that the
-    /// wall clock is right, whatever the mark.
+    /// Starts the clock over a store with this time mark, before anything is stamped. With `acceptsWall` the operator
+    /// says that the wall clock is right, whatever the mark says.
     public func begin(mark: Timestamp?, acceptsWall: Bool = false) -> TimeKeeping.Notice? {
         let (wall, elapsed) = Self.read(machine)
         keeping.withLock { keeping in
@@ -61,18 +61,18 @@ public final class ServerClock: Sendable {
 
     public var clock: Clock { Clock { [self] in now() } }
 
-    /// For rates and waits within this process: it begins with the time of the start, is never corrected and never goes
-    /// back. Not for anything that is stored.
+    /// A clock for rates and waits within this process. It begins with the time of the start, is never corrected and
+    /// never goes back. Nothing that is stored may use it.
     public var steadyClock: Clock {
         Clock { [machine, startedAt] in
             startedAt.time + .nanoseconds(machine.elapsed().nanoseconds(since: startedAt.elapsed))
         }
     }
 
-    /// What the store keeps as the highest time it has seen; nil while the clock has yet to prove itself.
+    /// The time that the store keeps as the highest it has seen. Nil while the clock has yet to prove itself.
     public var mark: Timestamp? { mayMark.load(ordering: .acquiring) ? now() : nil }
 
-    /// The earliest that it can be now.
+    /// The earliest time that it can be now.
     public var earliest: Timestamp { keeping.withLock { $0.earliest(at: machine.elapsed()) } }
 
     /// Whether something may be deleted because of its age.
@@ -85,7 +85,7 @@ public final class ServerClock: Sendable {
         keeping.withLock { $0.hasAgreed(for: duration, at: machine.elapsed()) }
     }
 
-    /// Compares the time with the wall clock; what is new about it.
+    /// Compares the time with the wall clock. Returns what is new about it.
     public func check() -> TimeKeeping.Notice? {
         let (wall, elapsed) = Self.read(machine)
         let notice = keeping.withLock { keeping in

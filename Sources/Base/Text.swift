@@ -28,7 +28,7 @@ public struct Text: Sendable, Hashable, Comparable {
         precondition(!bytes.contains(0), "NUL in a Text")
     }
 
-    /// For bytes this process made itself and knows to be UTF-8 without NUL.
+    /// Wraps bytes that this process made itself and knows to be UTF-8 without NUL.
     public init(unchecked bytes: [UInt8]) {
         self.bytes = bytes
     }

@@ -50,7 +50,7 @@ extension Duration {
     }
 }
 
-/// Where "now" comes from: the system, or a test.
+/// A source of the present time: the system, or a test.
 public struct Clock: Sendable {
     private let read: @Sendable () -> Timestamp
 
@@ -66,9 +66,10 @@ public struct Clock: Sendable {
     }
 }
 
-/// The two clocks of a machine: what it takes the time to be, and how much time has passed.
+/// The two clocks of a machine: the wall clock, and a clock that counts the time that passes.
 ///
-/// The first can be set, also wrongly. The second cannot: it only goes forward, also while the machine sleeps.
+/// The wall clock can be set, also to a wrong time. The other clock cannot: it only goes forward, also while the
+/// machine sleeps.
 public struct MachineClocks: Sendable {
     public let wall: Clock
     private let readElapsed: @Sendable () -> Instant
@@ -83,7 +84,7 @@ public struct MachineClocks: Sendable {
     public static let system = MachineClocks(wall: .system) { .nowWithSleep }
 }
 
-/// A machine's clocks that move only when told to.
+/// The clocks of a machine in a test: they move only when the test moves them.
 public final class ManualClock: Sendable {
     private let wallMicroseconds: Atomic<Int64>
     private let elapsedNanoseconds = Atomic<Int64>(1_000_000_000_000)

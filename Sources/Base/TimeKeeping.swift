@@ -13,30 +13,30 @@
 ///
 /// Decision 0035 says why.
 public struct TimeKeeping: Sendable {
-    /// More than a clock that is kept right is ever off.
+    /// The largest error of a clock that is kept right.
     public static let slack = Duration.minutes(5)
-    /// How long a wall clock has to go with what passes before anything is deleted by it.
+    /// How long a wall clock has to agree with the time that passes before anything is deleted by its word.
     public static let provenAfter = Duration.minutes(10)
     /// How long a jump ahead has to last before it is believed.
     public static let believedAfter = Duration.minutes(10)
-    /// The mark in the store may be this much older than what was stamped last.
+    /// The store's mark may be older than the newest stamp by this much.
     public static let markRoughness = Duration.seconds(5)
-    /// What the time is corrected forwards at most within `correctionWindow`; more is a jump.
+    /// Within this window the time is corrected forwards by `slack` at most. A larger step is a jump.
     private static let correctionWindow = Duration.hours(1)
-    /// How far a clock that has not proven itself may be set ahead and is followed: a time zone, a slow battery.
+    /// The largest step ahead of an unproven clock that is followed: a time zone, a slow battery.
     private static let newClockStepMax = Duration.days(1)
     /// How long a machine may have been off for its clock to be followed at once at a start.
     public static let absenceMax = Duration.days(31)
-    /// 2025-01-01: an earlier time is that of a machine without a battery, and everything ahead of it is better.
+    /// 2025-01-01. An earlier time comes from a machine without a battery, and every later time is better.
     private static let plausibleFrom = Timestamp(seconds: 1_735_689_600)
-    /// Less is not worth a correction.
+    /// A difference below this is not corrected.
     private static let noise = Duration.milliseconds(1)
 
     /// The time as a function of what passed.
     struct Line: Sendable, Equatable {
         var from: Instant
         var base: Timestamp
-        /// How much the line is to lose, by running at half speed until it has.
+        /// How much the line has to lose. It loses it by running at half speed.
         var excess = Duration.zero
 
         func time(at instant: Instant) -> Timestamp {
@@ -53,7 +53,7 @@ public struct TimeKeeping: Sendable {
         case behind
     }
 
-    /// What a check found out, for the log.
+    /// A finding of `check`, for the log.
     public enum Notice: Sendable, Equatable {
         /// The wall clock is `by` ahead of the time, and not believed yet.
         case jumpedAhead(by: Duration)
@@ -67,11 +67,11 @@ public struct TimeKeeping: Sendable {
 
     private(set) var line: Line
     public private(set) var state: State
-    /// Whether the line is that of a wall clock which has yet to prove itself, or of none.
+    /// True while the wall clock behind the line has yet to prove itself, or there is none.
     private var isUnproven = true
-    /// What the time does not fall below: the line of before the present wall clock was taken over.
+    /// The line before the present wall clock was taken over. The time does not fall below it.
     private var floor: Line?
-    /// Since when the wall clock has gone with the time.
+    /// Since when the wall clock and the time have agreed.
     private var agreedSince: Instant
     private var corrected = Duration.zero
     private var correctedAt: Instant
@@ -112,7 +112,7 @@ public struct TimeKeeping: Sendable {
         isProven && Duration.nanoseconds(elapsed.nanoseconds(since: agreedSince)) >= duration
     }
 
-    /// Whether the wall clock is not believed. A server that has just started is not wrong by that.
+    /// Whether the wall clock is disbelieved. A clock that only has to prove itself yet is not wrong.
     public var isWrong: Bool {
         switch state {
         case .ahead, .behind: true
@@ -125,7 +125,7 @@ public struct TimeKeeping: Sendable {
 
     public func now(at elapsed: Instant) -> Timestamp { line.time(at: elapsed) }
 
-    /// The earliest that it can be; what is left out for its age asks for this.
+    /// The earliest time that it can be. Records that are left out for their age are compared with it.
     public func earliest(at elapsed: Instant) -> Timestamp {
         if state == .behind { return .zero }
         guard isUnproven else { return now(at: elapsed) }

@@ -3,18 +3,19 @@ import Crypto
 import Messages
 import Outbound
 
-/// Where an end user's browser goes to sign in at a provider (RFC 6749 §4.1.1, OpenID Connect Core 1.0 §3.1.2.1), and
-/// what whoever sends it there keeps until it comes back.
+/// A sign-in at a provider in a browser (RFC 6749 §4.1.1, OpenID Connect Core 1.0 §3.1.2.1): the URL that the browser
+/// opens, and the values that its sender keeps until the browser comes back.
 public struct AuthorizationRequest: Sendable {
     public let uri: Text
-    /// Comes back beside the code; shows that the browser which comes is the one that was sent (RFC 6749 §10.12).
+    /// A random value that comes back beside the code. It shows that the browser is the one that was sent (RFC 6749
+    /// §10.12).
     public let state: Text
     /// Ties the ID token to this request. Empty for a provider that puts none into ID tokens.
     public let nonce: Text
     /// Ties the code to this request (RFC 7636). Empty for a provider that takes none.
     public let verifier: Secret
 
-    /// Of a state, a nonce and a verifier, each as 43 characters of base64url.
+    /// The length of the state, the nonce and the verifier, each 43 characters of base64url.
     private static let secretByteCount = 32
 
     /// `scopes` beyond the provider's usual ones; `parameters` must not hold those that are set here.

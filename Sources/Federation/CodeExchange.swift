@@ -62,7 +62,7 @@ struct CodeExchange: Sendable {
         return try await requests.send(request, tenant: configuration.tenantID, deadline: deadline) { $0 }
     }
 
-    /// RFC 6749 §5.2, and GitHub's own word for it.
+    /// Whether the answer refuses the client's own credentials: RFC 6749 §5.2, and GitHub's own error for it.
     static func refusesClient(_ answer: HTTPAnswer) -> Bool {
         let error = (try? JSONValue(parsing: answer.body))?["error"]
         return ["invalid_client", "unauthorized_client", "incorrect_client_credentials"].contains(error)
@@ -91,7 +91,7 @@ struct CodeExchange: Sendable {
     }
 }
 
-/// Apple has no client secrets but JWTs that the developer's key signs, good for up to six months
+/// Makes client secrets for Apple: JWTs that the developer's key signs, valid for up to six months
 /// (developer.apple.com/documentation/accountorganizationaldatasharing/creating-a-client-secret).
 enum AppleClientSecret {
     private static let lifetime = Duration.minutes(5)

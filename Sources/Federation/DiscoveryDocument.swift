@@ -2,11 +2,11 @@ import Base
 import JSON
 import Outbound
 
-/// What is used of a provider's discovery document (OpenID Connect Discovery 1.0 §3).
+/// The parts of a provider's discovery document that Postern uses (OpenID Connect Discovery 1.0 §3).
 final class DiscoveryDocument: Sendable {
     let issuer: Text
     let jwks: Text
-    /// Nil when there is none that could be asked.
+    /// The URL of the key set. Nil when the document has none that may be called.
     let jwksURL: HTTPURL?
     let authorization: Text
     let token: Text
@@ -15,7 +15,7 @@ final class DiscoveryDocument: Sendable {
     /// `client_secret_post` is among the ways a client may prove itself.
     let acceptsPostedSecrets: Bool
 
-    /// Nil when it is no such document.
+    /// Returns nil when the body is not a discovery document.
     init?(parsing body: [UInt8]) {
         guard let document = try? JSONValue(parsing: body), let issuer = document["issuer"]?.text else { return nil }
         self.issuer = issuer

@@ -1,6 +1,6 @@
-/// Why a provider's credential proved nothing. Holds nothing that came from the provider or the end user.
+/// The reason why a provider's credential proved nothing. Holds nothing that came from the provider or the end user.
 public enum FederationError: Error, Sendable, Equatable {
-    /// What an ID token failed at; the raw value is told to the caller as `detail`.
+    /// The flaw of an ID token. The caller gets the raw value as `detail`.
     public enum Flaw: String, Sendable, CaseIterable {
         /// Not a JWT as RFC 7515 spells it, too long, or claims that are no JSON object.
         case malformed = "MALFORMED"
@@ -19,7 +19,7 @@ public enum FederationError: Error, Sendable, Equatable {
         case missingSubject = "MISSING_SUBJECT"
     }
 
-    /// Why the provider did not answer as it should.
+    /// The way in which the provider failed to answer.
     public enum Outage: String, Sendable, CaseIterable {
         case unreachable = "UNREACHABLE"
         case slow = "SLOW"
@@ -32,7 +32,7 @@ public enum FederationError: Error, Sendable, Equatable {
         case badAnswer = "BAD_ANSWER"
     }
 
-    /// What an operator has to put right.
+    /// A mistake in the configuration, which an operator has to correct.
     public enum Fault: String, Sendable, CaseIterable {
         case noIssuer = "NO_ISSUER"
         case badEndpoint = "BAD_ENDPOINT"

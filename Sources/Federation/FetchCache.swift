@@ -18,11 +18,12 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         var freshUntil = Timestamp.zero
         var lastAttempt: Timestamp?
         var lastError: (any Error)?
-        /// Who waits for the fetch under way; nil when there is none.
+        /// The callers that wait for the fetch under way. Nil: no fetch is under way.
         var waiters: [Promise<Value>]?
         var lastUse: UInt64 = 0
 
-        /// Not from the future either: then the clock went back, and nothing is known about its age.
+        /// The value, if it may be used. A value from the future may not: the clock went back since, and nothing is
+        /// known about the value's age.
         func kept(at now: Timestamp) -> Value? {
             guard let value, fetchedAt <= now, now < fetchedAt + FetchCache.staleMax else { return nil }
             return value
@@ -46,7 +47,7 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     static var retryInterval: Duration { .seconds(10) }
     static var lifetimeRange: ClosedRange<Duration> { .minutes(1)...Duration.days(1) }
     static var lifetimeDefault: Duration { .hours(1) }
-    /// A value this old is not used any more, even if nothing newer is to be had.
+    /// An older value is never used, even if no newer one can be fetched.
     static var staleMax: Duration { .days(1) }
 
     init(entriesMax: Int) { self.entriesMax = entriesMax }
@@ -130,7 +131,7 @@ final class FetchCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         for waiter in waiters { waiter.complete(with: outcome) }
     }
 
-    /// Drops the entry that was not used longest, but none that is being fetched.
+    /// Drops the entry that was unused for longest. Entries that are being fetched stay.
     private static func evict(_ state: inout State) {
         let idle = state.entries.filter { $0.value.waiters == nil }
         guard let oldest = idle.min(by: { $0.value.lastUse < $1.value.lastUse }) else { return }

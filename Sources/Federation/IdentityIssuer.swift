@@ -2,10 +2,12 @@ public import Base
 public import Messages
 
 extension ProviderConfiguration {
-    /// Whose users a provider's identifiers name: only identities of one issuer can be the same person.
+    /// The issuer of the provider's user identifiers. Two identities can be the same person only if their issuers are
+    /// equal.
     public var identityIssuer: Text { Self.identityIssuer(of: provider, known) }
 
-    /// The same for who has no more than what is configured. Nil when the id is none that can be configured.
+    /// The issuer as `identityIssuer` gives it, from the stored configuration alone. Nil for an id that no provider can
+    /// have.
     public static func identityIssuer(of provider: Provider) -> Text? {
         KnownProvider(provider.providerID).map { identityIssuer(of: provider, $0) }
     }

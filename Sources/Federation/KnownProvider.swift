@@ -1,20 +1,20 @@
 public import Base
 import Messages
 
-/// What is known of a provider before anybody configures it: where it is, how it talks, what its word is worth.
+/// The built-in knowledge about a provider: its endpoints, its dialect, and how far its word on an email is trusted.
 ///
 /// Sources: the providers' own documentation of OpenID Connect and OAuth 2.0, as named beside each.
 public struct KnownProvider: Sendable {
-    /// How its user-info answer reads.
+    /// The form of the user-info answer.
     enum UserInfoShape: Sendable { case oidc, facebook, gitHub, twitter }
 
-    /// How it tells to which client an access token was issued.
+    /// The way to learn which client an access token was issued to.
     enum TokenCheck: Sendable { case none, googleTokenInfo, facebookDebug, gitHubApplication, introspection }
 
-    /// How a client proves itself at the token endpoint (RFC 6749 §2.3.1).
+    /// The way in which a client proves itself at the token endpoint (RFC 6749 §2.3.1).
     enum ClientAuthentication: Sendable { case discovered, basic, post }
 
-    /// What its authorization endpoint is asked with.
+    /// The parameters of the authorization endpoint.
     struct Authorization: Sendable {
         var scopes: [Text] = ["openid", "email", "profile"]
         var parameters: [(name: Text, value: Text)] = []
@@ -25,7 +25,7 @@ public struct KnownProvider: Sendable {
     }
 
     let issuer: Text
-    /// Also taken in `iss`.
+    /// A second spelling of the issuer that `iss` may have.
     var issuerAlias: Text = .empty
     /// `iss` holds the user's directory instead of `{tenantid}` in the discovery document.
     var hasIssuerTemplate = false

@@ -51,7 +51,8 @@ final class ProcessorBudget: Sendable {
         }
     }
 
-    /// Not for a window that begins in the future: the clock went back since.
+    /// Whether the account's window is the present one. A window that begins in the future is not: the clock went back
+    /// since.
     private static func isCurrent(_ account: Account, _ now: Timestamp) -> Bool {
         account.windowStart <= now && now < account.windowStart + window
     }

@@ -4,13 +4,14 @@ import Messages
 public import Outbound
 import Tokens
 
-/// What an application brings from a provider.
+/// A credential that an application got from a provider.
 public enum ProviderProof: Sendable {
     /// OpenID Connect.
     case idToken(Secret)
     /// OAuth 2.0.
     case accessToken(Secret)
-    /// To be exchanged for tokens; `redirectURI` and `verifier` as in the authorization request, empty if it had none.
+    /// An authorization code, to be exchanged for tokens. `redirectURI` and `verifier` are those of the authorization
+    /// request; empty if it had none.
     case code(Secret, redirectURI: Text, verifier: Secret)
 }
 
@@ -35,13 +36,13 @@ public final class ProviderClient: Sendable {
     public var checkedKeys: Counter { metadata.checkedKeys }
     public var refusedKeyTimes: Counter { metadata.time.refused }
 
-    /// How many providers something is kept of.
+    /// The number of providers with a cached discovery document or key set.
     public var cachedProviderCount: Int { metadata.count }
 
-    /// Who the provider says this is, and whether its word on the email is to be trusted.
+    /// Returns the user's profile as the provider reports it, and whether its email is to be trusted.
     ///
-    /// With a `nonce` only an ID token that carries it will do. Throws `FederationError`, `CancellationError`, and the
-    /// `Failure` of a full or closing pool.
+    /// With a `nonce` only an ID token that carries it is accepted. Throws `FederationError`, `CancellationError`, and
+    /// the `Failure` of a full or closing pool.
     public func prove(
         _ proof: ProviderProof, nonce: Text, _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
     ) async throws -> (profile: ProviderProfile, isEmailTrusted: Bool) {
@@ -49,7 +50,7 @@ public final class ProviderClient: Sendable {
         return (profile, configuration.trust.isTrusted(profile))
     }
 
-    /// What `prove` would say if the provider said these claims. MISSING_SUBJECT.
+    /// Returns what `prove` would return if the provider reported these claims. MISSING_SUBJECT.
     public func explain(
         _ claims: JSONValue, _ configuration: ProviderConfiguration
     ) throws(FederationError) -> (profile: ProviderProfile, isEmailTrusted: Bool) {

@@ -43,7 +43,8 @@ public final class ProviderConfiguration: Sendable {
         self.discoveryURL = endpoints.discovery.isEmpty ? Self.discoveryURL(of: issuer) : endpoints.discovery
     }
 
-    /// Empty = none. NO_CLIENT_SECRET for one that cannot be opened: it has to be set again.
+    /// The client secret; empty: none. Throws NO_CLIENT_SECRET for a secret that cannot be opened and has to be set
+    /// again.
     var clientSecret: Secret {
         get throws(FederationError) {
             guard hasClientSecret else { return .empty }
@@ -52,10 +53,10 @@ public final class ProviderConfiguration: Sendable {
         }
     }
 
-    /// Whose ID tokens are taken.
+    /// The audiences whose ID tokens are accepted.
     var audiences: [Text] { [provider.clientID] + provider.additionalAudiences }
 
-    /// An endpoint's URL, if it is one that may be asked at all.
+    /// The URL of an endpoint. Throws for a URL that may not be called.
     func url(_ text: Text) throws(FederationError) -> HTTPURL {
         guard let url = HTTPURL(text), !url.isPlaintext || policy.allowsHTTPToLoopback else {
             throw .misconfigured(.badEndpoint)

@@ -18,9 +18,9 @@ final class ProviderKeySet: Sendable {
     }
 
     private struct Checks: Sendable {
-        /// By the place in `entries`; nil for a key that must not be used.
+        /// The keys that were checked, by their place in `entries`. Nil for a key that must not be used.
         var made: [Int: VerificationKey?] = [:]
-        /// Who waits for the checks under way; nil when there are none.
+        /// The callers that wait for the checks under way. Nil: no check is under way.
         var waiters: [Promise<Void>]?
     }
 
@@ -32,7 +32,7 @@ final class ProviderKeySet: Sendable {
     /// §10.1 wants an id where a set has several keys.
     static let candidatesMax = 4
 
-    /// Nil when it is no JWK set, or one with too many keys.
+    /// Returns nil for a body that is not a JWK set, or has too many keys.
     init?(parsing body: [UInt8]) {
         guard let keys = (try? JSONValue(parsing: body))?["keys"]?.array, keys.count <= Self.keysMax else { return nil }
         self.entries = keys.compactMap(Self.entry)
@@ -53,13 +53,14 @@ final class ProviderKeySet: Sendable {
         return found.count <= Self.candidatesMax ? found : []
     }
 
-    /// Whether none of these has to be checked any more.
+    /// Whether all keys at these places are checked already.
     private func areMade(_ places: [Int]) -> Bool {
         checks.withLock { checks in places.allSatisfy { checks.made[$0] != nil } }
     }
 
-    /// Has the keys at these places checked by `check`, which calls `make`, unless they are. One check at a time,
-    /// however many want its keys: those who come meanwhile wait for it, and look again. Throws what `check` throws.
+    /// Checks the keys at these places with `check`, which calls `make`, unless they are checked already.
+    ///
+    /// One check runs at a time. Callers that come meanwhile wait for it, and look again. Throws what `check` throws.
     func checkOnce(_ places: [Int], _ check: () async throws -> Void) async throws {
         while !areMade(places) {
             let other: Promise<Void>? = checks.withLock { checks in

@@ -7,7 +7,7 @@ import Outbound
 ///
 /// Nothing is kept of a provider until somebody signs in with it. Any thread.
 final class ProviderMetadata: Sendable {
-    /// Where something comes from, and under which policy: what one tenant may reach is not handed to another.
+    /// A URL and the policy under which it is fetched. Tenants with different policies do not share what was fetched.
     private struct Source: Hashable, Sendable {
         /// A URL.
         let location: Text
@@ -18,7 +18,8 @@ final class ProviderMetadata: Sendable {
     private let documents: FetchCache<Source, DiscoveryDocument>
     private let keySets: FetchCache<Source, ProviderKeySet>
 
-    /// For reading what providers publish: whoever configures one chooses how much that is.
+    /// The processor time for parsing what providers publish, because the tenant that configures a provider chooses how
+    /// much that is.
     let time: ProcessorBudget
     let checkedKeys = Counter()
 
@@ -98,6 +99,6 @@ final class ProviderMetadata: Sendable {
         }
     }
 
-    /// Of a fetch: it is nobody's in particular, so it has a time of its own.
+    /// The deadline of a fetch. A fetch serves many callers, so it has a deadline of its own.
     private static var deadline: Instant { .now.advanced(by: .seconds(10)) }
 }

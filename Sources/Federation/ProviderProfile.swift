@@ -1,18 +1,18 @@
 public import Base
 public import JSON
 
-/// What a provider says of a user, after it was proved that the provider says it and says it to this client.
+/// The profile of a user, after it was proved that the provider reports it and reports it to this client.
 public struct ProviderProfile: Sendable, Equatable {
     /// The user's identifier there: 1 to 255 bytes.
     public var subject: Text
-    /// Empty = told none. As it came.
+    /// The email as the provider wrote it. Empty: the provider reported none.
     public var email: Text = .empty
-    /// Nil: the provider says nothing about it.
+    /// Whether the provider calls the email verified. Nil: the provider does not say.
     public var isEmailVerified: Bool?
     /// As it came: may be longer or stranger than a profile can hold.
     public var displayName: Text = .empty
     public var photoURL: Text = .empty
-    /// Everything it said; an object.
+    /// All claims of the provider, as a JSON object.
     public var claims: JSONValue
 
     public init(subject: Text, claims: JSONValue) {
@@ -35,7 +35,7 @@ public struct ProviderProfile: Sendable, Equatable {
         photoURL = claims.member("picture")?.text ?? .empty
     }
 
-    /// JSON true and false, or the same as text. Anything else is no yes.
+    /// The value of a flag: JSON true and false, or the same as a string. Anything else counts as false.
     private static func flag(_ value: JSONValue?) -> Bool? {
         switch value {
         case nil, .null: nil

@@ -2,7 +2,7 @@ import Base
 import JSON
 import Outbound
 
-/// How a provider's endpoints are asked: what an answer's status means, and nothing of it left for anybody to read.
+/// Calls to a provider's endpoints: judges the answer's status, and wipes the answer.
 struct ProviderRequests: Sendable {
     let client: HTTPClient
 

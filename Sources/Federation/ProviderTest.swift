@@ -4,8 +4,8 @@ public import Messages
 import Outbound
 
 extension ProviderClient {
-    /// Asks the provider what signing in would ask it; changes nothing. Never throws but `CancellationError`: what goes
-    /// wrong is in the report.
+    /// Asks the provider everything that a sign-in would ask, and changes nothing. Throws nothing but
+    /// `CancellationError`: failures are in the report.
     public func test(
         _ configuration: ProviderConfiguration, now: Timestamp, deadline: Instant
     ) async throws -> [ProviderTestStep] {

@@ -16,7 +16,7 @@ struct ProviderToken: Sendable {
     static let leeway = Duration.seconds(60)
     private static let keyIDByteCountMax = 256
 
-    /// Splits; believes nothing yet.
+    /// Splits the token into its parts. Nothing in them is believed yet.
     init(_ token: Secret, byteCountMax: Int) throws(FederationError) {
         let bytes = token.withBytes { [UInt8]($0) }
         let jwt = JWT(

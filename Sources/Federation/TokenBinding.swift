@@ -3,8 +3,8 @@ import JSON
 import Messages
 import Outbound
 
-/// Whether an access token was issued to this client. Without that whoever runs any other application could sign in
-/// here with the tokens of its users (RFC 6819 §4.6.4, the confused deputy).
+/// Checks whether an access token was issued to this client. Without the check, the operator of any other application
+/// could sign in here with the tokens of its users (RFC 6819 §4.6.4, the confused deputy).
 struct TokenBinding: Sendable {
     let requests: ProviderRequests
     let metadata: ProviderMetadata

@@ -2,9 +2,10 @@ import Base
 import JSON
 public import Messages
 
-/// When a provider's word on an email proves that the user owns it. Pure; the whole table is in TrustTests.
+/// The rule for when a provider's word on an email proves that the user owns the email. Pure; the whole table is in
+/// TrustTests.
 ///
-/// A trusted email joins accounts without a question, so each kind of doubt decides against it: no email, an email the
+/// A trusted email joins accounts without a question, so every doubt decides against it: no email, an email that the
 /// provider itself calls unverified, another domain, a missing or different claim.
 public struct TrustPolicy: Sendable, Equatable {
     enum Level: Sendable, Equatable {

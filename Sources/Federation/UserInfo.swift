@@ -4,8 +4,7 @@ import JSON
 import Messages
 import Outbound
 
-/// Asks a provider who an access token's user is. Whether the token was meant for this client is `TokenBinding`'s
-/// question.
+/// Fetches the profile of an access token's user. `TokenBinding` checks whether the token was issued to this client.
 struct UserInfo: Sendable {
     let requests: ProviderRequests
     let metadata: ProviderMetadata

@@ -3,7 +3,7 @@
 import Base
 import CCurl
 
-/// libcurl's global state: made once, before the first handle (curl_global_init(3)), and never taken down.
+/// The global state of libcurl. It is made once, before the first handle (curl_global_init(3)), and never taken down.
 enum CurlLibrary {
     static let start: Void = {
         let code = curl_global_init(Int(CURL_GLOBAL_DEFAULT))

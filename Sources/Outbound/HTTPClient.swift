@@ -8,7 +8,7 @@ import Synchronization
 /// or compression; no address that the request's `NetworkPolicy` does not permit. Connections are kept and used again,
 /// never across policies. Any thread.
 public final class HTTPClient: Sendable {
-    /// What one tenant may have on its way: a provider that hangs must not hold up those of others.
+    /// The most requests of one tenant at a time, so that a provider that hangs holds up no other tenant's.
     private let requestsPerTenantMax: Int
     private let pool: WorkerPool
     private let certificateFile: String?
@@ -56,7 +56,7 @@ public final class HTTPClient: Sendable {
         }
     }
 
-    /// Runs `work` on one of the threads that send requests, as one of `tenant`'s.
+    /// Runs `work` on one of the threads that send requests. The work counts as a request of `tenant`.
     public func compute<Value: Sendable>(
         tenant: Text, deadline: Instant, _ work: @escaping @Sendable () throws -> Value
     ) async throws -> Value {

@@ -134,7 +134,7 @@ final class HTTPExchange {
         return true
     }
 
-    /// Anything but the count ends the transfer.
+    /// Takes a piece of the body. Any return value but the piece's size ends the transfer.
     private func receive(body piece: UnsafeRawBufferPointer) -> Int {
         guard piece.count <= request.bodyByteCountMax - answer.body.count else {
             isTooLarge = true

@@ -20,7 +20,7 @@ enum HTTPHead {
         }
     }
 
-    /// RFC 9111 §5.2.2; a quoted or malformed number counts as no word.
+    /// The lifetime that Cache-Control states (RFC 9111 §5.2.2). A quoted or malformed number is ignored.
     static func maxAge(_ value: ArraySlice<UInt8>) -> Duration? {
         var found: Duration?
         for part in value.split(separator: UInt8(ascii: ",")) {

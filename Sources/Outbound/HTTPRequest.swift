@@ -24,9 +24,10 @@ public struct HTTPRequest: Sendable {
     public var fields: [Field]
     public var policy: NetworkPolicy
     public var connectTimeout = Duration.seconds(3)
-    /// All of it: waiting for a thread is not in it, names, connecting, TLS and the answer are.
+    /// The longest time of the request, from looking up the name to the end of the answer. Waiting for a thread does
+    /// not count.
     public var timeout = Duration.seconds(5)
-    /// Longer answers are given up while they come.
+    /// The longest body. A longer one ends the transfer while it arrives.
     public var bodyByteCountMax = 256 * 1024
 
     public init(_ url: HTTPURL, method: Method = .get, fields: [Field] = [], policy: NetworkPolicy) {
@@ -57,7 +58,7 @@ public struct HTTPAnswer: Sendable {
     public var status: Int
     /// `Content-Type` without parameters, in lower case; empty if there is none.
     public var contentType: Text
-    /// `Cache-Control: max-age`; zero for no-store and no-cache, nil without a word.
+    /// The `max-age` of Cache-Control; zero for no-store and no-cache, nil where the answer states none.
     public var maxAge: Duration?
     public var body: [UInt8]
 

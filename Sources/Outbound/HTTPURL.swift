@@ -3,11 +3,12 @@ public import Base
 /// An absolute `https://` or `http://` URL: printable ASCII, a host, a port that exists, no user information, at most
 /// 2,048 bytes. The one parser of URLs: what is asked, what is linked to and what is only shown all need a host.
 public struct HTTPURL: Sendable, Hashable {
-    /// What may follow the host.
+    /// The use of a URL, which decides what may follow the host.
     public enum Use: Sendable {
-        /// The server itself asks it: no fragment, which no server ever gets, and no byte on which parsers differ.
+        /// The server itself calls it. A fragment is refused, because no server ever gets one, and so are bytes on
+        /// which parsers differ.
         case endpoint
-        /// A browser opens or shows it: a fragment, and the bytes that browsers take as they are.
+        /// A browser opens or shows it. A fragment and the bytes that browsers accept unescaped are allowed.
         case link
     }
 
@@ -46,7 +47,7 @@ public struct HTTPURL: Sendable, Hashable {
     private static let refusedInLinks = [UInt8]("\\\"<>".utf8)
     private static let authorityEnds = [UInt8]("/?#".utf8)
 
-    /// Of `host`, `host:port`, `[v6]` or `[v6]:port`; nil when it is none of these.
+    /// The host of `host`, `host:port`, `[v6]` or `[v6]:port`. Nil for anything else.
     private static func host(of authority: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         var host = authority
         if authority.first == UInt8(ascii: "[") {

@@ -1,10 +1,10 @@
 import Glibc
 
-/// Which addresses may be connected to. Public ones always, link-local (a cloud's metadata service), multicast and
-/// reserved ones never.
+/// The addresses that may be connected to. Public addresses always may; link-local (a cloud's metadata service),
+/// multicast and reserved addresses never.
 ///
-/// Asked about the address of the socket that is about to be made, not about the name: a name that resolves to
-/// something else the second time (DNS rebinding) gets nowhere.
+/// The policy judges the address of the socket that is about to be made, not the name. A name that resolves to another
+/// address the second time (DNS rebinding) gains nothing.
 public struct NetworkPolicy: Sendable, Hashable {
     /// `http://` instead of `https://`, and only to this machine: for development and tests.
     public var allowsHTTPToLoopback: Bool
@@ -30,7 +30,7 @@ public struct NetworkPolicy: Sendable, Hashable {
 
 /// An IPv4 (4 bytes) or IPv6 (16 bytes) address in network order.
 public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
-    /// Whom an address reaches (IANA's special-purpose address registries).
+    /// The networks that an address belongs to (IANA's special-purpose address registries).
     public enum Reach: Sendable {
         case global
         case privateNetwork

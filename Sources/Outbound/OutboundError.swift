@@ -1,4 +1,5 @@
-/// Why something outside could not be asked. Says nothing about what it answered; holds no address, name or secret.
+/// The reason why another server could not be called. Holds nothing of that server's answer, and no address, name or
+/// secret.
 public enum OutboundError: Error, Sendable, Equatable {
     /// Not a URL that may be asked, or a header field with a character that cannot be sent.
     case malformedRequest
@@ -6,7 +7,7 @@ public enum OutboundError: Error, Sendable, Equatable {
     case addressNotAllowed
     case cannotResolve
     case cannotConnect
-    /// Connecting, the answer, or all of it, took longer than it may.
+    /// Connecting or the answer took too long.
     case timedOut
     /// No TLS, or a certificate that does not hold.
     case untrusted

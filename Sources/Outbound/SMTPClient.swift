@@ -33,7 +33,7 @@ public struct SMTPServer: Sendable {
     }
 }
 
-/// Why a mail did not go. Holds nothing of what the server said.
+/// The reason why a mail was not sent. Holds nothing of the server's answers.
 public enum SMTPError: Error, Sendable, Equatable {
     /// Not reached, broken off, or refused for now (4yz): worth another attempt.
     case transient(code: Int, OutboundError?)
@@ -50,7 +50,7 @@ public final class SMTPClient: Sendable {
     private let pool: WorkerPool
     private let certificateFile: String?
 
-    /// All of one mail, connecting included.
+    /// The longest time for one mail, connecting included.
     static let timeout = Duration.seconds(30)
 
     public init(pool: WorkerPool, certificateFile: String? = nil) {

@@ -2,7 +2,7 @@ public import Base
 
 /// URLs with one placeholder in them, such as `{tenantid}`.
 public enum URLTemplate {
-    /// `text` with the first `placeholder` replaced by `value`; as it is when there is none.
+    /// Replaces the first `placeholder` in `text` by `value`. Returns `text` unchanged when it has none.
     public static func fill(_ placeholder: StaticString, in text: Text, with value: Text) -> Text {
         let pattern = placeholder.withUTF8Buffer { [UInt8]($0) }
         guard text.byteCount >= pattern.count else { return text }

@@ -3,7 +3,7 @@ import CEvent
 import Glibc
 import Synchronization
 
-/// What wants to be called once when the loop's turn ends: a connection with unsent output.
+/// An object that is called once when the loop's turn ends, for example a connection with unsent output.
 public protocol EndOfTurn: AnyObject {
     /// Called on the loop's thread.
     func turnEnded()
@@ -46,7 +46,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
     /// A bound on the jobs of one turn, so that jobs that enqueue jobs do not keep sockets and timers waiting.
     static let jobsPerTurn = 256
-    /// A stopped loop works off what is queued; whatever still enqueues after this many turns is left behind.
+    /// How many turns a stopped loop works off its queue. Jobs that are still enqueued after that are never run.
     static let turnsAfterStopMax = 1_024
 
     public let name: String
@@ -198,7 +198,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         state.store(State.ended.rawValue, ordering: .releasing)
     }
 
-    /// True when there is nothing to do but wait; from then on whoever fills the inbox writes to the eventfd.
+    /// Returns true when there is nothing to do. From then on, threads that fill the inbox write to the eventfd.
     private func fallAsleep() -> Bool {
         guard jobs.isEmpty && ending.isEmpty else { return false }
         return inbox.withLock { inbox in
@@ -212,7 +212,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         jobs.isEmpty && ending.isEmpty && inbox.withLock { $0.jobs.isEmpty && $0.calls.isEmpty }
     }
 
-    /// Moves what came from other threads behind what waits here, and runs the calls; returns whether to stop.
+    /// Moves the jobs of other threads behind those that wait here, and runs the calls. Returns whether to stop.
     private func takeInbox() -> Bool {
         let (calls, isStopping) = inbox.withLock { inbox in
             inbox.isAsleep = false

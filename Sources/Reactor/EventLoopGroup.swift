@@ -27,7 +27,7 @@ public final class EventLoopGroup: Sendable {
         return best
     }
 
-    /// Always the same loop for the same hash.
+    /// The loop of a hash. The same hash always has the same loop.
     public func loop(for hash: UInt64) -> EventLoop { loops[Int(hash % UInt64(loops.count))] }
 
     /// The loop whose thread this is; nil on any other thread.

@@ -1,11 +1,11 @@
 import Base
 
-/// One first-in-first-out line per tenant; the tenant that has had the least time goes next.
+/// A queue with one first-in-first-out line per tenant. The tenant that has had the least time goes next.
 ///
 /// Each tenant has an account of the time that its elements took. The expected cost is charged when an element begins,
-/// so that a tenant gets no second turn because its first element still runs; `ended` replaces it by the real cost.
-/// A tenant that comes back begins beside the one that has had least: it saves up no time, and keeps what it owes.
-/// Every element counts as `costMin` at least, so that tenants with short ones take turns. This is start-time fair
+/// so that a tenant gets no second turn while its first element runs; `ended` replaces it by the real cost. A tenant
+/// that comes back starts level with the tenant that has had least: idle time earns no credit, and debts stay. Every
+/// element counts as `costMin` at least, so that tenants with short elements take turns. This is start-time fair
 /// queueing (Goyal, Vin, Cheng, SIGCOMM 1996).
 struct FairQueue<Element> {
     fileprivate struct Line {
@@ -14,7 +14,7 @@ struct FairQueue<Element> {
         var spent: Int64
         /// Its place in `turns`, where it stands while it has elements.
         var turnNumber: UInt64 = 0
-        /// Begun and not ended.
+        /// The tenant's elements that began and did not end.
         var runningCount = 0
     }
 
@@ -30,16 +30,16 @@ struct FairQueue<Element> {
     private var lines: [Text: Line] = [:]
     /// Tenants with elements, the next one last.
     private var turns: [Turn] = []
-    /// What the tenant had spent whose turn came last.
+    /// The spent time of the tenant that had the last turn.
     private var time: Int64 = 0
     private var turnCount: UInt64 = 0
     private var runningCount = 0
-    /// Lines without elements are looked through when there are this many.
+    /// When there are this many lines, those without elements are dropped.
     private var linesMax = 1_024
     private(set) var count = 0
 
     func count(of tenant: Text) -> Int { lines[tenant]?.elements.count ?? 0 }
-    /// How many tenants it knows anything of.
+    /// The number of tenants that have a line or an account.
     var tenantCount: Int { lines.count }
 
     mutating func append(_ element: Element, tenant: Text) {
@@ -111,7 +111,7 @@ struct FairQueue<Element> {
 
     // MARK: Accounts
 
-    /// What a tenant has spent that begins anew.
+    /// The spent time at which a tenant starts that is new or comes back.
     private var least: Int64 { min(time, turns.last?.spent ?? time) }
 
     private mutating func charge(_ tenant: Text, _ difference: Int64) {

@@ -1,7 +1,7 @@
 import CEvent
 
-/// Who is called when a watched descriptor is ready. Called on the loop's thread, level-triggered: again every turn
-/// until the cause is gone or the interest is switched off.
+/// An object that is called when a watched descriptor is ready. Calls come on the loop's thread and are
+/// level-triggered: they repeat every turn until the cause is gone or the interest is switched off.
 public protocol SocketEvents: AnyObject {
     /// There is something to read, the peer closed, or the socket failed: read(2) tells.
     func socketIsReadable()
@@ -74,7 +74,7 @@ public final class FileWatch {
         set(writeEvent, isOn)
     }
 
-    /// Ends all interest for good and lets the handler go. Again: nothing.
+    /// Ends all interest for good and lets the handler go. A second call does nothing.
     public func cancel() {
         setReading(false)
         setWriting(false)

@@ -8,8 +8,8 @@ final class HTTPConnection: SocketEvents {
         case reading
         /// Next: `lingering`, `closed`.
         case answering
-        /// All is sent. Closing with unread input would make the kernel reset the connection, and the answer could be
-        /// lost. Next: `closed`.
+        /// Everything is sent. Closing now, with unread input, would make the kernel reset the connection, and the
+        /// answer could be lost. Next: `closed`.
         case lingering
         case closed
     }
@@ -22,7 +22,7 @@ final class HTTPConnection: SocketEvents {
     private let answer: (HTTPRequestHead) -> HTTPResponse
     private let closed: (HTTPConnection) -> Void
     private var phase = Phase.reading
-    /// The request's head as far as it has come, then what is left of the answer.
+    /// While reading: the request's head so far. While answering: the rest of the answer.
     private var bytes: [UInt8] = []
     private var sentByteCount = 0
     private var watch: FileWatch?
@@ -110,7 +110,7 @@ final class HTTPConnection: SocketEvents {
 }
 
 extension HTTPResponse {
-    /// As bytes of HTTP/1.1.
+    /// The response in the form of HTTP/1.1.
     fileprivate var encoded: [UInt8] {
         var head = "HTTP/1.1 \(status) \(Self.phrases[status] ?? "Status")\r\nContent-Type: \(contentType)\r\n"
         head += "Content-Length: \(body.count)\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n"

@@ -1,8 +1,8 @@
-/// The head of a request to the side port: what the request line says, and the length of a body. A value.
+/// The head of a request to the side port: the request line, and the length of the body. A value.
 struct HTTPRequestHead: Equatable {
     static let byteCountMax = 8 * 1024
 
-    /// What the bytes that have come so far are.
+    /// What can be read from the bytes so far.
     enum Parsed: Equatable {
         case incomplete
         case head(HTTPRequestHead)
@@ -13,7 +13,7 @@ struct HTTPRequestHead: Equatable {
     let method: String
     /// Without the query, and without the authority where the target has one. Not decoded: no route has an escape.
     let path: String
-    /// `Int.max` for a length that is no number.
+    /// The length of the body. `Int.max` for a length that is not a number.
     let bodyByteCount: Int
 
     static func parse(_ bytes: [UInt8]) -> Parsed {

@@ -1,7 +1,7 @@
 public import Base
 import Glibc
 
-/// What a route of the side port answers.
+/// The answer of a route of the side port.
 public struct HTTPResponse: Sendable {
     public var status: Int
     public var contentType: String
@@ -20,7 +20,7 @@ public struct HTTPResponse: Sendable {
     }
 }
 
-/// Why the side port could not be opened.
+/// The reason why the side port could not be opened.
 public struct HTTPServerError: Error, Sendable, CustomStringConvertible {
     public var address: String
     public var port: UInt16
@@ -65,7 +65,7 @@ public final class HTTPServer: SocketEvents {
     private let descriptor: Int32
     private var watch: FileWatch?
     private var resumeTimer: Timer?
-    /// Oldest first.
+    /// The open connections, the oldest first.
     private var connections: [HTTPConnection] = []
 
     /// Binds and listens at once. `address` is an IPv4 or IPv6 address; `routes` are keyed by the exact path.
@@ -89,7 +89,7 @@ public final class HTTPServer: SocketEvents {
         close()
     }
 
-    /// Stops listening and cuts open connections off. Again: nothing.
+    /// Stops listening and closes all connections at once. A second call does nothing.
     public func close() {
         guard let watch else { return }
         loop.checkOwner()

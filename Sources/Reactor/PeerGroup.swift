@@ -1,8 +1,8 @@
 public import Base
 import Glibc
 
-/// What all connections of one peer have in common: its IPv4 address, or the first 64 bits of its IPv6 address, because
-/// a peer has all addresses below those.
+/// The part of an address that all connections of one peer have in common: an IPv4 address, or the first 64 bits of an
+/// IPv6 address. One peer usually has all addresses below those 64 bits.
 public enum PeerGroup {
     /// The group of a connected socket's peer, in hex; empty for a socket that has no address.
     public static func of(_ descriptor: Int32) -> Text {

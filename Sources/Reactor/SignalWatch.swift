@@ -39,7 +39,7 @@ public final class SignalWatch {
         events.deallocate()
     }
 
-    /// Stops watching and restores what the signals did before. Again: nothing.
+    /// Stops watching and restores the former actions of the signals. A second call does nothing.
     public func cancel() {
         loop.checkOwner()
         guard isActive else { return }

@@ -14,7 +14,7 @@ public final class Timer {
 
     private let event: UnsafeMutablePointer<event>
     private let handler: () -> Void
-    /// What libevent waits for: `deadline` or earlier while armed.
+    /// The time that libevent waits for: `deadline`, or an earlier one, while the timer is armed.
     private var scheduled: Instant?
 
     public init(on loop: EventLoop, handler: @escaping () -> Void) {
@@ -36,7 +36,7 @@ public final class Timer {
         event.deallocate()
     }
 
-    /// Runs the handler after `delay`, instead of whenever it would have run.
+    /// Runs the handler after `delay`. Replaces an earlier deadline.
     public func arm(after delay: Duration) { arm(at: Instant.now.advanced(by: delay)) }
 
     /// Runs the handler at `deadline`, in the next turn if that has passed.
@@ -47,7 +47,7 @@ public final class Timer {
         schedule(deadline, now: .now)
     }
 
-    /// Disarms; the timer can be armed again. One that is due but has not run yet does not run either.
+    /// Disarms the timer, which can be armed again. A handler that is due and has not run yet does not run.
     public func cancel() {
         loop.checkOwner()
         deadline = nil

@@ -1,10 +1,10 @@
 import Base
 
-/// What a work is expected to take of a pool.
+/// The expected cost of a piece of work.
 public struct WorkCost: Sendable, Equatable {
-    /// Of the processor. It only has to be roughly right: when the work has ended its tenant pays for the real time.
+    /// The processor time. A rough figure will do: when the work has ended, its tenant pays for the real time.
     public var time: Duration
-    /// The most it holds at a time.
+    /// The most memory that the work holds at a time.
     public var memoryByteCount: Int
 
     public init(time: Duration, memoryByteCount: Int = 0) {
@@ -30,8 +30,8 @@ struct WorkAdmission: Sendable {
     private(set) var memoryByteCount = 0
     private(set) var memoryPeak = 0
     private var longCount = 0
-    /// The work that lacks memory, and how often another one began before it. After `passesMax` times nothing else that
-    /// needs memory begins, so that it is not put off for ever.
+    /// The work that lacks memory, and how often other work began before it. After `passesMax` times no other work that
+    /// needs memory begins, so that this one is not put off for ever.
     private var waitsForMemory: Work?
     private var passes = 0
 
@@ -68,7 +68,7 @@ struct WorkAdmission: Sendable {
         waitsForMemory = passedOver
     }
 
-    /// The work left the line without having begun: nothing is held up for it any more.
+    /// The work left the line without having begun. From now on nothing is held up for it.
     mutating func left(_ work: Work) {
         guard waitsForMemory === work else { return }
         waitsForMemory = nil

@@ -1,13 +1,13 @@
 import Base
 
-/// A piece of blocking work and how to answer whoever waits for it. Exactly one of the two closures is called.
+/// A piece of blocking work and the way to answer its caller. Exactly one of the two closures is called.
 final class Work: Sendable {
     let tenant: Text
     let deadline: Instant
     /// Takes less than a millisecond: its answer may wait for that of the next one.
     let isShort: Bool
     let cost: WorkCost
-    /// Does the work; what it returns answers.
+    /// Does the work. Calling the result answers the caller.
     let execute: @Sendable () -> @Sendable () -> Void
     let fail: @Sendable (any Error) -> Void
 
@@ -24,7 +24,7 @@ final class Work: Sendable {
     }
 }
 
-/// What a pool has done and has to do, at one moment.
+/// The figures of a pool at one moment.
 public struct WorkerPoolCounts: Sendable, Equatable {
     public var queued = 0
     public var running = 0
@@ -36,7 +36,7 @@ public struct WorkerPoolCounts: Sendable, Equatable {
     public var expired: UInt64 = 0
     /// Never run: the waiting task was cancelled.
     public var cancelled: UInt64 = 0
-    /// What runs may hold, and the most that ever ran at a time.
+    /// The memory that the running work may hold, and the most that it ever held at a time.
     public var memoryByteCount = 0
     public var memoryPeakByteCount = 0
 }
@@ -47,7 +47,7 @@ struct WorkQueue: Sendable {
         var workers: Int
         var queueMax: Int
         var queueMaxPerTenant: Int
-        /// Of what runs at a time, in bytes.
+        /// The most memory of all running work together, in bytes.
         var memoryMax = Int.max
     }
 
@@ -67,9 +67,9 @@ struct WorkQueue: Sendable {
     private(set) var isClosed = false
     /// Moving average of one work's run time: an eighth of every new one.
     private var averageNanoseconds: Int64 = 0
-    /// The same of short works alone: one long one says nothing about how long they wait.
+    /// The same average of short work only: one long piece says nothing about how long short ones wait.
     private var averageShortNanoseconds: Int64 = 0
-    /// No queued deadline is earlier: spares the search while a full queue holds nothing expired.
+    /// No queued deadline is earlier than this. It spares a search when a full queue holds nothing that has expired.
     private var earliestDeadline = Instant.distantFuture
 
     init(name: String, limits: Limits) {
@@ -177,7 +177,7 @@ struct WorkQueue: Sendable {
     /// How long what is queued takes, if it is short.
     var backlog: Duration { .nanoseconds(nanoseconds(of: queue.count, each: averageShortNanoseconds)) }
 
-    /// All workers together.
+    /// The time that all workers together need.
     private func nanoseconds(of count: Int, each nanoseconds: Int64) -> Int64 {
         let (sum, overflow) = nanoseconds.multipliedReportingOverflow(by: Int64(count))
         return overflow ? Int64.max : sum / Int64(limits.workers)

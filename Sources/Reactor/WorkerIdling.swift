@@ -1,6 +1,6 @@
 import Base
 
-/// What the threads of a pool do while they have no work, each on its own.
+/// The actions of a pool's thread while it has no work.
 public struct WorkerIdling: Sendable {
     /// Called when no work waits any more. The answers of what was done have been given.
     let pause: @Sendable () -> Void
@@ -17,12 +17,12 @@ public struct WorkerIdling: Sendable {
     }
 }
 
-/// How much of the processors the threads of a pool get that other threads want too.
+/// The share of the processors that the threads of a pool get.
 public enum WorkerPriority: Sendable, Equatable {
     /// All of them have this nice value, 0...19.
     case lowered(by: Int32)
-    /// They get what nobody else wants. Only the first one has a nice value instead, so that the work of the pool goes
-    /// on while others want all there is.
+    /// The threads get the time that no other thread wants. Only the first thread has a nice value instead, so that the
+    /// pool's work goes on while other threads want all there is.
     case spare(exceptFirst: Int32)
 
     func ofWorker(_ index: Int) -> ThreadPriority {

@@ -17,7 +17,7 @@ public final class WorkerPool: Sendable {
     private final class Shared: Sendable {
         let queue: Mutex<WorkQueue>
         private let wakeup = Semaphore()
-        /// Of the first worker, where the others get only what processor time is spare.
+        /// The semaphore of the first worker, where the other workers get spare processor time only.
         private let firstWakeup: Semaphore?
 
         init(_ queue: WorkQueue, _ priority: WorkerPriority) {
@@ -25,11 +25,11 @@ public final class WorkerPool: Sendable {
             if case .spare = priority { firstWakeup = Semaphore() } else { firstWakeup = nil }
         }
 
-        /// What wakes the worker.
+        /// The semaphore that wakes a worker.
         func wakeup(of index: Int) -> Semaphore { index == 0 ? firstWakeup ?? wakeup : wakeup }
 
-        /// Calls one worker, and the first one in any case: on a busy machine another one might wait seconds for a
-        /// processor. Whoever comes second finds nothing to do.
+        /// Wakes one worker, and the first worker in any case: on a busy machine another worker might wait seconds for
+        /// a processor. The worker that comes second finds nothing to do.
         func call() {
             firstWakeup?.signal()
             wakeup.signal()
@@ -152,7 +152,7 @@ public final class WorkerPool: Sendable {
         wakeup.wait()
     }
 
-    /// The next work that is still in time; what is not is failed.
+    /// The next work that is still in time. Work that is too late is failed.
     private static func next(_ shared: Shared) -> Work? {
         let batch = shared.queue.withLock { $0.take(now: .now) }
         for work in batch.expired { work.fail(Failure.workExpired) }

@@ -1,9 +1,9 @@
 public import Base
 import JSON
 
-/// What an ID token says: Firebase's claims, and `sid` and `gen`, by which a token can be revoked.
+/// The claims of an ID token: Firebase's claims, and `sid` and `gen`, by which a token can be revoked.
 ///
-/// Times are whole seconds in the JWT and microseconds here, except `gen`, which is the user's tokens-valid-after in
+/// Times are whole seconds in the JWT and microseconds here. The exception is `gen`, the user's tokens-valid-after in
 /// microseconds at signing.
 public struct IDTokenClaims: Sendable, Equatable {
     /// A provider and the user's identifiers there, for the claim `firebase.identities`.
@@ -38,9 +38,9 @@ public struct IDTokenClaims: Sendable, Equatable {
     public var identities: [Identity] = []
     /// A JSON object checked by `Values.checkCustomClaims`; its members become claims, the reserved ones win.
     public var customClaims: [UInt8] = []
-    /// The same of the session (a custom token's claims): they win over the user's.
+    /// A JSON object with the claims of the session (a custom token's claims). They override the user's.
     public var sessionClaims: [UInt8] = []
-    /// Of a tenant for load tests: the token must not be taken for a real one.
+    /// True for tenants of load tests: nobody must take the token for a real one.
     public var isSynthetic = false
 
     public init() {}
@@ -81,8 +81,8 @@ public struct IDTokenClaims: Sendable, Equatable {
         return json.bytes
     }
 
-    /// A custom `name` or `picture` overrides the profile's, as in Firebase. What only the server says (`ownNames`) is
-    /// left out: a token must not say it twice, nor say an email of a user who has none.
+    /// The custom claims that go into the token. A custom `name` or `picture` overrides the profile's, as in Firebase.
+    /// Claims of `ownNames` are left out: a token must not have a claim twice, nor an email for a user who has none.
     private func customMembers() -> [JSONValue.Member] {
         let ofSession = Self.members(of: sessionClaims)
         let ofUser = Self.members(of: customClaims).filter { member in
@@ -98,7 +98,7 @@ public struct IDTokenClaims: Sendable, Equatable {
         return members
     }
 
-    /// Every name that only the server gives a value, whether or not this token has it.
+    /// The names of all claims that only the server sets, whether or not this token has them.
     package static let ownNames: Set<Text> = [
         "iss", "aud", "auth_time", "user_id", "sub", "iat", "exp", "provider_id", "email", "email_verified",
         "phone_number", "sid", "gen", "synthetic", "firebase",

@@ -2,7 +2,7 @@ public import Base
 import Crypto
 import JSON
 
-/// What a genuine ID token says. Whether it is revoked is the caller's question: `uid`, `sessionID`, `generation`.
+/// The claims of a genuine ID token. The caller checks whether the token is revoked: `uid`, `sessionID`, `generation`.
 public final class VerifiedToken: Sendable {
     public let uid: Text
     public let tenantID: Text
@@ -43,7 +43,7 @@ public final class VerifiedToken: Sendable {
     }
 }
 
-/// Why a token was not accepted.
+/// The reason why a token was not accepted.
 public enum TokenError: Error, Sendable, Equatable {
     case invalid
     case expired
@@ -70,7 +70,8 @@ public final class IssuedTokenVerifier: Sendable {
         self.cache = VerifiedTokenCache(random: random)
     }
 
-    /// With `allowsExpired` a token that has run out is as good as another: only for what harms nobody but its owner.
+    /// Verifies a token. With `allowsExpired` an expired token is accepted, too: only for operations that harm nobody
+    /// but the token's owner.
     public func verify(
         _ token: [UInt8], now: Timestamp, allowsExpired: Bool = false
     ) throws(TokenError) -> VerifiedToken {
@@ -89,7 +90,7 @@ public final class IssuedTokenVerifier: Sendable {
         return verified
     }
 
-    /// What stands between the header and the signature, if that is the key's.
+    /// The bytes between the header and the signature, if the signature is the key's.
     private static func signedPayload(of token: [UInt8], _ entry: KeySet.Entry) -> [UInt8]? {
         let payloadStart = entry.tokenPrefix.count
         guard let payloadEnd = token.lastIndex(of: UInt8(ascii: ".")), payloadEnd >= payloadStart,

@@ -8,7 +8,7 @@ import JSON
 /// text or too long.
 public struct JWT: Sendable {
     public let algorithm: Text
-    /// Some issuers with one key leave it out.
+    /// The id of the signing key. Nil: some issuers with a single key leave it out.
     public let keyID: Text?
     public let type: Text?
     /// The signed bytes: header "." payload, as they came.

@@ -8,7 +8,7 @@ public final class KeySet: Sendable {
     /// One key and the times it lives by.
     public struct Entry: Sendable {
         public let id: Text
-        /// Nil for who only verifies.
+        /// The private key. Nil in processes that only verify.
         public let key: SigningKey?
         public let publicKey: VerificationKey
         public let times: SigningKeyTimes
@@ -44,7 +44,7 @@ public final class KeySet: Sendable {
 
     /// Newest first, by the order they were made in.
     public let entries: [Entry]
-    /// RFC 7517 §5.
+    /// The set as JSON (RFC 7517 §5).
     public let jwks: [UInt8]
 
     public init(entries: [Entry]) {
@@ -113,7 +113,7 @@ public final class KeySet: Sendable {
     }
 }
 
-/// Where the present `KeySet` is read: one writer (`TokenSigner`), any number of readers.
+/// The place where the present `KeySet` is read. It has one writer (`TokenSigner`) and any number of readers.
 public final class PublishedKeySet: Sendable {
     private let storage: Mutex<KeySet>
 

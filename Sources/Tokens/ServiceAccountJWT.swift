@@ -2,23 +2,24 @@ public import Base
 public import Crypto
 public import JSON
 
-/// A JWT by which a service account speaks for itself: `iss` and `sub` are its email, its key signed it (RFC 7523 §3).
+/// A JWT that a service account has signed for itself: `iss` and `sub` are its email (RFC 7523 §3). Custom tokens and
+/// caller JWTs are such JWTs.
 ///
-/// Custom tokens and caller JWTs are such. Well formed is all this says: who takes one finds the account's key, asks
-/// `isSigned(by:)` and `checkTimes(now:)`, and holds `type` and `audience` to the one kind it takes.
+/// A value of this type is well formed, and nothing more. Its user finds the account's key, calls `isSigned(by:)` and
+/// `checkTimes(now:)`, and compares `type` and `audience` with the one kind that it accepts.
 public struct ServiceAccountJWT: Sendable {
-    /// From `iat` to `exp`, at most.
+    /// The longest time from `iat` to `exp`.
     public static let lifetimeMax = Duration.hours(1)
-    /// How far the signer's clock may be ahead of ours. Behind it may not be: an expired token is expired.
+    /// How far the signer's clock may be ahead of ours. It may not be behind: an expired token is expired.
     static let leeway = Duration.seconds(60)
 
     /// The header's `typ`.
     public let type: Text?
     /// The header's `kid`; some Admin SDKs write none.
     public let keyID: Text?
-    /// The account it claims to be of.
+    /// The account that the JWT claims to come from.
     public let email: Text
-    /// One text; a list of audiences is refused.
+    /// The audience. A list of audiences is refused.
     public let audience: Text
     public let issuedAt: Timestamp
     public let expiresAt: Timestamp

@@ -1,6 +1,6 @@
 public import Base
 
-/// When a signing key signs and verifies. A value: no key material, no clock.
+/// The times between which a signing key signs and verifies. A value: no key material, no clock.
 ///
 /// Keys are ordered by a number that is given when they are made, never by time: two keys may be made at one moment,
 /// and a clock may be set back between them.
@@ -14,7 +14,7 @@ public struct SigningKeyTimes: Sendable, Equatable {
     public var sequence: Int64
     public var createdAt: Timestamp
     public var signsFrom: Timestamp
-    /// Nil while it is the newest.
+    /// When the key stops verifying. Nil for the newest key.
     public var retiresAt: Timestamp?
 
     public init(sequence: Int64, createdAt: Timestamp, signsFrom: Timestamp, retiresAt: Timestamp? = nil) {

@@ -2,10 +2,11 @@ import Base
 import Crypto
 import Synchronization
 
-/// A bounded map from a token's keyed hash to what it says, in shards so that loops seldom wait for each other.
+/// A bounded map from a token's keyed hash to its claims. It is split into shards, so that loops seldom wait for each
+/// other.
 ///
-/// The hash leads to a set of a few tokens, the one used last in front; a new one takes the place of the last. One
-/// for one, so that nobody waits while hundreds are freed, and their memory serves the next.
+/// The hash leads to a set of a few tokens, the last used one in front. A new token replaces the last of its set. One
+/// token replaces one, so that nobody waits while hundreds are freed, and their memory serves the next.
 final class VerifiedTokenCache: Sendable {
     struct Fingerprint: Hashable {
         let low: UInt64

@@ -4,13 +4,13 @@ public import Wire
 /// A call that outlives the turn it came in.
 struct ActiveCall {
     let kind: StreamKind
-    /// What the dispatcher began the call with; see `Connection.endCalls`.
+    /// The credential that the dispatcher began the call with; see `Connection.endCalls`.
     let credential: AnyObject?
     var deadline: Instant
     var task: Task<Void, Never>?
     /// Messages of the client that its handler has not taken yet; bounded by the stream's window.
     var inbox: [[UInt8]] = []
-    /// Of its first request; see `Connection.run`.
+    /// The bytes of the call's first request; see `Connection.run`.
     let requestByteCount: Int
     var isRemoteClosed: Bool
     var reader: Promise<Void>?
@@ -78,7 +78,7 @@ extension Connection {
         for stream in calls.keys { cancel(stream: stream) }
     }
 
-    /// A passed deadline is answered at once; the work behind it is cancelled and counts until it stops.
+    /// Answers calls whose deadline passed, at once. Their work is cancelled, and counts until it stops.
     func expireCalls(now: Instant) {
         for (stream, call) in calls where call.deadline <= now {
             calls[stream]?.deadline = .distantFuture
@@ -86,7 +86,7 @@ extension Connection {
         }
     }
 
-    /// Answers at once for a call that is cancelled for the server's own reasons.
+    /// Answers a call at once that the server cancels for its own reasons.
     func end(stream: UInt32, _ failure: Failure) {
         if state.wantsAnswer(stream: stream) {
             queue { $0.appendFailure(stream: stream, failure) }

@@ -2,7 +2,7 @@ import Base
 import Wire
 
 extension Connection {
-    /// What a call in flight takes beside its request: its task and its place in the tables, measured at 2 to 4 KiB.
+    /// The memory of a call in flight beside its request: its task and its place in the tables. Measured: 2 to 4 KiB.
     private static let callByteCount = 4 * 1024
 
     /// Brings what this connection counts for up to date. Called whenever a turn may have changed it; costs a few
@@ -39,7 +39,8 @@ extension Connection {
         if held != 0 { share.add(-held) }
     }
 
-    /// What `MemoryRelief` asks; nil for a connection that does not keep us waiting.
+    /// The memory that this connection holds and for how long, as `MemoryRelief` asks. Nil for a connection that does
+    /// not keep the server waiting.
     func holding(now: Instant) -> MemoryHolding? {
         guard phase != .closed else { return nil }
         // Of what it keeps waiting, what waits longest.
@@ -54,7 +55,7 @@ extension Connection {
             byteCount: countedByteCount, waitNanoseconds: now.nanoseconds(since: since), isStranger: !isAuthenticated)
     }
 
-    /// Ends the connection for the memory it holds. What can be said is said at once.
+    /// Ends the connection for the memory it holds. Sends what the socket takes at once.
     func giveUpMemory() {
         guard phase != .closed else { return }
         metrics.connectionsClosedForMemory.add()
@@ -64,8 +65,8 @@ extension Connection {
         closeNow()
     }
 
-    /// Returns when this call may make a page of a list: the client has taken what was answered before, nobody else's
-    /// page is made in this turn of the loop, and there is memory for it.
+    /// Returns when this call may make a page of a list. Three things must be true: the client has taken the answers
+    /// before it, no other page is made in this turn of the loop, and there is memory for the page.
     ///
     /// Throws RESOURCE_EXHAUSTED SERVER_OVERLOADED and `CancellationError`.
     public func pageTurn(stream: UInt32) async throws {

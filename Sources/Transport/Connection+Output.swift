@@ -3,8 +3,8 @@ import Reactor
 public import Wire
 
 extension Connection {
-    /// Memory a connection keeps between bursts: for the next answers to requests that come one after the other, or
-    /// while a stream waits for news, which may be for hours. None while memory is tight.
+    /// The memory that a connection keeps between bursts: for the answers to requests that come one after the other, or
+    /// while a stream waits for news, perhaps for hours. Zero while memory is tight.
     private var outputByteCountKept: Int {
         if share.memory.pressure != .none { return 0 }
         return calls.isEmpty ? 16 * 1024 : 4 * 1024
@@ -19,7 +19,7 @@ extension Connection {
         markDirty()
     }
 
-    /// Appends a frame ahead of everything the peer has kept waiting.
+    /// Appends a frame ahead of all output that waits for the peer.
     func queueAhead(_ write: (inout ByteBuffer) -> Void) {
         guard phase != .closed else { return }
         write(&output)
@@ -53,7 +53,8 @@ extension Connection {
         finished(stream: stream)
     }
 
-    /// A call that `run` carries is finished when its task ends, every other one with its answer.
+    /// Tells the protocol state that a call is over. A call that `run` carries is over when its task ends, every other
+    /// call when it is answered.
     private func finished(stream: UInt32) {
         if calls[stream] == nil { perform(state.finished(stream: stream)) }
     }
@@ -121,7 +122,7 @@ extension Connection {
 
     // MARK: Closing
 
-    /// Takes nothing in any more and closes when the output is sent.
+    /// Stops taking in frames, and closes when the output is sent.
     func beginClosing() {
         guard phase == .open || phase == .peerClosed else { return }
         phase = .closing

@@ -3,7 +3,7 @@ import Reactor
 import Wire
 
 extension Connection {
-    /// A connection that said nothing for so long gives back the memory of its last burst.
+    /// How long a connection is silent before it gives back the memory of its last burst.
     private static let trimAfter = Duration.seconds(5)
     private static let lookAgainAfter = Duration.milliseconds(100)
 
@@ -44,8 +44,8 @@ extension Connection {
         unauthenticatedSince.advanced(by: limits.connectionUnauthenticatedMax)
     }
 
-    /// A frame that began must be whole in time. A client that is not read from cannot go on with it, and is given
-    /// more; but not where all are short of memory, which half a frame holds for nothing.
+    /// The deadline of a frame that has begun. A client that is not read from cannot go on with its frame and gets more
+    /// time, but not while memory is short, because half a frame holds memory for nothing.
     private var partialFrameDeadline: Instant? {
         guard let since = decoder.partialSince, readingPausedSince == nil || share.memory.pressure >= .scarce else {
             return nil
@@ -53,8 +53,8 @@ extension Connection {
         return since.advanced(by: limits.frameTimeout)
     }
 
-    /// Nothing was read for longer than any call of this client can take: its streams wait for credit that it does not
-    /// give. Whether it is still there shows only when it is read from.
+    /// The deadline of a connection that is not read from. It is longer than any call of the client can take; after it
+    /// the connection is read from once, to learn whether the client is still there.
     private var pausedDeadline: Instant? {
         guard let since = readingPausedSince, !isWriteBlocked else { return nil }
         return since.advanced(by: limits.requestTimeoutMax).advanced(by: limits.writeTimeout)

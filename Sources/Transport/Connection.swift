@@ -16,23 +16,24 @@ public actor Connection {
         case open
         /// The peer sends no more; what is in flight is answered. Next: `closing`, `closed`.
         case peerClosed
-        /// Nothing is taken in any more, the rest of the output is sent. Next: `lingering`, `closed`.
+        /// The connection takes in nothing more and sends the rest of its output. Next: `lingering`, `closed`.
         case closing
-        /// All is sent and said; the peer may close first, so that it reads our last words. Next: `closed`.
+        /// Everything is sent. The peer may close first, so that it reads our last frames. Next: `closed`.
         case lingering
         case closed
     }
 
     public nonisolated let loop: EventLoop
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-    /// Counts up over all connections of the server; in logs and request ids.
+    /// The connection's number, counted over all connections of the server. Logs and request ids name it.
     public nonisolated let id: UInt64
     public nonisolated let peerAddress: Text
-    /// What the dispatcher keeps for this connection.
+    /// The dispatcher's own data about this connection.
     public let context: AnyObject
-    /// A valid credential was shown on this connection: larger limits, longer patience.
+    /// True while a credential that was shown on this connection is valid. The connection then has larger limits and
+    /// longer deadlines.
     public private(set) var isAuthenticated = false
-    /// Since when it is not.
+    /// When the connection was last without a valid credential: its start, or the loss of its credential.
     var unauthenticatedSince: Instant
 
     nonisolated let dispatcher: any Dispatcher
@@ -46,31 +47,32 @@ public actor Connection {
     var decoder: FrameDecoder
     /// The beginning of a frame whose rest has not come yet; empty otherwise.
     var input = ByteBuffer()
-    /// What the connections of the loop have in common: a buffer to read into, the count of what they hold.
+    /// The data that all connections of the loop share: a read buffer, and the count of the memory they hold.
     let share: LoopShare
     var output = ByteBuffer()
-    /// What came while the socket took nothing: behind `output`, so that a PING's answer can go between the two.
+    /// Output that came while the socket was full. It is sent after `output`, so that a PING's answer can go between
+    /// the two.
     var backlog = ByteBuffer()
     var isWriteBlocked = false
     var isDirty = false
-    /// Since when nothing is read; nil while something is.
+    /// When reading was paused. Nil while the connection reads.
     var readingPausedSince: Instant?
-    /// A handler may be looking at `input`.
+    /// True while a handler may look at `input`.
     var isDecoding = false
-    /// `input` is the loop's buffer for the moment.
+    /// True while `input` is the loop's buffer.
     var isReadingIntoLoopBuffer = false
     var calls: [UInt32: ActiveCall] = [:]
-    /// Of all calls' inboxes.
+    /// The bytes in the inboxes of all calls.
     var inboxByteCount = 0
-    /// Of the requests and messages that the calls in flight hold.
+    /// The bytes of the requests and messages that the calls in flight hold.
     var requestByteCount = 0
-    /// Calls that wait to make a page, and whether one of them stands in the loop's line.
+    /// The calls that wait to make a page, and whether one of them stands in the loop's line.
     var pagesWaiting = 0
     var isInPageLine = false
-    /// What this connection counts for in `share`; see `account`.
+    /// The bytes of this connection that `share` has counted; see `account`.
     var countedByteCount = 0
     var isHolder = false
-    /// Some call may be waiting to send: looked for when output has left.
+    /// True if a call may be waiting to send. Such calls are looked for when output was sent.
     var mayHaveSenders = false
     var watch: FileWatch?
     var timer: Timer?
@@ -140,7 +142,7 @@ public actor Connection {
         perform(state.violated(reason))
     }
 
-    /// Another connection has this one's place: what can be said is said at once, then it is closed.
+    /// Ends the connection because another one got its place. Sends what the socket takes at once, then closes.
     func makeRoom() {
         guard phase != .closed else { return }
         if phase == .open || phase == .peerClosed { endWithoutCredential(.displaced) }
@@ -149,17 +151,19 @@ public actor Connection {
         closeNow()
     }
 
-    /// First half of a graceful stop: the client is told to go elsewhere. Its answer to the PING behind that comes
-    /// after all it sent before it knew: the second half begins then, without waiting for the slowest client.
+    /// Begins a graceful stop: tells the client to go elsewhere, and sends a PING.
+    ///
+    /// The client's answer to the PING comes after everything it sent before it knew. The second half begins with that
+    /// answer, so that it need not wait for the slowest client.
     public func beginDrain() {
         perform(state.beginDrain())
         guard phase == .open, let ping = state.ping(1) else { return }
         queue { ping.append(to: &$0) }
     }
 
-    /// Second half: new calls are refused, the connection closes behind the last one in flight.
+    /// Ends a graceful stop: refuses new calls, and closes the connection behind the last call in flight.
     ///
-    /// Streams that only the server ends (watches) are ended now: nobody waits for their end.
+    /// Streams that only the server ends (watches) are ended now, because nobody else would end them.
     public func finishDrain() {
         for (stream, call) in calls where call.kind == .remoteClosed { end(stream: stream, Self.stopping) }
         perform(state.finishDrain())
@@ -181,7 +185,7 @@ public actor Connection {
     }
 }
 
-/// Who counts the connections. Called on the connection's loop.
+/// The owner of all connections, which counts them. Called on the connection's loop.
 public protocol ConnectionOwner: AnyObject, Sendable {
     func authenticated(_ connection: Connection)
     func lostCredential(_ connection: Connection)

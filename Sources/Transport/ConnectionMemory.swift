@@ -1,11 +1,11 @@
 import Base
 import Synchronization
 
-/// What all connections of the server hold of memory, against `Limits.connectionMemoryMax`: requests that are not
+/// The memory that all connections of the server hold, bounded by `Limits.connectionMemoryMax`: requests that are not
 /// answered, and answers that are not taken.
 ///
-/// Each loop counts its own connections, without a lock and without an atomic addition; any thread may ask for the
-/// sum. The bound is kept in steps, so that peers who read go on while others give way; see `Pressure`.
+/// Each loop counts its own connections, without a lock and without an atomic addition. Any thread may ask for the sum.
+/// The bound is kept in steps, so that peers who read go on while others give way; see `Pressure`.
 public final class ConnectionMemory: @unchecked Sendable {
     // Unchecked: `onExhausted` is set before the first connection is made. The rest is atomic or does not change.
 
@@ -34,10 +34,10 @@ public final class ConnectionMemory: @unchecked Sendable {
     private let counts: [Count]
     private let step = Atomic<UInt8>(Pressure.none.rawValue)
     private let peak = Atomic<Int>(0)
-    /// The most that was held since memory was given back to the system last.
+    /// The most that was held since memory was last given back to the system.
     private let crest = Atomic<Int>(0)
     var onExhausted: @Sendable () -> Void = {}
-    /// Much was held and is not any more.
+    /// Called when much memory was held and is free again.
     var onEbb: @Sendable () -> Void = {}
     private static let crestMin = 8 << 20
 
@@ -54,7 +54,7 @@ public final class ConnectionMemory: @unchecked Sendable {
 
     public var pressure: Pressure { Pressure(rawValue: step.load(ordering: .relaxed)) ?? .none }
 
-    /// What a connection may hold before it is not read from any more; nil while there is enough for all.
+    /// The memory that a connection may hold before it is not read from. Nil while there is enough for all.
     var holdingMax: Int? {
         switch pressure {
         case .none, .tight: nil
@@ -71,10 +71,10 @@ public final class ConnectionMemory: @unchecked Sendable {
         self.byteCount + byteCount * counts.count <= limits.connectionMemoryMax
     }
 
-    /// Connections are closed until no more than this is held.
+    /// The sum at which no further connections are closed.
     var reliefTarget: Int { limits.connectionMemoryMax / 4 * 3 }
 
-    /// From the loop of this number only.
+    /// Adds to the count of a loop. Called from that loop only.
     func add(_ change: Int, loop: Int) {
         let count = counts[loop]
         count.byteCount.store(count.byteCount.load(ordering: .relaxed) + change, ordering: .relaxed)

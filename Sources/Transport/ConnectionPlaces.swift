@@ -20,7 +20,7 @@ struct ConnectionPlaces {
 
     private struct Place {
         let address: Text
-        /// Its turn to give way among those without a credential; nil with one.
+        /// The connection's turn to give way, among those without a credential. Nil for a connection with a credential.
         var turn: UInt64?
 
         var isAuthenticated: Bool { turn == nil }
@@ -31,7 +31,7 @@ struct ConnectionPlaces {
     private struct Line {
         private var turns: [(id: UInt64, turn: UInt64)] = []
         private var start = 0
-        /// Without those that stay behind.
+        /// The turns of connections that are still without a credential.
         private(set) var count = 0
 
         mutating func append(_ id: UInt64, _ turn: UInt64, in places: [UInt64: Place]) {
@@ -44,7 +44,7 @@ struct ConnectionPlaces {
 
         mutating func left() { count -= 1 }
 
-        /// The oldest that is still without a credential.
+        /// The connection that has been without a credential for longest.
         mutating func first(in places: [UInt64: Place]) -> UInt64? {
             while start < turns.count {
                 let (id, turn) = turns[start]
@@ -70,7 +70,7 @@ struct ConnectionPlaces {
 
     init(limits: Limits) { self.limits = limits }
 
-    /// So many connections may have lost their place and not be closed yet; new ones wait meanwhile.
+    /// How many connections may have lost their place and not be closed yet. New connections wait above it.
     static func leavingMax(_ limits: Limits) -> Int { max(1, min(64, limits.connectionsMax / 8)) }
 
     var count: Int { places.count }
@@ -106,8 +106,8 @@ struct ConnectionPlaces {
         forgetUnauthenticated(place.address)
     }
 
-    /// The connection is the youngest of those without a credential from now on. Returns who gives way when its address
-    /// has too many of them by that: many connections of one proxy may lose the same credential.
+    /// Makes the connection the youngest of those without a credential. Returns the connections that give way when its
+    /// address now has too many: many connections of one proxy may lose the same credential at once.
     mutating func lostCredential(_ id: UInt64) -> [UInt64] {
         guard let place = places[id], place.isAuthenticated else { return [] }
         noteUnauthenticated(id, place.address)

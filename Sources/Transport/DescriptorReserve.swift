@@ -17,8 +17,8 @@ struct DescriptorReserve {
         self.descriptor = open()
     }
 
-    /// Runs `body` while the descriptor is free. False, and `body` not run, when there is none to give up: another
-    /// thread took it the last time, and there is none to take its place yet.
+    /// Runs `body` while the reserved descriptor is free. Returns false, without running `body`, when there is none:
+    /// another thread took it the last time.
     mutating func use(_ body: () -> Void) -> Bool {
         if descriptor < 0 { descriptor = open() }
         guard descriptor >= 0 else { return false }

@@ -1,9 +1,9 @@
 public import Base
 public import Wire
 
-/// What answers the requests of all connections: the service above. Called on the connection's loop.
+/// The service that answers the requests of all connections. Called on the connection's loop.
 public protocol Dispatcher: AnyObject, Sendable {
-    /// What the dispatcher keeps per connection: who it is, as far as it is known.
+    /// Makes the dispatcher's own data about a new connection, for example the caller's identity.
     func makeConnectionContext() -> AnyObject
 
     /// The client presented a credential in HELLO.

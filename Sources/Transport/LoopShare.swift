@@ -1,14 +1,14 @@
 import Base
 public import Reactor
 
-/// What the connections of one loop have in common. On the loop only.
+/// The data that the connections of one loop share. Used on that loop only.
 public final class LoopShare: EndOfTurn, @unchecked Sendable {
     // Unchecked: only connections of one loop use it, and they run on that loop's thread.
 
     nonisolated let loop: EventLoop
     let memory: ConnectionMemory
     private let number: Int
-    /// What the connections read into, one after the other.
+    /// The buffer that the connections read into, one after the other.
     var buffer = ByteBuffer()
     /// Connections that hold enough to be worth closing when memory is needed.
     private(set) var holders: [UInt64: Connection] = [:]

@@ -9,7 +9,7 @@ struct MemoryHolding {
     let waitNanoseconds: Int64
     let isStranger: Bool
 
-    /// Much for long is worse than little for longer.
+    /// The memory times the wait: much memory for long is worse than little memory for longer.
     var cost: Double { Double(byteCount) * Double(max(0, waitNanoseconds)) }
 }
 
@@ -38,7 +38,7 @@ final class MemoryRelief: Sendable {
         if isFirst { visit(0, strangersOnly: true) }
     }
 
-    /// Gives memory back to the system. Not at once: those who hold the rest are mostly on their way out, too.
+    /// Gives free memory back to the system after a while, because more connections are usually about to close.
     func giveBackSoon() {
         let (isFirst, _) = isGivingBack.compareExchange(
             expected: false, desired: true, ordering: .acquiringAndReleasing)
@@ -62,7 +62,8 @@ final class MemoryRelief: Sendable {
         }
     }
 
-    /// Peers may not have kept us waiting for long enough yet: there is another round until the memory is there.
+    /// Ends a round. Peers may not have kept the server waiting for long enough yet, so rounds follow until enough
+    /// memory is free.
     private func end() {
         isAtWork.store(false, ordering: .releasing)
         memory.update()

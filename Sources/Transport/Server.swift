@@ -10,7 +10,7 @@ public final class Server: Sendable, ConnectionOwner {
         var places: ConnectionPlaces
         /// Those that lost their place included, until they are closed.
         var connections: [UInt64: Connection] = [:]
-        /// Paused until more of those that lost their place are closed.
+        /// The listeners that are paused until connections that lost their place are closed.
         var waitingListeners: [Listener] = []
         var isDraining = false
         var emptied: Promise<Void>?
@@ -50,8 +50,11 @@ public final class Server: Sendable, ConnectionOwner {
             accepted: { [self] descriptor in adopt(descriptor) })
     }
 
-    /// Connections that lost their place hold a descriptor until their loop has closed them. Descriptors are as scarce
-    /// as places: while many are on their way out, newcomers wait in the kernel's queue. `closed` resumes the listener.
+    /// Whether the listener may accept now.
+    ///
+    /// Connections that lost their place hold a descriptor until their loop has closed them, and descriptors are as
+    /// scarce as places. While many connections are closing, new ones wait in the kernel's queue. `closed` resumes the
+    /// listener.
     private func mayAccept(_ listener: Listener) -> Bool {
         state.withLock { state in
             if hasRoom(state) { return true }

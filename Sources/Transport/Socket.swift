@@ -52,7 +52,7 @@ struct Socket {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     }
 
-    /// What the kernel takes beyond what is on its way to the peer.
+    /// The most that the kernel buffers for the peer beyond what is on its way.
     private static let unsentByteCountMax: Int32 = 128 * 1024
 
     /// No Nagle delay (answers are written once per turn anyway), and probes that find a vanished peer in 2 minutes.

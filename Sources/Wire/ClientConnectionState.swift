@@ -38,13 +38,14 @@ public struct ClientConnectionState: Sendable {
     public let hello: WireHello?
 
     private(set) var phase: Phase
-    /// GOAWAY came: no new streams.
+    /// GOAWAY came: the server takes no new streams.
     private var serverLeaves = false
     private var streams = StreamTable<Stream>()
     private var nextStream: UInt32 = 1
     private var pingInFlight: UInt64?
 
-    /// `authorization` goes into HELLO and raises the server's limits before the first request; empty: none.
+    /// `authorization` goes into HELLO, so that the server's larger limits hold from the first request on. Empty: no
+    /// credential.
     public init(limits: Limits, software: Text, authorization: Text = .empty, usingExtensions: Bool = true) {
         self.limits = limits
         guard usingExtensions else {

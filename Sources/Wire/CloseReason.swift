@@ -1,6 +1,6 @@
 public import Messages
 
-/// Why a connection ends; what GOAWAY says and the log records.
+/// The reason for a connection's end, as GOAWAY tells it and the log records it.
 public enum CloseReason: Equatable, Sendable, CaseIterable {
     // The peer broke the protocol.
     case helloNotFirst

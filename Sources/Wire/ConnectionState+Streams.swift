@@ -4,15 +4,16 @@ import Base
 import Messages
 
 extension ConnectionState {
-    /// The stream's work has stopped, however it ended. Call it once for every `startRequest`, after the last frame of
-    /// the stream was appended.
+    /// The stream's work has stopped, whatever its end was. Call this once for every `startRequest`, after the stream's
+    /// last frame was appended.
     public mutating func finished(stream: UInt32) -> ConnectionAction {
         guard let index = streams.index(of: stream) else { preconditionFailure("stream \(stream) finished twice") }
         streams.remove(at: index)
         return closeIfDone()
     }
 
-    /// The client was told the stream's end (a deadline passed) while its work still runs: it counts until `finished`.
+    /// The client was told the stream's end (its deadline passed) while the stream's work still runs. The stream counts
+    /// until `finished`.
     public mutating func abandoned(stream: UInt32) {
         guard let index = streams.index(of: stream) else { preconditionFailure("stream \(stream) is not in flight") }
         streams[index].phase = .abandoned
@@ -129,7 +130,8 @@ extension ConnectionState {
         }
     }
 
-    /// Ends a stream because of what the client sent on it. Counts like a cancel: the client can provoke it as fast.
+    /// Ends a stream because of a frame of the client. The end counts as a cancel does, because a client can provoke it
+    /// as often.
     mutating func fail(at index: Int, _ error: StreamError, now: Instant) -> ConnectionAction {
         streams[index].phase = .abandoned
         guard cancelRate.note(at: now) else { return violated(.tooManyCancels) }

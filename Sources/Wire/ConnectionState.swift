@@ -43,7 +43,7 @@ public struct ConnectionState: Sendable {
             case remoteOpen
             /// The client sends no more. Next: `abandoned`, removed.
             case remoteClosed
-            /// Over as far as the client can tell (cancelled, or failed); its work still runs. Next: removed.
+            /// Over for the client (cancelled or failed), while its work still runs. Next: removed.
             case abandoned
         }
 
@@ -53,7 +53,7 @@ public struct ConnectionState: Sendable {
     }
 
     public let limits: Limits
-    /// What we answer a HELLO with.
+    /// Our answer to a HELLO.
     public let hello: WireHello
 
     private(set) var phase = Phase.opening
@@ -149,7 +149,8 @@ public struct ConnectionState: Sendable {
         }
     }
 
-    /// Ends the connection because of something the connection itself noticed: a frame above the hard cap, a timer.
+    /// Ends the connection because of something that the connection itself noticed, for example a frame above the hard
+    /// cap or a passed deadline.
     public mutating func violated(_ reason: CloseReason) -> ConnectionAction {
         let farewell = peer == nil ? nil : ControlFrame.goAway(lastStream: lastStarted, reason)
         phase = .closed

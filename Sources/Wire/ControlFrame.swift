@@ -5,7 +5,7 @@ public import Messages
 
 /// A frame that a state machine asks its connection to send.
 public enum ControlFrame: Equatable, Sendable {
-    /// Eight bytes that mean something only to the side that asked.
+    /// Eight bytes with a meaning only for the side that sent them first.
     case ping(UInt64, ack: Bool)
     /// Streams above `lastStream` were not processed and are safe to send again.
     case goAway(lastStream: UInt32, CloseReason)

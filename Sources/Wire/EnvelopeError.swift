@@ -1,6 +1,6 @@
 public import Base
 
-/// What is wrong with an envelope. The stream gets the matching failure; the connection stays.
+/// A fault of an envelope. The stream gets the matching failure; the connection stays.
 public enum EnvelopeError: Error, Equatable, Sendable {
     /// The fields of `Request`, `Response` and `KeyValue`, as the proto file names them.
     public enum Field: String, Sendable {

@@ -8,7 +8,7 @@ struct EventRate: Sendable {
 
     init(perSecondMax: Int) { self.perSecondMax = perSecondMax }
 
-    /// False: one too many.
+    /// Counts an event. Returns false when the event is above the rate.
     mutating func note(at now: Instant) -> Bool {
         if count == 0 || now.nanoseconds(since: windowStart) >= 1_000_000_000 {
             windowStart = now

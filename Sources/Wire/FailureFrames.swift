@@ -4,8 +4,10 @@ public import Base
 import Messages
 
 extension ByteBuffer {
-    /// A RESPONSE with `failure` as its status: ErrorInfo always; BadRequest, RetryInfo, LocalizedMessage, Help and
-    /// (with a request id in `metadata`) RequestInfo where there is something to say.
+    /// Appends a RESPONSE with `failure` as its status.
+    ///
+    /// The status always has an ErrorInfo. It has BadRequest, RetryInfo, LocalizedMessage, Help and RequestInfo where
+    /// the failure or `metadata` has their contents.
     public mutating func appendFailure(
         stream: UInt32, _ failure: Failure, metadata: OutgoingMetadata = OutgoingMetadata()
     ) {
@@ -103,8 +105,8 @@ extension ByteBuffer {
 }
 
 extension String {
-    /// As much of the words as an answer holds: a caller's own may be among them, and an answer stays smaller than its
-    /// request.
+    /// The text, cut to what an answer may hold. A caller's own text may be part of it, and an answer must stay smaller
+    /// than its request.
     fileprivate var shown: String {
         utf8.count <= 2_000 ? self : String(decoding: utf8.prefix(2_000), as: UTF8.self)
     }

@@ -16,7 +16,8 @@ public struct FrameDecoder: Sendable {
         case frame(FrameHeader, payload: UnsafeRawBufferPointer)
         /// Above `payloadMax`, at most the hard cap; its payload never shows up.
         case oversized(FrameHeader)
-        /// Above the hard cap: nothing behind it can be understood. Said again by every further call.
+        /// A frame above the hard cap. The bytes behind it cannot be understood, so every further call returns this
+        /// again.
         case violation(FrameHeader)
     }
 
@@ -34,8 +35,8 @@ public struct FrameDecoder: Sendable {
     private let payloadHardMax: Int
     private var state = State.reading
 
-    /// When the frame that is arriving began, as of the `needMore` that saw it first; nil between frames. The deadline
-    /// for a whole frame counts from here, however often a byte of it arrives.
+    /// The time of the `needMore` that first saw the present frame. Nil between frames. The deadline for a whole frame
+    /// counts from here, however often a byte of it arrives.
     public private(set) var partialSince: Instant?
 
     public init(payloadHardMax: Int) {

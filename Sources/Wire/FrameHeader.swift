@@ -74,7 +74,7 @@ public struct FrameFlags: OptionSet, Hashable, Sendable {
     public static let remoteOpen = FrameFlags(rawValue: 0x02)
     /// DATA: no message in it. In ttrpc's code, not in its text.
     public static let noData = FrameFlags(rawValue: 0x04)
-    /// PING: the answer to one.
+    /// PING: this is the answer to a PING.
     public static let ack = FrameFlags(rawValue: 0x01)
 }
 

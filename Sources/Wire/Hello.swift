@@ -4,9 +4,9 @@ import Base
 import Messages
 
 extension WireHello {
-    /// ttrpc's limit.
+    /// The limit of ttrpc.
     static let payloadMaxDefault = 4 * 1024 * 1024
-    /// Below this, not even every failure would fit.
+    /// The smallest limit that every failure fits into.
     static let payloadMaxLeast = 16 * 1024
 
     /// Nil when malformed, or with numbers that cannot be served.

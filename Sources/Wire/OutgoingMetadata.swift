@@ -2,7 +2,7 @@
 
 public import Base
 
-/// What to write as an envelope's metadata: the four known keys as borrowed slices, others as owned text.
+/// The metadata of an envelope that is written: the four known keys as borrowed slices, other keys as owned text.
 ///
 /// The slices must stay valid until the call that writes them returns. Without `others` nothing is allocated.
 public struct OutgoingMetadata {

@@ -14,7 +14,8 @@ public struct RequestEnvelope {
     public let method: UnsafeRawBufferPointer
     /// The request message's bytes; not looked into.
     public let payload: UnsafeRawBufferPointer
-    /// How long the caller will wait, from now. 0: it did not say. Negative: it has given up already.
+    /// How long the caller will wait, from now on. 0: the caller did not say. Negative: the caller has given up
+    /// already.
     public let timeoutNanoseconds: Int64
     public let metadata: Metadata
 

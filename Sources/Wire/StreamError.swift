@@ -1,6 +1,6 @@
 public import Base
 
-/// Why a stream is refused or failed by the protocol itself, before or beside its handler. The connection stays.
+/// A refusal of a stream by the protocol itself, before or beside its handler. The connection stays.
 public enum StreamError: Error, Equatable, Sendable, CaseIterable {
     /// Even, zero, or above 2^31 - 1.
     case invalidStreamID

@@ -6,7 +6,7 @@ import Base
 
 /// What both sides may still send on a stream.
 struct StreamWindow: Sendable {
-    /// Until HELLO says otherwise.
+    /// The window until HELLO names another.
     static let initialDefault = 64 * 1024
     static let creditMax = Int(Int32.max)
     /// For peers without HELLO: ttrpc has no flow control.
@@ -14,7 +14,7 @@ struct StreamWindow: Sendable {
 
     private(set) var sendCredit: Int
     private var receiveCredit: Int
-    /// Received, taken by the reader, and not yet given back as credit.
+    /// Bytes that the reader took and that are not given back as credit yet.
     private var taken = 0
 
     init(send: Int, receive: Int) {
@@ -27,7 +27,7 @@ struct StreamWindow: Sendable {
 
     static func cost(_ payloadByteCount: Int) -> Int { FrameHeader.byteCount + payloadByteCount }
 
-    /// False: the peer had no credit left.
+    /// Counts a received frame. Returns false when the peer had no credit left.
     mutating func received(_ payloadByteCount: Int) -> Bool {
         guard receiveCredit > 0 else { return false }
         receiveCredit -= Self.cost(payloadByteCount)
@@ -51,7 +51,7 @@ struct StreamWindow: Sendable {
 
     enum Grant { case opened, unchanged, overflow }
 
-    /// WINDOW, or the difference a HELLO makes. `opened`: sending was stopped and may go on.
+    /// Adds credit, from WINDOW or from the difference that a HELLO makes. `opened`: sending was stopped and may go on.
     mutating func granted(_ credit: Int) -> Grant {
         let wasClosed = sendCredit <= 0
         let (sum, overflow) = sendCredit.addingReportingOverflow(credit)
