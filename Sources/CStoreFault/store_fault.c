@@ -21,13 +21,18 @@ struct range {
 };
 
 static struct range map, code;
-static const char *said;
-static size_t said_byte_count;
+static struct store_fault_lines said;
 static int status;
-static struct sigaction before[2];
 static atomic_bool is_watching, is_ending;
 
-static const int signals[2] = {SIGBUS, SIGSEGV};
+// What ends a process by its own doing: a fault, a failed check of libc, a trap of Swift.
+static const struct {
+    int number;
+    const char *name;
+} signals[] = {{SIGBUS, "SIGBUS"}, {SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"},
+               {SIGILL, "SIGILL"}, {SIGTRAP, "SIGTRAP"}, {SIGFPE, "SIGFPE"}};
+enum { signal_count = sizeof signals / sizeof signals[0] };
+static struct sigaction before[signal_count];
 
 static bool holds(struct range range, uintptr_t address) { return address >= range.begin && address < range.end; }
 
@@ -44,8 +49,8 @@ static void write_all(const char *bytes, size_t count) {
     }
 }
 
-// `{"time_micros":…,"cause":"…",` and the line.
-static void end_process(const char *cause) {
+// Writes `{"time_micros":…,"cause":"…",` and the line.
+static void say(const char *cause, const char *line, size_t line_byte_count) {
     if (atomic_exchange(&is_ending, true)) {
         for (;;) pause();  // Another thread is ending the process.
     }
@@ -69,12 +74,11 @@ static void end_process(const char *cause) {
     count += strlen(cause);
     memcpy(text + count, third, sizeof third - 1);
     count += sizeof third - 1;
-    if (said_byte_count <= sizeof text - count) {
-        memcpy(text + count, said, said_byte_count);
-        count += said_byte_count;
+    if (line_byte_count <= sizeof text - count) {
+        memcpy(text + count, line, line_byte_count);
+        count += line_byte_count;
     }
     write_all(text, count);
-    _exit(status);
 }
 
 static uintptr_t program_counter(void *context) {
@@ -88,12 +92,24 @@ static uintptr_t program_counter(void *context) {
 }
 
 static void received(int number, siginfo_t *info, void *context) {
+    size_t index = 0;
+    while (index + 1 < signal_count && signals[index].number != number) index++;
     bool is_fault = info->si_code > 0;  // Not sent with kill(2).
-    bool is_ours = holds(map, (uintptr_t)info->si_addr) || holds(code, program_counter(context));
-    if (is_fault && is_ours && atomic_load(&is_watching)) end_process(number == SIGBUS ? "SIGBUS" : "SIGSEGV");
-    sigaction(number, &before[number == SIGBUS ? 0 : 1], NULL);
+    // si_addr is an address only where memory was the matter.
+    bool is_memory = number == SIGBUS || number == SIGSEGV;
+    bool is_of_store = is_fault && ((is_memory && holds(map, (uintptr_t)info->si_addr)) ||
+                                    holds(code, program_counter(context)));
+    if (atomic_load(&is_watching)) {
+        if (is_of_store) {
+            say(signals[index].name, said.of_store, said.of_store_byte_count);
+            _exit(status);
+        }
+        // abort(3) sends its signal to its own thread.
+        if (is_fault || info->si_code == SI_TKILL) say(signals[index].name, said.of_others, said.of_others_byte_count);
+    }
+    sigaction(number, &before[index], NULL);
     // A fault comes again as soon as this returns; what was sent has to be sent again.
-    if (!is_fault) raise(number);
+    if (!is_fault || number == SIGTRAP) raise(number);
 }
 
 // Fills `map` and `code` from proc(5), maps.
@@ -125,11 +141,10 @@ static void find_ranges(const char *path) {
     if (map.begin != 0) map.end += (uintptr_t)1 << 32;
 }
 
-void store_fault_watch(const char *path, const char *line, size_t line_byte_count, int exit_status) {
+void store_fault_watch(const char *path, struct store_fault_lines lines, int exit_status) {
     if (atomic_load(&is_watching)) return;
     find_ranges(path);
-    said = line;
-    said_byte_count = line_byte_count;
+    said = lines;
     status = exit_status;
     atomic_store(&is_watching, true);
     struct sigaction action;
@@ -137,14 +152,16 @@ void store_fault_watch(const char *path, const char *line, size_t line_byte_coun
     action.sa_sigaction = received;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
-    for (int index = 0; index < 2; index++) sigaction(signals[index], &action, &before[index]);
+    for (int index = 0; index < signal_count; index++) sigaction(signals[index].number, &action, &before[index]);
 }
 
 void store_fault_assertion_failed(void) {
-    if (atomic_load(&is_watching)) end_process("assertion");
+    if (!atomic_load(&is_watching)) return;
+    say("assertion", said.of_store, said.of_store_byte_count);
+    _exit(status);
 }
 
 void store_fault_forget(void) {
     if (!atomic_exchange(&is_watching, false)) return;
-    for (int index = 0; index < 2; index++) sigaction(signals[index], &before[index], NULL);
+    for (int index = 0; index < signal_count; index++) sigaction(signals[index].number, &before[index], NULL);
 }

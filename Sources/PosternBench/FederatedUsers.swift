@@ -16,9 +16,10 @@ struct FederatedUsers {
         let provider = try LoopbackProvider(issuerCount: 1)
         try register([(tenantID, provider.configuration(0, providerID: providerID))], over: connection)
         let now = Clock.system.now()
+        let run = UInt64(bitPattern: now.microseconds)
         let idTokens = (0..<count).map { number in
             provider.idToken(
-                of: UserName.uid(number), email: UserName.federatedEmail(number), issuer: 0, now: now)
+                of: UserName.uid(number), email: UserName.federatedEmail(number, run: run), issuer: 0, now: now)
         }
         try signIn(idTokens.map { request($0, providerID, tenantID) }, over: connection)
         return FederatedUsers(provider: provider, idTokens: idTokens)

@@ -16,12 +16,15 @@ enum UserName {
     static func sessionEmail(_ number: Int) -> Text { Text("s" + digits(number) + emailSuffix) }
     /// Of a user with a password for sign-in; its sessions come and go.
     static func passwordEmail(_ number: Int) -> Text { Text("p" + digits(number) + emailSuffix) }
-    /// Of a user who signs in with the tool's own identity provider.
-    static func federatedEmail(_ number: Int) -> Text { Text("i" + digits(number) + emailSuffix) }
+    /// Of a user who signs in with the tool's own identity provider, whose issuer is another one in each run: accounts
+    /// of an earlier issuer would refuse it. `run` as in `freshEmail`.
+    static func federatedEmail(_ number: Int, run: UInt64) -> Text { email("i", number, run: run) }
     /// Of a user that a run creates. `run` tells runs apart: 16 hexadecimal digits.
-    static func freshEmail(_ number: Int, run: UInt64) -> Text {
+    static func freshEmail(_ number: Int, run: UInt64) -> Text { email("c", number, run: run) }
+
+    private static func email(_ letter: String, _ number: Int, run: UInt64) -> Text {
         let run = Hex.encode((0..<8).reversed().map { UInt8(truncatingIfNeeded: run >> ($0 * 8)) })
-        return Text("c" + run.string + "-" + digits(number) + emailSuffix)
+        return Text(letter + run.string + "-" + digits(number) + emailSuffix)
     }
 
     /// Writes the number as `numberByteCount` decimal digits.

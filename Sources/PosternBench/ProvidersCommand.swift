@@ -65,13 +65,15 @@ struct ProvidersCommand {
         var providers: [(tenantID: Text, provider: Provider)] = []
         var signIns: [AccountsSignInWithIdpRequest] = []
         let now = Clock.system.now()
+        let run = UInt64(bitPattern: now.microseconds)
         for tenant in tenants {
             for number in 0..<perTenant {
                 let issuer = tenant * perTenant + number
                 let configuration = provider.configuration(issuer, providerID: Text("oidc.bench-\(number)"))
                 providers.append((Self.tenantID(tenant), configuration))
                 let idToken = provider.idToken(
-                    of: UserName.uid(number), email: UserName.federatedEmail(number), issuer: issuer, now: now)
+                    of: UserName.uid(number), email: UserName.federatedEmail(number, run: run), issuer: issuer,
+                    now: now)
                 signIns.append(FederatedUsers.request(idToken, configuration.providerID, Self.tenantID(tenant)))
             }
         }

@@ -97,14 +97,21 @@ final class Environment: @unchecked Sendable {
 
     /// Damage that no check found shows when its page is read. It cannot be survived, only named.
     private static func watchForDamage(_ raw: OpaquePointer, _ configuration: StoreConfiguration) throws(StoreError) {
-        guard !configuration.damageLine.isEmpty else { return }
+        guard let damage = configuration.damage else { return }
         try StoreError.check(
             mdb_env_set_assert(raw) { _, _ in store_fault_assertion_failed() }, "mdb_env_set_assert")
-        // Never freed: a signal handler may read it at any time.
-        let line = UnsafeMutableBufferPointer<CChar>.allocate(capacity: configuration.damageLine.count)
-        _ = line.initialize(from: configuration.damageLine.map { CChar(bitPattern: $0) })
-        store_fault_watch(
-            configuration.directory + "/data.mdb", line.baseAddress, line.count, configuration.damageExitStatus)
+        let (ofStore, ofOthers) = (keptForever(damage.lineOfStore), keptForever(damage.lineOfOthers))
+        let lines = store_fault_lines(
+            of_store: ofStore.baseAddress, of_store_byte_count: ofStore.count,
+            of_others: ofOthers.baseAddress, of_others_byte_count: ofOthers.count)
+        store_fault_watch(configuration.directory + "/data.mdb", lines, damage.exitStatus)
+    }
+
+    /// Never freed: a signal handler may read it at any time.
+    private static func keptForever(_ line: [UInt8]) -> UnsafeMutableBufferPointer<CChar> {
+        let kept = UnsafeMutableBufferPointer<CChar>.allocate(capacity: line.count)
+        _ = kept.initialize(from: line.map { CChar(bitPattern: $0) })
+        return kept
     }
 
     /// All tables are opened here, once, and never closed: mdb_dbi_open must not run beside other transactions.

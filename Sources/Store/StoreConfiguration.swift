@@ -41,10 +41,8 @@ public struct StoreConfiguration: Sendable {
     public var acceptsRollback = false
     /// For looking at a store without changing it: tables that it lacks are not made.
     var isReadOnly = false
-    /// What the process writes to standard error when a damaged page ends it (`store_fault.h`): the end of a JSON
-    /// object, from the level on. Empty in a process that must not change its signal handlers.
-    public var damageLine: [UInt8] = []
-    public var damageExitStatus: Int32 = 70
+    /// What the process says when a fault ends it; nil in a process that must not change its signal handlers.
+    public var damage: DamageReport?
     public var random = RandomSource.system
     /// The time that the store may keep as the highest it has seen; nil for none. Asked on the writer's thread, once a
     /// commit.
@@ -53,6 +51,21 @@ public struct StoreConfiguration: Sendable {
     public init(directory: String, tables: [TableDeclaration]) {
         self.directory = directory
         self.tables = tables
+    }
+}
+
+/// What the process writes to standard error when a fault ends it (`store_fault.h`): the ends of JSON objects, from the
+/// level on.
+public struct DamageReport: Sendable {
+    /// For a fault in the data file's mapping or in LMDB's code, which ends the process with `exitStatus`.
+    public var lineOfStore: [UInt8]
+    /// For any other fault, failed check of libc or trap, which ends the process by its signal.
+    public var lineOfOthers: [UInt8]
+    public var exitStatus: Int32 = 70
+
+    public init(lineOfStore: [UInt8], lineOfOthers: [UInt8]) {
+        self.lineOfStore = lineOfStore
+        self.lineOfOthers = lineOfOthers
     }
 }
 

@@ -45,7 +45,11 @@ struct DataDirectory {
         store.mapByteCount = Int(configuration.mapBytes)
         store.durability = configuration.durability == "relaxed" ? .relaxed : .synced
         store.lock = lock
-        store.damageLine = damageLine
+        store.damage = DamageReport(
+            lineOfStore: faultLine("the data file is damaged or was cut, the process ends", advice: Self.damageAdvice),
+            lineOfOthers: faultLine(
+                "the process ends by a fault: a defect, or a damaged data file",
+                advice: "posternd --verify-store tells whether the file is damaged; if not, please report the defect"))
         return store
     }
 
@@ -57,13 +61,13 @@ struct DataDirectory {
 
     static func line(_ key: Secret) -> [UInt8] { key.withBytes { [UInt8]($0) } + [UInt8(ascii: "\n")] }
 
-    /// What the process writes when reading the mapped file faults; the log cannot be asked any more then.
-    private var damageLine: [UInt8] {
+    /// What the process writes when a fault ends it; the log cannot be asked any more then.
+    private func faultLine(_ message: Text, advice: String) -> [UInt8] {
         let members = [
             JSONValue.Member("level", .string("error")),
-            JSONValue.Member("message", .string("the data file is damaged or was cut, the process ends")),
+            JSONValue.Member("message", .string(message)),
             JSONValue.Member("file", .string(Text(dataFilePath))),
-            JSONValue.Member("advice", .string(Text(Self.damageAdvice))),
+            JSONValue.Member("advice", .string(Text(advice))),
         ]
         return JSONValue.object(members).serialized().dropFirst() + [UInt8(ascii: "\n")]
     }

@@ -42,6 +42,24 @@ import Testing
         }
     }
 
+    /// Each run has an identity provider of its own, and new users of it.
+    @Test func aSecondRunOfIdentityProviderSignInsWorksToo() throws {
+        try Self.withPosternd { directory, port in
+            let state = "\(directory)/state"
+            let seed = ["seed", "--state", state, "--users", "1", "--password-users", "0", "--sessions", "1"]
+            #expect(try Self.run(seed, in: directory, port).status == 0)
+            for _ in 0..<2 {
+                let run = ["run", "--state", state, "--mix", "idp=1", "--idp-users", "5", "--seconds", "1"]
+                let signedIn = try Self.run(run, in: directory, port)
+                #expect(signedIn.status == 0, "\(signedIn)")
+            }
+            for _ in 0..<2 {
+                let filled = try Self.run(["providers", "--tenants", "3"], in: directory, port)
+                #expect(filled.status == 0, "\(filled)")
+            }
+        }
+    }
+
     /// A user has 100 sessions: sign-ins beyond that revoke the oldest, and the snapshot that a verifier begins with
     /// outgrows the 64 KiB that a stream may bring without credit.
     @Test func revocationsAreMeasuredAfterManySignIns() throws {

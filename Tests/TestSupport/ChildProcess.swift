@@ -49,6 +49,14 @@ public final class ChildProcess {
 
     public func send(signal: Int32) { _ = Glibc.kill(id, signal) }
 
+    /// As raise(3) sends it: to the thread. Swift's Glibc module has no tgkill(2).
+    public func sendToMainThread(signal: Int32) throws {
+        let sender = try ChildProcess(
+            "/usr/bin/python3", ["-c", "import ctypes; ctypes.CDLL(None).tgkill(\(id), \(id), \(signal))"],
+            output: "/dev/null")
+        _ = sender.wait()
+    }
+
     /// Whether it has ended; does not wait.
     public var hasEnded: Bool {
         if isReaped { return true }

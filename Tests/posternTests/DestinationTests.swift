@@ -31,7 +31,8 @@ import Testing
             arguments.values["tenant"] = flagTenant
             arguments.values["key-file"] = flagKey
             arguments.values["context"] = named
-            var environment: [String: String] = [:]
+            // A key that a posternd in the current directory left does not count here.
+            var environment = ["POSTERN_DATA_DIRECTORY": "/nonexistent"]
             environment["POSTERN_SERVER"] = environmentServer
             environment["POSTERN_TENANT"] = environmentTenant
             environment["POSTERN_KEY_FILE"] = environmentKey

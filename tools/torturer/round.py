@@ -99,7 +99,7 @@ class Round:
         ending = ending_kind(self.server, self.choices, self.report, conditions)
         if died_early is None:
             ending.strike()
-        for condition in conditions:
+        for condition in reversed(conditions):  # a disk is not emptied while syncs hang
             condition.end()
         stop.set()
         for thread in threads:

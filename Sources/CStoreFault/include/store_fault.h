@@ -6,12 +6,22 @@
 // What the process says, and how it ends, when reading the mapped data file faults. One store of the process.
 //
 // A damaged page or a file that was cut shows as SIGBUS, as SIGSEGV in LMDB's code, or as a failed assertion of LMDB.
-// None of these can be survived: the page is not there. So the process says which file it was, and ends.
+// None of these can be survived: the page is not there. So the process says which file it was, and ends. What LMDB read
+// there can also make the process fault in other code, where nothing tells it from a defect: then it says that.
 
-/// Finds the mapping of `path` in this process, and has SIGBUS and SIGSEGV write `line` to standard error and end the
-/// process with `status` when they come from there or from LMDB's code. Any other fault goes on as before.
-/// `line` is a JSON object's members from the level on: `"level":"error",…}\n`. It is kept: never free it.
-void store_fault_watch(const char *path, const char *line, size_t line_byte_count, int status);
+/// JSON objects' members from the level on: `"level":"error",…}\n`. Both are kept: never free them.
+struct store_fault_lines {
+    /// For a fault in the mapping or in LMDB's code.
+    const char *of_store;
+    size_t of_store_byte_count;
+    /// For any other fault, failed check of libc or trap.
+    const char *of_others;
+    size_t of_others_byte_count;
+};
+
+/// Finds the mapping of `path` in this process, and has a fault that comes from there or from LMDB's code write its line
+/// to standard error and end the process with `status`. Any other one writes the other line and goes on as before.
+void store_fault_watch(const char *path, struct store_fault_lines lines, int status);
 
 /// As a fault: for mdb_env_set_assert. Ends the process if a store is watched, else returns.
 void store_fault_assertion_failed(void);

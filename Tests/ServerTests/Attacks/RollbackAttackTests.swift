@@ -9,6 +9,7 @@ import Wire
 /// Nobody is let in by it, and the process says what is wrong before it ends.
 @Suite struct RollbackAttackTests {
     private static let pageByteCount = 4_096
+    private static let faultElsewhere = "the process ends by a fault: a defect, or a damaged data file"
 
     /// The newest meta page is damaged: LMDB falls back to the transaction before the revocation.
     @Test func aRevokedTokenIsNotAcceptedAfterTheNewestMetaPageWasDamaged() throws {
@@ -74,7 +75,7 @@ import Wire
     }
 
     /// Each page of a store, damaged in one of three ways, and a server that starts over it and is used. It serves, or
-    /// it ends with one of its own statuses and a line that names the file; no signal ends it without a word.
+    /// it ends with one of its own statuses and a line that names the file; a signal ends it only behind such a line.
     @Test func aDamagedPageEndsTheProcessWithALine() throws {
         try withTemporaryDirectory { directory in
             let data = directory + "/data"
@@ -98,10 +99,27 @@ import Wire
                 ends[status ?? 0, default: 0] += 1
                 guard let status else { continue }
                 let said = String(decoding: readFile(data + ".log") ?? [], as: UTF8.self)
-                #expect([1, 65, 70].contains(status), "page \(page), kind \(kind): \(status), \(said)")
+                let isOfOthers = said.contains(Self.faultElsewhere)
+                #expect([1, 65, 70].contains(status) || isOfOthers, "page \(page), kind \(kind): \(status), \(said)")
                 #expect(said.contains("data"), "page \(page), kind \(kind): \(said)")
             }
             print("ends by status (0: went on serving): \(ends)")
+        }
+    }
+
+    /// libc and Swift end a process by a signal to its own thread.
+    @Test(arguments: [SIGABRT, SIGILL, SIGTRAP, SIGFPE, SIGSEGV, SIGBUS])
+    func aFaultOutsideOfTheStoreIsSaidBeforeItsSignalEndsTheProcess(number: Int32) throws {
+        try withTemporaryDirectory { directory in
+            let data = directory + "/data"
+            let server = try Server(data)
+            try server.process.sendToMainThread(signal: number)
+            #expect(server.process.wait(seconds: 20) == -1)
+            let said = String(decoding: readFile(data + ".log") ?? [], as: UTF8.self)
+            let line = said.split(separator: "\n").last.map(String.init) ?? ""
+            #expect(line.contains(Self.faultElsewhere), "\(said)")
+            #expect(line.contains("\"file\":\"\(data)/data.mdb\""), "\(line)")
+            #expect(line.hasPrefix("{\"time_micros\":") && line.hasSuffix("}"), "\(line)")
         }
     }
 
