@@ -67,6 +67,10 @@ extension Failure {
         .failedPrecondition, "CREDENTIAL_TOO_OLD_LOGIN_AGAIN",
         "This change needs a recent login; sign in again and repeat it.")
 
+    /// A credential that is another user's, or nobody's, where the signed-in user's own was asked for.
+    static let userMismatch = Failure(
+        .invalidArgument, "USER_MISMATCH", "The credential is not one of the signed-in user's.")
+
     public static func tokenExpired(cause: String) -> Failure {
         Failure(
             .unauthenticated, "TOKEN_EXPIRED", "The token is no longer valid; sign in again.",

@@ -46,6 +46,20 @@ public struct Idempotency: Sendable {
     }
 }
 
+/// What a mutation found under its idempotency key: the session its first answer was the tokens of.
+public struct RepeatedSession: Error {
+    let sessionID: [UInt8]
+    /// Of the refresh token in that answer.
+    let counter: UInt64
+    let madeAt: Timestamp
+
+    init(_ record: StoredIdempotency) {
+        self.sessionID = record.sessionID
+        self.counter = record.counter
+        self.madeAt = Timestamp(microseconds: record.madeAtMicros)
+    }
+}
+
 extension Failure {
     /// The first answer held something that is told only once.
     static let alreadyDone = Failure(

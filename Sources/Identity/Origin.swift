@@ -38,6 +38,13 @@ public struct Origin: Sendable {
         self.peerAddress = peerAddress
     }
 
+    /// The same request, of which a session begins on `device`.
+    func on(_ device: Device) -> Origin {
+        var origin = self
+        origin.device = device
+        return origin
+    }
+
     /// Changes the server makes by itself: the first key, expiry, recovery.
     public static let server = Origin(actor: .empty, requestID: .empty, peerAddress: .empty)
 }

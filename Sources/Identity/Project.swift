@@ -181,11 +181,6 @@ public final class Project: Sendable {
         }
     }
 
-    /// What a refusal's record keeps of an email: equal for equal addresses of a tenant, and nothing without its key.
-    public func identifierHash(_ email: Email, settings: TenantSettings) -> [UInt8] {
-        HMACKey(settings.secret).tag(of: email.canonical.bytes)
-    }
-
     // MARK: Housekeeping
 
     /// What is done now and then: expired sessions and idempotency records, unused anonymous users, retired keys, stale

@@ -32,12 +32,18 @@ struct Call: Sendable {
             actor: caller?.id ?? .empty, requestID: requestID, peerAddress: peerAddress, idempotency: idempotency)
     }
 
-    /// The same for a sign-in, whose session is told apart by the device. INVALID_DISPLAY_NAME.
-    func origin(deviceName: Text, address: EndUserAddress?) throws -> Origin {
-        try Values.checkDisplayName(deviceName, field: "device_name", limits: limits)
-        var origin = origin
-        origin.device = Origin.Device(name: deviceName, address: address, keys: project.guesses.keys)
-        return origin
+    /// What the request says about the end user it is made for; for methods that tell it.
+    func endUserRequest(
+        idToken: Text = .empty, endUserIP: Text = .empty, deviceName: Text = .empty, deviceToken: Text = .empty
+    ) -> EndUserRequest {
+        var request = EndUserRequest(
+            caller: caller, settings: settings, origin: origin, operation: method.descriptor.fullName,
+            deadline: deadline)
+        request.idToken = idToken
+        request.endUserIP = endUserIP
+        request.deviceName = deviceName
+        request.deviceToken = deviceToken
+        return request
     }
 }
 
@@ -47,9 +53,7 @@ extension Call {
 
     /// Proves the end user: a genuine ID token of this tenant that is not revoked.
     func verifiedUser(idToken: Text) throws -> VerifiedUser {
-        guard !idToken.isEmpty else { throw Failure.invalid("MISSING_ID_TOKEN", field: "id_token", "is required") }
-        let token = try project.tokenCheck.verify(idToken)
-        return try project.store.read { try project.tokenCheck.check(token, settings: settings, in: $0) }
+        try project.tokenCheck.verifiedUser(idToken, settings: settings, store: project.store)
     }
 
     /// For streams, whenever they look again: the tenant's settings as they are now. CALLER_UNAUTHENTICATED,
@@ -71,40 +75,11 @@ extension Call {
     /// The answer to the same change of a signed-in user, made with the same idempotency key; nil when it is the first.
     /// Asked for before anything else: a change may end the token it is made with.
     func repeatedChange(idToken: Text) async throws -> SignedIn? {
-        try await project.repeatedChange(idToken: idToken, settings: settings, origin: origin, deadline: deadline)
+        try await project.repeatedChanges.answer(to: endUserRequest(idToken: idToken))
     }
 
     /// What an end user chooses as a password. WEAK_PASSWORD, PASSWORD_TOO_LONG, PASSWORD_DOES_NOT_MEET_REQUIREMENTS.
     func checkNewPassword(_ password: Secret) throws {
-        try Values.checkNewPassword(password, limits: limits)
-        try settings.passwordPolicy.require(password)
-    }
-
-    /// Runs a sign-in or a change; where a self-service toggle refuses it, records that and answers the refusal.
-    func recordingRefusals<Result>(
-        email: Email? = nil, uid: Text = .empty, _ body: () async throws -> Result
-    ) async throws -> Result {
-        do {
-            return try await body()
-        } catch let refused as SelfServiceRefusal {
-            throw await refusal(by: refused.toggle, email: email, uid: uid)
-        }
-    }
-
-    /// Records the refusal of a self-service toggle and makes the failure that answers it.
-    func refusal(by toggle: Toggle, email: Email? = nil, uid: Text = .empty) async -> Failure {
-        let decisionID = project.resources.random.alphanumeric(20)
-        var denial = Denial()
-        denial.timeMicros = now.microseconds
-        denial.toggle = toggle
-        denial.operation = Text(method.descriptor.fullName)
-        denial.decisionID = decisionID
-        denial.apiKeyID = caller?.id ?? .empty
-        denial.peerAddress = peerAddress
-        denial.uid = uid
-        if let email { denial.identifierHash = project.identifierHash(email, settings: settings) }
-        await project.tenants.tenant(settings).record(denial)
-        return .adminRestricted(
-            toggle: toggle, operation: method.descriptor.fullName, settings: settings, decisionID: decisionID)
+        try settings.checkNewPassword(password, limits: limits)
     }
 }

@@ -9,6 +9,31 @@ import Testing
 import Tokens
 import Wire
 
+/// A custom token that was verified before its call began.
+private struct VerifiedBefore: EnteringMethod {
+    static let name = SignInMethodName.customTokenSignIn
+    let token: VerifiedCustomToken
+    let method: CustomTokenSignIn
+
+    func checkOpen(_ settings: TenantSettings) {}
+    func read(_ attempt: SignInAttempt) throws -> SignInReading<VerifiedCustomToken> {
+        SignInReading(token, device: try attempt.device())
+    }
+    func throttle(_ credential: VerifiedCustomToken, _ attempt: SignInAttempt) -> SignInThrottle { .unguessable }
+    func prove(_ credential: VerifiedCustomToken, _ attempt: SignInAttempt) async -> VerifiedCustomToken { token }
+    func refusedEndUser(_ proof: VerifiedCustomToken) -> RefusedEndUser { RefusedEndUser() }
+
+    func choose(
+        _ proof: VerifiedCustomToken, known: Account?, settings: TenantSettings, now: Timestamp,
+        in transaction: borrowing ReadTransaction
+    ) -> NamedAccount { method.choose(proof, known: known, settings: settings, now: now, in: transaction) }
+
+    func decide(
+        _ proof: VerifiedCustomToken, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment,
+        in transaction: borrowing WriteTransaction
+    ) throws -> AccountEffect { try method.decide(proof, choice, on: account, moment, in: transaction) }
+}
+
 /// Signing in with a custom token: what a good one does, and how often.
 @Suite struct CustomTokenTests {
     private func usedTokenCount(_ server: TestServer) throws -> Int {
@@ -228,8 +253,13 @@ import Wire
                 Secret(backEnd.token().bytes), settings: settings, now: server.clock.clock.now())
             try backEnd.revokeKey()
             await #expect(throws: Failure.self) {
-                try await project.signIn(
-                    verified, settings: settings, origin: .server, deadline: .now.advanced(by: .seconds(10)))
+                try await project.signIns.enter(
+                    VerifiedBefore(
+                        token: verified,
+                        method: CustomTokenSignIn(token: .empty, customTokens: project.customTokens)),
+                    EndUserRequest(
+                        caller: nil, settings: settings, origin: .server, operation: "test",
+                        deadline: .now.advanced(by: .seconds(10))))
             }
             #expect(throws: Failure.self) { try IdentityClient(server).get("u1") }
         }

@@ -114,8 +114,11 @@ import Wire
             let settings = try project.store.read { try project.tenants.settings(of: .empty, in: $0) }
             func reasonOfRepeating(with idToken: Text) async throws -> String? {
                 do {
-                    let again = try await project.repeatedChange(
-                        idToken: idToken, settings: settings, origin: origin, deadline: .distantFuture)
+                    var repeated = EndUserRequest(
+                        caller: nil, settings: settings, origin: origin, operation: "postern.v1.Accounts/Update",
+                        deadline: .distantFuture)
+                    repeated.idToken = idToken
+                    let again = try await project.repeatedChanges.answer(to: repeated)
                     return again?.tokens.refreshToken.string
                 } catch let failure as Failure {
                     return failure.reason

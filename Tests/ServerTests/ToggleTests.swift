@@ -7,7 +7,7 @@ import Testing
 import Wire
 
 /// The self-service toggles: every combination of the two × every method that creates, changes or deletes a user × who
-/// the user is, as one generated table.
+/// the user is, as one generated table. Ways to sign in are the registered ones.
 @Suite struct ToggleTests {
     enum Account: CaseIterable { case anonymous, password, madeByAdmin }
 
@@ -32,16 +32,32 @@ import Wire
     }
 
     /// Everything an end user or an admin can do to an account, and the toggle that may refuse it.
-    private enum Action: CaseIterable {
-        case signUpWithPassword, signUpAnonymously, signUpWithCustomToken, signIn, signInWithCustomToken, lookup,
-            update, refresh, delete
+    private enum Action {
+        case enterAsNewcomer(SignInWay), enterAgain(SignInWay)
+        case signIn, signInWithCustomToken, lookup, update, refresh, delete
         case adminCreate, adminGet, adminUpdate, adminClaims, adminRevoke, adminDelete
+
+        static let all: [Action] =
+            SignInWay.all.map { .enterAsNewcomer($0) } + SignInWay.returning.map { .enterAgain($0) } + [
+                .signIn, .signInWithCustomToken, .lookup, .update, .refresh, .delete, .adminCreate, .adminGet,
+                .adminUpdate, .adminClaims,
+                .adminRevoke, .adminDelete,
+            ]
 
         var toggle: Toggle? {
             switch self {
-            case .signUpWithPassword, .signUpAnonymously, .signUpWithCustomToken: .disabledUserSignup
+            case .enterAsNewcomer: .disabledUserSignup
             case .delete: .disabledUserDeletion
             default: nil
+            }
+        }
+
+        /// What the action is answered; empty: it is done.
+        func answer(_ row: Row) -> String {
+            switch self {
+            case .enterAsNewcomer(let way): way.answerToNewcomer(isSignUpOff: row.disabledSignup)
+            case .delete: row.disabledDeletion ? "ADMIN_RESTRICTED_OPERATION" : ""
+            default: ""
             }
         }
     }
@@ -49,24 +65,21 @@ import Wire
     @Test(arguments: Row.all)
     func refuseExactlyWhatTheyName(_ row: Row) async throws {
         try await withServer { server in
-            let client = try server.connect()
-            try Self.set(client, signup: false, deletion: false, anonymous: true)
-            for action in Action.allCases {
+            let identity = try IdentityClient(server)
+            let client = identity.client
+            try identity.allowEveryMethod()
+            for action in Action.all {
                 // The account comes into being before the toggles are set: they never touch those that exist.
                 try Self.set(client, signup: false, deletion: false)
                 let subject = try Self.makeSubject(client, row.account)
+                // Who has no password cannot sign in with one.
+                if case .signIn = action, subject.email.isEmpty { continue }
+                if case .enterAgain(let way) = action { try way.makeKnown(identity, subject.name) }
                 try Self.set(client, signup: row.disabledSignup, deletion: row.disabledDeletion)
-                let isRefused =
-                    action.toggle == .disabledUserSignup && row.disabledSignup
-                    || action.toggle == .disabledUserDeletion && row.disabledDeletion
-                // Who has neither password nor token cannot do what needs one.
-                guard Self.isPossible(action, row.account) else { continue }
-                do {
-                    try Self.perform(action, client, subject)
-                    #expect(!isRefused, "\(action) went through")
-                } catch let failure as Failure {
-                    #expect(isRefused, "\(action) was refused with \(failure.reason)")
-                    Self.expectRestricted(failure, action.toggle ?? .unspecified)
+                let refused = failure { try Self.perform(action, identity, subject) }
+                #expect(refused.reason == action.answer(row), "\(action)")
+                if refused.reason == "ADMIN_RESTRICTED_OPERATION" {
+                    Self.expectRestricted(refused, action.toggle ?? .unspecified)
                 }
             }
         }
@@ -206,21 +219,19 @@ import Wire
     // MARK: What the table does
 
     private struct Subject {
+        /// Of nobody so far.
+        let name = Text(RandomSource.system.alphanumeric(12).string.lowercased())
         var uid: Text
         var email: Text
         var tokens: TokenPair?
     }
 
-    private static func set(
-        _ client: RawClient, signup: Bool, deletion: Bool, anonymous: Bool? = nil
-    ) throws {
+    private static func set(_ client: RawClient, signup: Bool, deletion: Bool) throws {
         var request = TenantsUpdateRequest(tenant: Messages.Tenant())
         request.tenant?.client = ClientConfig(
             permissions: ClientPermissions(disabledUserSignup: signup, disabledUserDeletion: deletion))
-        request.tenant?.enableAnonymousUser = anonymous ?? false
-        var paths: [Text] = ["client.permissions.disabled_user_signup", "client.permissions.disabled_user_deletion"]
-        if anonymous != nil { paths.append("enable_anonymous_user") }
-        request.updateMask = ProtobufFieldMask(paths: paths)
+        request.updateMask = ProtobufFieldMask(
+            paths: ["client.permissions.disabled_user_signup", "client.permissions.disabled_user_deletion"])
         _ = try client.call("postern.v1.Tenants/Update", request, returning: TenantsUpdateResponse.self)
     }
 
@@ -252,25 +263,13 @@ import Wire
         }
     }
 
-    private static func isPossible(_ action: Action, _ account: Account) -> Bool {
-        !(action == .signIn && account == .anonymous)
-    }
-
-    private static func perform(_ action: Action, _ client: RawClient, _ subject: Subject) throws {
+    private static func perform(_ action: Action, _ identity: IdentityClient, _ subject: Subject) throws {
+        let client = identity.client
         let idToken = subject.tokens?.idToken ?? .empty
         switch action {
-        case .signUpWithPassword:
-            let request = AccountsSignUpRequest(email: uniqueEmail(), password: Secret("secret1"))
-            _ = try client.call("postern.v1.Accounts/SignUp", request, returning: AccountsSignUpResponse.self)
-        case .signUpAnonymously:
-            _ = try client.call(
-                "postern.v1.Accounts/SignUp", AccountsSignUpRequest(), returning: AccountsSignUpResponse.self)
-        case .signIn:
-            let request = AccountsSignInWithPasswordRequest(email: subject.email, password: Secret("secret1"))
-            _ = try client.call(
-                "postern.v1.Accounts/SignInWithPassword", request, returning: AccountsSignInWithPasswordResponse.self)
-        case .signUpWithCustomToken: try signInWithCustomToken(client, uid: RandomSource.system.alphanumeric(12))
-        case .signInWithCustomToken: try signInWithCustomToken(client, uid: subject.uid)
+        case .enterAsNewcomer(let way), .enterAgain(let way): try way.enter(identity, subject.name)
+        case .signIn: _ = try identity.signIn(subject.email, password: "secret1")
+        case .signInWithCustomToken: _ = try identity.signIn(customTokenFor: subject.uid)
         case .lookup:
             let request = AccountsLookupRequest(idToken: idToken)
             _ = try client.call("postern.v1.Accounts/Lookup", request, returning: AccountsLookupResponse.self)
@@ -305,16 +304,6 @@ import Wire
             let request = UsersDeleteRequest(uid: subject.uid)
             _ = try client.call("postern.v1.Users/Delete", request, returning: UsersDeleteResponse.self)
         }
-    }
-
-    private static func signInWithCustomToken(_ client: RawClient, uid: Text) throws {
-        let minted = try client.call(
-            "postern.v1.Users/CreateCustomToken", UsersCreateCustomTokenRequest(uid: uid),
-            returning: UsersCreateCustomTokenResponse.self)
-        _ = try client.call(
-            "postern.v1.Accounts/SignInWithCustomToken",
-            AccountsSignInWithCustomTokenRequest(token: minted.customToken),
-            returning: AccountsSignInWithCustomTokenResponse.self)
     }
 
     private static func expectRestricted(_ failure: Failure, _ toggle: Toggle) {

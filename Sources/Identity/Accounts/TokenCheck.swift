@@ -46,7 +46,15 @@ public final class TokenCheck: Sendable {
         }
     }
 
-    /// The same for what a token of before may still do: sign its own session out.
+    /// Proves a signed-in end user: a genuine ID token of this tenant that is not revoked. MISSING_ID_TOKEN, and the
+    /// refusals of `verify` and `check`.
+    public func verifiedUser(_ idToken: Text, settings: TenantSettings, store: Store) throws -> VerifiedUser {
+        guard !idToken.isEmpty else { throw Failure.invalid("MISSING_ID_TOKEN", field: "id_token", "is required") }
+        let token = try verify(idToken)
+        return try store.read { try check(token, settings: settings, in: $0) }
+    }
+
+    /// What `verify` checks, for what a token of before may still do: sign its own session out.
     public func verifyExpired(_ idToken: Text) throws(Failure) -> VerifiedToken {
         do throws(TokenError) {
             return try verifier.verify(idToken.bytes, now: clock.now(), allowsExpired: true)

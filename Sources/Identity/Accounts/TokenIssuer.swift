@@ -18,13 +18,14 @@ public final class TokenIssuer: Sendable {
     }
 
     func tokens(
-        for user: User, session: StoredSession, sessionID: [UInt8], settings: TenantSettings, now: Timestamp,
-        deadline: Instant
+        for grant: SessionGrant, settings: TenantSettings, now: Timestamp, deadline: Instant
     ) async throws -> TokenPair {
         let claims = claims(
-            of: user, session, sessionID, settings: settings, now: now, lifetime: TokenSigner.tokenLifetime)
+            of: grant.user, grant.session, grant.sessionID, settings: settings, now: now,
+            lifetime: TokenSigner.tokenLifetime)
         let idToken = try await signer.sign(claims, deadline: deadline)
-        let refreshToken = refreshTokens.encode(RefreshToken(sessionID: sessionID, counter: session.counter))
+        let refreshToken = refreshTokens.encode(
+            RefreshToken(sessionID: grant.sessionID, counter: grant.session.counter))
         return TokenPair(
             idToken: idToken, refreshToken: refreshToken,
             idTokenExpiresAtMicros: Timestamp(seconds: claims.expiresAt.seconds).microseconds)

@@ -32,8 +32,9 @@ public final class UserDirectory: Sendable {
 
     /// A new one is made on the loop that asks for it, mostly the one that uses it: going to another loop and back
     /// wakes two threads.
-    public func session(tenantID: Text, uid: Text) -> UserSession {
-        let key = UserKey(tenantID, uid)
+    public func session(tenantID: Text, uid: Text) -> UserSession { session(UserKey(tenantID, uid)) }
+
+    func session(_ key: UserKey) -> UserSession {
         let hash = UInt64(truncatingIfNeeded: Int64(key.hashValue))
         return shards[Int(hash % 16)].state.withLock { shard in
             if let session = shard.sessions[key]?.session { return session }
@@ -42,7 +43,7 @@ public final class UserDirectory: Sendable {
                 shard.sweepAt = max(64, shard.sessions.count * 2)
             }
             let session = UserSession(
-                tenantID: tenantID, uid: uid, resources: resources, issuer: issuer,
+                tenantID: key.tenant, uid: key.uid, resources: resources, issuer: issuer,
                 loop: loops.current ?? loops.loop(for: hash >> 4))
             shard.sessions[key] = Weak(session: session)
             return session

@@ -29,6 +29,19 @@ extension ReadTransaction {
     func account(_ key: UserKey) throws -> Account? {
         try get(Tables.users, key).map { try Account($0) }
     }
+
+    func account(email: Email, tenantID: Text) throws -> Account? {
+        guard let uid = try uid(ofEmail: email, tenantID: tenantID) else { return nil }
+        return try account(UserKey(tenantID, uid))
+    }
+
+    /// The same as `account(email:tenantID:)`, but an unknown address is as much to read as a known one.
+    func accountReadAlike(email: Email, tenantID: Text) throws -> Account? {
+        if let account = try account(email: email, tenantID: tenantID) { return account }
+        _ = try exists(Tables.users, UserKey(tenantID, "nobody"))
+        _ = try Account(StoredUser(decoding: DecoyAccount.record))
+        return nil
+    }
 }
 
 extension Project {
@@ -38,21 +51,11 @@ extension Project {
 
     /// The same as `account(email:tenantID:)`, but an unknown address is as much to read as a known one.
     public func accountReadAlike(email: Email, tenantID: Text) throws -> Account? {
-        try store.read { transaction in
-            guard let uid = try transaction.uid(ofEmail: email, tenantID: tenantID) else {
-                _ = try transaction.exists(Tables.users, UserKey(tenantID, "nobody"))
-                _ = try Account(StoredUser(decoding: DecoyAccount.record))
-                return nil
-            }
-            return try transaction.account(UserKey(tenantID, uid))
-        }
+        try store.read { try $0.accountReadAlike(email: email, tenantID: tenantID) }
     }
 
     public func account(email: Email, tenantID: Text) throws -> Account? {
-        try store.read { transaction in
-            guard let uid = try transaction.uid(ofEmail: email, tenantID: tenantID) else { return nil }
-            return try transaction.account(UserKey(tenantID, uid))
-        }
+        try store.read { try $0.account(email: email, tenantID: tenantID) }
     }
 }
 

@@ -1,62 +1,8 @@
 public import Base
 import Crypto
-public import Messages
+import Messages
 public import Store
 public import Tokens
-
-/// What a proved credential makes of an account; decided inside the write transaction, over what is committed then.
-public struct AccountEffect: Sendable {
-    public var account: Account
-    public var kind: EventKind
-    public var detail: Text
-    /// Ends the account's sessions for this reason, and refuses every older token.
-    public var endsSessions: SessionEnd?
-
-    public init(
-        _ account: Account, kind: EventKind = .signedIn, detail: Text = .empty, endsSessions: SessionEnd? = nil
-    ) {
-        self.account = account
-        self.kind = kind
-        self.detail = detail
-        self.endsSessions = endsSessions
-    }
-}
-
-extension AccountEffect {
-    /// Why refresh tokens of before end in the session that goes on. Nil for what adds a way to sign in: whoever held
-    /// such a token could have come so far anyway, and a second tab may still show it.
-    ///
-    /// A reauthentication counts as well. The session's login is recent then, and may change the password.
-    fileprivate var endsOlderTokens: SessionEnd? { endsSessions ?? (kind == .reauthenticated ? .signedOut : nil) }
-
-    /// Why the session it is made in goes on with new tokens.
-    fileprivate var refreshCause: TokenRefreshCause {
-        switch kind {
-        case .passwordChanged: .passwordChanged
-        case .emailChanged: .emailChanged
-        case .reauthenticated: .reauthenticated
-        default: .providersChanged
-        }
-    }
-}
-
-/// A self-service toggle refuses the sign-up a sign-in would be. Whoever called records it and answers the refusal.
-public struct SelfServiceRefusal: Error {
-    public let toggle: Toggle
-}
-
-/// How a session begins, and what its tokens say of that.
-public struct SessionStart: Sendable {
-    /// The claim `firebase.sign_in_provider`.
-    public var provider: Text
-    /// A JSON object that every ID token of the session carries.
-    public var claims: [UInt8]
-
-    public init(_ provider: Text, claims: [UInt8] = []) {
-        self.provider = provider
-        self.claims = claims
-    }
-}
 
 extension UserSession {
     /// Signs this user in after a credential was proved; creates the account where `decide` is given none.
@@ -64,30 +10,35 @@ extension UserSession {
     /// The checks that hold for every way in stand here: a disabled account is not entered or changed (USER_DISABLED),
     /// and nobody comes into being where end users may not sign up (`SelfServiceRefusal`). `decide` runs inside the
     /// transaction and may write what belongs to the credential (a used code); when anything throws nothing is written.
-    public func signIn(
-        _ start: SessionStart, settings: TenantSettings, origin: Origin, deadline: Instant,
+    func signIn(
+        _ first: FirstFactor, settings: TenantSettings, origin: Origin, deadline: Instant,
         _ decide: @escaping @Sendable (borrowing WriteTransaction, Account?) throws -> AccountEffect
     ) async throws -> SignedIn {
         let now = resources.clock.now()
         let sessionID = SessionID.make(at: now, random: resources.random)
-        let session = newSession(start, origin, now: now)
         let key = key
         let limits = resources.limits
-        let entered: (account: Account, isNew: Bool)
+        let entered: (account: Account, isNew: Bool, session: BegunSession)
         do {
             entered = try await resources.store.write(for: .session, mayBePutOff: true) { transaction in
                 try transaction.onceIssuing(session: sessionID, origin, now: now) {
-                    let entered = try transaction.enter(key, settings: settings, origin: origin, now: now, decide)
-                    try transaction.insertSession(
-                        session, id: sessionID, sessionsMax: limits.sessionsPerUserMax, settings: settings, now: now)
-                    return entered
+                    let (account, isNew) = try transaction.enter(
+                        key, settings: settings, origin: origin, now: now, decide)
+                    switch SecondFactor.decide(for: account, after: first, settings: settings) {
+                    case .notNeeded(let login):
+                        let session = BegunSession(login, id: sessionID, of: key, on: origin.device, now: now)
+                        try transaction.insertSession(
+                            session.record, id: sessionID, sessionsMax: limits.sessionsPerUserMax, settings: settings,
+                            now: now)
+                        return (account, isNew, session)
+                    }
                 }
             }
         } catch let repeated as RepeatedSession {
             return try await signedInAgain(repeated, settings: settings, deadline: deadline)
         }
         let tokens = try await issuer.tokens(
-            for: entered.account.user, session: session, sessionID: sessionID, settings: settings, now: now,
+            for: SessionGrant(beginning: entered.session, of: entered.account.user), settings: settings, now: now,
             deadline: deadline)
         return SignedIn(user: entered.account.user, tokens: tokens, isNewUser: entered.isNew)
     }
@@ -98,9 +49,17 @@ extension UserSession {
     /// any other change older ID tokens stay good until they expire, and the refresh token of before has its grace.
     /// Whether `token` is alive is asked again inside the transaction: it may have ended while a password was hashed.
     ///
-    /// With `start` the user has just proved a credential: the session's login is as recent as now.
     public func change(
-        by token: VerifiedToken, provingAs start: SessionStart? = nil, settings: TenantSettings, origin: Origin,
+        by token: VerifiedToken, settings: TenantSettings, origin: Origin, deadline: Instant,
+        _ decide: @escaping @Sendable (borrowing WriteTransaction, Account) throws -> AccountEffect
+    ) async throws -> SignedIn {
+        try await change(
+            by: token, provingAs: nil, settings: settings, origin: origin, deadline: deadline, decide)
+    }
+
+    /// The same by a user who has just proved a credential: with `first` the session's login is as recent as now.
+    func change(
+        by token: VerifiedToken, provingAs first: FirstFactor?, settings: TenantSettings, origin: Origin,
         deadline: Instant,
         _ decide: @escaping @Sendable (borrowing WriteTransaction, Account) throws -> AccountEffect
     ) async throws -> SignedIn {
@@ -115,7 +74,12 @@ extension UserSession {
                         key, by: token, settings: settings, now: now)
                     let effect = try decide(transaction, current)
                     var session = alive
-                    session.goOn(after: start, effect, origin: origin, now: now)
+                    session.goOn(effect, origin: origin, now: now)
+                    if let first {
+                        switch SecondFactor.decide(for: effect.account, after: first, settings: settings) {
+                        case .notNeeded(let login): session.move(to: login, now: now)
+                        }
+                    }
                     let account = try transaction.apply(
                         effect, to: current, keeping: sessionID, origin: origin, now: now)
                     try transaction.put(Tables.sessions, SessionKey(sessionID), session)
@@ -126,8 +90,8 @@ extension UserSession {
             return try await signedInAgain(repeated, settings: settings, deadline: deadline)
         }
         let tokens = try await issuer.tokens(
-            for: changed.user, session: changed.session, sessionID: sessionID, settings: settings, now: now,
-            deadline: deadline)
+            for: SessionGrant(changed.session, goingOnAfterChangeBy: token, of: changed.user), settings: settings,
+            now: now, deadline: deadline)
         return SignedIn(user: changed.user, tokens: tokens)
     }
 }
@@ -149,17 +113,18 @@ extension UserSession {
 }
 
 extension StoredSession {
-    /// The refresh token is a new one, and the login too when a credential was proved.
-    fileprivate mutating func goOn(
-        after start: SessionStart?, _ effect: AccountEffect, origin: Origin, now: Timestamp
-    ) {
+    /// The refresh token is a new one.
+    fileprivate mutating func goOn(_ effect: AccountEffect, origin: Origin, now: Timestamp) {
         rotate(attemptHash: origin.idempotency?.attemptHash ?? [], effect.refreshCause, now: now)
         if let end = effect.endsOlderTokens { endOlderTokens(end) }
-        guard let start else { return }
+    }
+
+    /// The login is a new one.
+    fileprivate mutating func move(to login: ProvedLogin, now: Timestamp) {
         authTimeMicros = now.microseconds
-        signInProvider = start.provider
+        signInProvider = login.start.provider
         // A custom token's claims are the session's until another custom token brings its own.
-        if !start.claims.isEmpty { claimsJSON = start.claims }
+        if !login.start.claims.isEmpty { claimsJSON = login.start.claims }
     }
 }
 

@@ -5,14 +5,6 @@ import Reactor
 import Store
 public import Tokens
 
-/// What a sign-in or a change hands back: the user, and tokens where a session began or changed.
-public struct SignedIn: Sendable {
-    public let user: User
-    public let tokens: TokenPair
-    /// Whether this sign-in created the account.
-    public var isNewUser = false
-}
-
 /// The owner of one active user: every change of its account and of its sessions goes through here, in order.
 ///
 /// Made on demand by the `UserDirectory`, on the event loop that asks for it, and gone when nobody uses it.
@@ -40,26 +32,29 @@ public actor UserSession {
 
     /// Creates the account and its first session. The tokens are signed before the commit, so that a full signing pool
     /// leaves no account behind that nobody was told of.
-    public func signUp(
-        _ account: Account, signInProvider: Text, settings: TenantSettings, origin: Origin, deadline: Instant
+    func signUp(
+        _ account: Account, _ first: FirstFactor, settings: TenantSettings, origin: Origin, deadline: Instant
     ) async throws -> SignedIn {
         let now = resources.clock.now()
-        let sessionID = SessionID.make(at: now, random: resources.random)
-        let session = newSession(SessionStart(signInProvider), origin, now: now)
         var account = account
         if let address = origin.device.addressHash { account.knownAddresses.remember(address) }
+        let session: BegunSession
+        switch SecondFactor.decide(for: account, after: first, settings: settings) {
+        case .notNeeded(let login): session = begin(login, on: origin.device, now: now)
+        }
         let tokens = try await issuer.tokens(
-            for: account.user, session: session, sessionID: sessionID, settings: settings, now: now, deadline: deadline)
+            for: SessionGrant(beginning: session, of: account.user), settings: settings, now: now, deadline: deadline)
         let limits = resources.limits
         let key = key
         do {
             try await resources.store.write { [account] transaction in
-                try transaction.onceIssuing(session: sessionID, origin, now: now) {
+                try transaction.onceIssuing(session: session.id, origin, now: now) {
                     try transaction.insert(account, origin: origin, now: now)
                     // The list by which unused ones are found; a custom token's user is none of them.
                     if account.hasNoWayIn { try transaction.put(Tables.anonymousUsers, key, []) }
                     try transaction.insertSession(
-                        session, id: sessionID, sessionsMax: limits.sessionsPerUserMax, settings: settings, now: now)
+                        session.record, id: session.id, sessionsMax: limits.sessionsPerUserMax, settings: settings,
+                        now: now)
                 }
             }
         } catch let repeated as RepeatedSession {
@@ -68,28 +63,9 @@ public actor UserSession {
         return SignedIn(user: account.user, tokens: tokens)
     }
 
-    /// Starts a session after the password in `verified` was found right; `newHash` replaces an outdated one.
-    ///
-    /// The account is read again in the transaction: a password that changed or a user who was disabled while the hash
-    /// was computed does not get in. Throws `AccountMoved` when the stored hash is not the one that was checked.
-    public func signInWithPassword(
-        verified: Account, newHash: Text?, settings: TenantSettings, origin: Origin, deadline: Instant
-    ) async throws -> SignedIn {
-        try await signIn(SessionStart("password"), settings: settings, origin: origin, deadline: deadline) {
-            _, current in
-            guard let current else { throw AccountMoved() }
-            try current.requirePassword(of: verified)
-            var changed = current
-            if let newHash { changed.passwordHash = newHash }
-            return AccountEffect(changed)
-        }
-    }
-
-    func newSession(_ start: SessionStart, _ origin: Origin, now: Timestamp) -> StoredSession {
-        StoredSession(
-            tenantID: tenantID, uid: uid, createdAtMicros: now.microseconds, authTimeMicros: now.microseconds,
-            signInProvider: start.provider, counter: 1, lastUsedAtMicros: now.microseconds, claimsJSON: start.claims,
-            deviceName: origin.device.name, endUserIP: origin.device.address?.text ?? .empty)
+    private func begin(_ login: ProvedLogin, on device: Origin.Device, now: Timestamp) -> BegunSession {
+        BegunSession(
+            login, id: SessionID.make(at: now, random: resources.random), of: key, on: device, now: now)
     }
 
     // MARK: Refreshing
@@ -113,8 +89,7 @@ public actor UserSession {
         case .rotated, .repeatedAfterLoss, .repeatedWithinGrace, .reused: break
         }
         let tokens = try await issuer.tokens(
-            for: decided.user, session: decided.session, sessionID: token.sessionID, settings: settings, now: now,
-            deadline: deadline)
+            for: SessionGrant(decided, of: token), settings: settings, now: now, deadline: deadline)
         return (SignedIn(user: decided.user, tokens: tokens), decided.decision.outcome)
     }
 

@@ -16,6 +16,11 @@ public enum SelfService {
     }
 }
 
+/// A self-service toggle refuses what was decided inside of a transaction.
+struct SelfServiceRefusal: Error {
+    let toggle: Toggle
+}
+
 extension Toggle {
     /// The setting's name in `Tenant`, as metadata and the CLI write it.
     public var settingName: String {

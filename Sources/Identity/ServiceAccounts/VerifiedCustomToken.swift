@@ -1,6 +1,6 @@
 public import Base
 import Messages
-public import Store
+import Store
 
 /// A custom token that is genuine, in time, of this tenant, and well formed. Whether it was used before is asked in the
 /// transaction that uses it: `useTokenID`.
@@ -14,9 +14,6 @@ public struct VerifiedCustomToken: Sendable {
     let expiresAt: Timestamp
     let accountID: Text
     let keyID: Text
-
-    /// How a session that it proves begins.
-    public var start: SessionStart { SessionStart("custom", claims: claims) }
 }
 
 /// Why a token was refused, as the metadata `cause` of INVALID_CUSTOM_TOKEN.
@@ -53,7 +50,7 @@ extension Failure {
 extension WriteTransaction {
     /// Takes a custom token's id, in the transaction of what the token proves: the second use is refused, and so is a
     /// signer that was revoked, disabled or deleted meanwhile. INVALID_CUSTOM_TOKEN.
-    public func useTokenID(of token: VerifiedCustomToken, now: Timestamp) throws {
+    func useTokenID(of token: VerifiedCustomToken, now: Timestamp) throws {
         let key = try get(Tables.serviceAccountKeys, ServiceAccountKeyKey(token.accountID, token.keyID))?.key
         guard let account = try reading.liveServiceAccount(token.accountID), !account.disabled, account.customTokens,
             key?.isLive(at: now) == true

@@ -5,13 +5,12 @@ import Messages
 /// postern.v1.Accounts/Delete
 enum AccountsDelete: SlowMethod {
     static func handle(_ request: AccountsDeleteRequest, _ call: Call) async throws -> AccountsDeleteResponse {
-        let isRepeated = try call.project.isRepeatedDeletion(
-            idToken: request.idToken, settings: call.settings, origin: call.origin)
-        if isRepeated { return AccountsDeleteResponse() }
+        let endUserRequest = call.endUserRequest(idToken: request.idToken)
+        if try call.project.repeatedChanges.isDeletion(endUserRequest) { return AccountsDeleteResponse() }
         let verified = try call.verifiedUser(idToken: request.idToken)
         let user = verified.account.user
         if let toggle = SelfService.refusalOfDeletion(call.settings) {
-            throw await call.refusal(by: toggle, email: Email(stored: user.email), uid: user.uid)
+            throw await call.project.refusals.failure(by: toggle, of: RefusedEndUser(user), endUserRequest)
         }
         try verified.requireRecentLogin(now: call.now)
         try await call.userSession(user.uid).delete(origin: call.origin, validateOnly: request.validateOnly)

@@ -6,7 +6,8 @@ import Tokens
 /// postern.v1.Accounts/Unlink
 enum AccountsUnlink: SlowMethod {
     static func handle(_ request: AccountsUnlinkRequest, _ call: Call) async throws -> AccountsUnlinkResponse {
-        if let again = try await call.repeatedChange(idToken: request.idToken) {
+        let endUserRequest = call.endUserRequest(idToken: request.idToken)
+        if let again = try await call.project.repeatedChanges.answer(to: endUserRequest) {
             return AccountsUnlinkResponse(user: again.user, tokens: again.tokens)
         }
         let verified = try call.verifiedUser(idToken: request.idToken)
@@ -14,7 +15,7 @@ enum AccountsUnlink: SlowMethod {
         let providerID = request.providerID
         let isForced = request.force
         let user = verified.account.user
-        let signedIn = try await call.recordingRefusals(email: Email(stored: user.email), uid: user.uid) {
+        let signedIn = try await call.project.refusals.recording(of: RefusedEndUser(user), endUserRequest) {
             try await call.userSession(user.uid).change(
                 by: verified.token, settings: call.settings, origin: call.origin,
                 deadline: call.deadline

@@ -24,7 +24,7 @@ enum TokensRefresh: SlowMethod {
 
     /// The tokens of a sign-up or sign-in by custom token that was done under the attempt, whose answer got lost.
     private static func goOn(_ attemptID: [UInt8], _ call: Call) async throws -> TokensRefreshResponse {
-        let begun = try call.project.begunSession(
+        let begun = try call.project.repeatedChanges.begunSession(
             attemptID: attemptID, caller: call.caller?.id ?? .empty, tenantID: call.tenantID,
             methods: [
                 MethodDescriptor.accountsSignUp.fullName, MethodDescriptor.accountsSignInWithCustomToken.fullName,

@@ -4,23 +4,6 @@ import Messages
 import Store
 import Tokens
 
-extension Project {
-    /// Signs in whom a custom token names; a new user has the uid and nothing else. INVALID_CUSTOM_TOKEN (used before),
-    /// USER_DISABLED; `SelfServiceRefusal`.
-    public func signIn(
-        _ token: VerifiedCustomToken, settings: TenantSettings, origin: Origin, deadline: Instant
-    ) async throws -> SignedIn {
-        let now = clock.now()
-        let tenantID = settings.tenantID
-        return try await users.session(tenantID: tenantID, uid: token.uid).signIn(
-            token.start, settings: settings, origin: origin, deadline: deadline
-        ) { transaction, current in
-            try transaction.useTokenID(of: token, now: now)
-            return AccountEffect(current ?? Account.new(tenantID: tenantID, uid: token.uid, now: now))
-        }
-    }
-}
-
 extension CustomTokens {
     /// A custom token by the built-in service account, good once. INVALID_UID, CLAIMS_TOO_LARGE, INVALID_CLAIMS,
     /// FORBIDDEN_CLAIM, INVALID_DURATION; ALREADY_DONE for a repeated request. Empty with `validateOnly`.

@@ -1,0 +1,34 @@
+import Base
+import Messages
+import Store
+
+extension ReadTransaction {
+    /// The account that has this identity, and the one whose primary email it names. Mostly they are one, and in a
+    /// transaction that has read it already `known`: it is read no more than once.
+    func accounts(
+        of identity: FederatedIdentity, tenantID: Text, known: Account? = nil
+    ) throws -> (owner: Account?, emailOwner: Account?) {
+        func find(_ uid: Text, among read: Account?) throws -> Account? {
+            if let read, read.user.uid == uid { return read }
+            return try account(UserKey(tenantID, uid))
+        }
+        let owner = try self.owner(of: IdentityName(identity.entry), tenantID: tenantID).flatMap {
+            try find(Text(unchecked: $0), among: known)
+        }
+        let emailOwner = try Email(stored: identity.email).flatMap { try uid(ofEmail: $0, tenantID: tenantID) }.flatMap
+        {
+            try find($0, among: owner ?? known)
+        }
+        return (owner, emailOwner)
+    }
+
+    /// What signing in with the identity means for these accounts, as they are committed.
+    func decision(
+        on identity: FederatedIdentity, owner: Account?, emailOwner: Account?, now: Timestamp
+    ) throws -> LinkDecision {
+        let decision = try LinkDecision.signIn(identity, owner: owner, emailOwner: emailOwner)
+        guard case .takeOver(let uid) = decision else { return decision }
+        let isAnothers = try emailIsAnothers(UserKey(emailOwner?.user.tenantID ?? .empty, uid), now: now)
+        return decision.respecting(isAnothers, owner: owner)
+    }
+}

@@ -1,0 +1,93 @@
+public import Base
+public import Messages
+import Store
+
+/// A request that is made for an end user: who asks, for which tenant, and what it says besides the credential.
+public struct EndUserRequest: Sendable {
+    public let caller: Caller?
+    public let settings: TenantSettings
+    public let origin: Origin
+    /// The method's full name, for the record of a refusal.
+    public let operation: String
+    public let deadline: Instant
+    /// Of the user that is signed in already; empty for a sign-in.
+    public var idToken = Text.empty
+    /// As the request tells them.
+    public var endUserIP = Text.empty
+    public var deviceName = Text.empty
+    public var deviceToken = Text.empty
+
+    public init(
+        caller: Caller?, settings: TenantSettings, origin: Origin, operation: String, deadline: Instant
+    ) {
+        self.caller = caller
+        self.settings = settings
+        self.origin = origin
+        self.operation = operation
+        self.deadline = deadline
+    }
+
+    /// The end user's address, believed only from credentials that are marked for it; nil when it is not known.
+    ///
+    /// Asked before anything else. INVALID_END_USER_IP, also from other callers for what is longer than any address.
+    public func address() throws(Failure) -> EndUserAddress? {
+        guard endUserIP.byteCount <= EndUserAddress.byteCountMax else { throw .invalidEndUserIP }
+        guard caller?.trustsEndUserIP == true, !endUserIP.isEmpty else { return nil }
+        guard let address = EndUserAddress(endUserIP) else { throw .invalidEndUserIP }
+        return address
+    }
+}
+
+/// One attempt to sign in, as a method's steps see it.
+public struct SignInAttempt: Sendable {
+    public enum Purpose: Sendable {
+        /// Enters an account, or makes one.
+        case enter
+        /// Adds the method to the account of a signed-in user.
+        case link
+        case reauthenticate
+    }
+
+    public let request: EndUserRequest
+    public let address: EndUserAddress?
+    public let purpose: Purpose
+    /// Who is signed in already; nil to enter.
+    public let user: VerifiedUser?
+    public let startedAt: Timestamp
+    let resources: Resources
+    let keys: GuessKeys
+    /// How far the check of a password came.
+    let passwordCheck = PasswordCheck()
+
+    public var settings: TenantSettings { request.settings }
+    public var tenantID: Text { request.settings.tenantID }
+    public var limits: Limits { resources.limits }
+    public var deadline: Instant { request.deadline }
+
+    /// The end user's device, by which a session is told apart. INVALID_DISPLAY_NAME.
+    public func device() throws(Failure) -> Origin.Device {
+        try Values.checkDisplayName(request.deviceName, field: "device_name", limits: limits)
+        return Origin.Device(name: request.deviceName, address: address, keys: keys)
+    }
+
+    /// Whether the same request was done before, and will be answered again. IDEMPOTENCY_KEY_REUSED.
+    public func isRepeated() throws -> Bool {
+        guard let idempotency = request.origin.idempotency else { return false }
+        return try resources.store.read { try $0.earlier(idempotency) != nil }
+    }
+}
+
+/// What the record of a refusal keeps of the end user, as far as the request names one.
+public struct RefusedEndUser: Sendable {
+    /// Kept as a hash.
+    public var email: Email?
+    public var uid: Text
+
+    public init(email: Email? = nil, uid: Text = .empty) {
+        self.email = email
+        self.uid = uid
+    }
+
+    /// A user that exists.
+    public init(_ user: User) { self.init(email: Email(stored: user.email), uid: user.uid) }
+}

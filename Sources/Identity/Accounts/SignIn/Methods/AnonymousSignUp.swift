@@ -1,0 +1,32 @@
+public import Base
+
+/// An account without a way to sign in again. Refusals: ADMIN_ONLY_OPERATION, ADMIN_RESTRICTED_OPERATION,
+/// INVALID_DISPLAY_NAME, QUOTA_EXCEEDED.
+public struct AnonymousSignUp: CreatingMethod {
+    public static let name = SignInMethodName.anonymousSignUp
+
+    public init() {}
+
+    public struct Credential: Sendable {}
+
+    /// Nothing is proved.
+    public struct Proof: SignInProof {
+        public var start: SessionStart { SessionStart("anonymous") }
+    }
+
+    public func checkOpen(_ settings: TenantSettings) throws(Failure) {
+        guard settings.allowsAnonymousUsers else { throw .anonymousNotAllowed }
+    }
+
+    public func read(_ attempt: SignInAttempt) throws -> SignInReading<Credential> {
+        SignInReading(Credential(), device: try attempt.device())
+    }
+
+    public func throttle(_ credential: Credential, _ attempt: SignInAttempt) -> SignInThrottle { .anonymousSignUp }
+
+    public func prove(_ credential: Credential, _ attempt: SignInAttempt) async -> Proof { Proof() }
+
+    public func decide(_ proof: Proof, making account: Account, now: Timestamp) -> Account { account }
+
+    public func refusedEndUser(_ limits: Limits) -> RefusedEndUser { RefusedEndUser() }
+}

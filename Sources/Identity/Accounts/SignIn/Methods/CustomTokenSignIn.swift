@@ -1,0 +1,60 @@
+public import Base
+import Messages
+public import Store
+
+/// Signing in whom a back end names in a token that it signed; a new user has the uid and nothing else.
+///
+/// Refusals: those of `CustomTokens.verify`, INVALID_DISPLAY_NAME, INVALID_CUSTOM_TOKEN (used before), USER_DISABLED.
+public struct CustomTokenSignIn: EnteringMethod, ReauthenticatingMethod {
+    public static let name = SignInMethodName.customTokenSignIn
+
+    private let token: Secret
+    private let customTokens: CustomTokens
+
+    public init(token: Secret, customTokens: CustomTokens) {
+        self.token = token
+        self.customTokens = customTokens
+    }
+
+    /// No switch: a service account that may sign custom tokens is what an admin gives or takes.
+    public func checkOpen(_ settings: TenantSettings) {}
+
+    /// A token is genuine or not; nothing has to be waited for.
+    public func read(_ attempt: SignInAttempt) throws -> SignInReading<VerifiedCustomToken> {
+        let verified = try customTokens.verify(token, settings: attempt.settings, now: attempt.startedAt)
+        return SignInReading(verified, device: try attempt.device())
+    }
+
+    public func throttle(_ credential: VerifiedCustomToken, _ attempt: SignInAttempt) -> SignInThrottle { .unguessable }
+
+    public func prove(_ credential: VerifiedCustomToken, _ attempt: SignInAttempt) async -> VerifiedCustomToken {
+        credential
+    }
+
+    public func choose(
+        _ proof: VerifiedCustomToken, known: Account?, settings: TenantSettings, now: Timestamp,
+        in transaction: borrowing ReadTransaction
+    ) -> NamedAccount { NamedAccount(uid: proof.uid) }
+
+    public func decide(
+        _ proof: VerifiedCustomToken, _ choice: NamedAccount, on account: Account?, _ moment: SignInMoment,
+        in transaction: borrowing WriteTransaction
+    ) throws -> AccountEffect {
+        try transaction.useTokenID(of: proof, now: moment.now)
+        return AccountEffect(account ?? .new(tenantID: moment.key.tenant, uid: moment.key.uid, now: moment.now))
+    }
+
+    public func refusedEndUser(_ proof: VerifiedCustomToken) -> RefusedEndUser { RefusedEndUser(uid: proof.uid) }
+
+    public func checkProof(
+        _ proof: VerifiedCustomToken, of account: Account, _ moment: SignInMoment,
+        in transaction: borrowing WriteTransaction
+    ) throws {
+        guard proof.uid == account.user.uid else { throw Failure.userMismatch }
+        try transaction.useTokenID(of: proof, now: moment.now)
+    }
+}
+
+extension VerifiedCustomToken: SignInProof {
+    public var start: SessionStart { SessionStart("custom", claims: claims) }
+}

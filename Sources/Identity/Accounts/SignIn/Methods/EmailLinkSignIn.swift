@@ -1,0 +1,131 @@
+public import Base
+import Messages
+public import Store
+
+/// Signing in, or up, with the code of a link that was sent to an email.
+///
+/// Refusals: OPERATION_NOT_ALLOWED, MISSING_EMAIL, INVALID_EMAIL, MISSING_OOB_CODE, INVALID_DISPLAY_NAME, to link
+/// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, then INVALID_OOB_CODE and EXPIRED_OOB_CODE.
+public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod {
+    public static let name = SignInMethodName.emailLinkSignIn
+
+    private let email: Text
+    private let code: Secret
+
+    public init(email: Text, code: Secret) {
+        self.email = email
+        self.code = code
+    }
+
+    /// An email whose mailbox got the code. The code is taken in the transaction of what it is used for.
+    public struct Proof: SignInProof {
+        fileprivate let email: Email
+
+        public var start: SessionStart { SessionStart("password") }
+    }
+
+    public struct Choice: AccountChoice {
+        fileprivate let holder: EmailHolder?
+
+        /// Whoever proves the email of an account that is another's gets the email and not the account.
+        public var uid: Text? { holder.flatMap { $0.isAnothers ? nil : $0.uid } }
+    }
+
+    public func checkOpen(_ settings: TenantSettings) throws(Failure) {
+        guard settings.allowsEmailLinkSignin else { throw .operationNotAllowed }
+    }
+
+    public func read(_ attempt: SignInAttempt) throws -> SignInReading<Email> {
+        if attempt.purpose == .reauthenticate {
+            guard !code.isEmpty else { throw Failure.missingOobCode }
+        } else if email.isEmpty {
+            throw Failure.missingEmail
+        }
+        let email = try Values.email(email, form: .toFind, limits: attempt.limits)
+        guard !code.isEmpty else { throw Failure.missingOobCode }
+        return SignInReading(email, device: try attempt.device())
+    }
+
+    public func throttle(_ credential: Email, _ attempt: SignInAttempt) -> SignInThrottle { .provesMailbox }
+
+    public func prove(_ credential: Email, _ attempt: SignInAttempt) async throws -> Proof {
+        let stored = try attempt.resources.store.read { [now = attempt.resources.clock.now()] in
+            try $0.oobCode(code, tenantID: attempt.tenantID, now: now)
+        }
+        guard stored.requestType == .emailSignin else { throw Failure.invalidOobCode }
+        guard Email(stored: stored.email) == credential else {
+            throw Failure.invalid("INVALID_EMAIL", field: "email", "is not the address this link was sent to")
+        }
+        return Proof(email: credential)
+    }
+
+    public func choose(
+        _ proof: Proof, known: Account?, settings: TenantSettings, now: Timestamp,
+        in transaction: borrowing ReadTransaction
+    ) throws -> Choice {
+        let choice = Choice(
+            holder: try transaction.holder(of: proof.email, tenantID: settings.tenantID, now: now))
+        if choice.uid == nil { try settings.checkMayEnter(proof.email) }
+        return choice
+    }
+
+    public func decide(
+        _ proof: Proof, _ choice: Choice, on account: Account?, _ moment: SignInMoment,
+        in transaction: borrowing WriteTransaction
+    ) throws -> AccountEffect {
+        try takeCode(moment, in: transaction)
+        try transaction.releaseUnproved(
+            proof.email.address, for: moment.key.uid, tenantID: moment.key.tenant, origin: moment.origin,
+            now: moment.now)
+        return try transaction.enteringByLink(account, email: proof.email, key: moment.key, now: moment.now)
+    }
+
+    public func refusedEndUser(_ proof: Proof) -> RefusedEndUser { RefusedEndUser(email: proof.email) }
+
+    public func decide(
+        _ proof: Proof, linkingTo account: Account, _ moment: SignInMoment, in transaction: borrowing WriteTransaction
+    ) throws -> AccountEffect {
+        if account.user.email.isEmpty { try moment.settings.checkMayEnter(proof.email) }
+        try takeCode(moment, in: transaction)
+        try transaction.checkLinkable(proof.email, to: account)
+        return AccountEffect(try account.linkingEmailLink(proof.email), kind: .providerLinked, detail: "emailLink")
+    }
+
+    public func checkProof(
+        _ proof: Proof, of account: Account, _ moment: SignInMoment, in transaction: borrowing WriteTransaction
+    ) throws {
+        guard Email(stored: account.user.email) == proof.email else { throw Failure.userMismatch }
+        try takeCode(moment, in: transaction)
+    }
+
+    private func takeCode(_ moment: SignInMoment, in transaction: borrowing WriteTransaction) throws {
+        _ = try transaction.takeOobCode(code, .emailSignin, tenantID: moment.key.tenant, now: moment.now)
+    }
+}
+
+extension WriteTransaction {
+    /// What a proved address makes of its account: a new one, the same, or one that leaves nothing unproved.
+    fileprivate func enteringByLink(
+        _ current: Account?, email: Email, key: UserKey, now: Timestamp
+    ) throws -> AccountEffect {
+        guard var account = current else {
+            var account = Account.new(tenantID: key.tenant, uid: key.uid, now: now)
+            account.user.email = email.address
+            account.user.emailVerified = true
+            account.signsInByEmailLink = true
+            account.deriveProviders()
+            return AccountEffect(account)
+        }
+        guard !account.user.emailVerified else {
+            account.signsInByEmailLink = true
+            account.deriveProviders()
+            return AccountEffect(account)
+        }
+        let proof = try reading.proofOfUnprovedEmail(account, now: now)
+        let removed = account.keepOnlyProved(by: nil)
+        account.signsInByEmailLink = true
+        account.deriveProviders()
+        try removeOobCodes(of: key, after: proof)
+        return AccountEffect(account, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
+    }
+}

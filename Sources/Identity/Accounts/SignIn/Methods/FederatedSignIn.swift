@@ -1,0 +1,158 @@
+public import Base
+public import Messages
+public import Store
+
+/// Signing in with what an identity provider says, or said earlier (a pending token).
+///
+/// Refusals, in order: INVALID_DISPLAY_NAME, to link CREDENTIAL_TOO_OLD_LOGIN_AGAIN, MISSING_CREDENTIAL,
+/// OPERATION_NOT_ALLOWED, INVALID_PENDING_TOKEN and what proving brings (`IdentityProviders.prove`), then those of
+/// `LinkDecision`.
+public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMethod {
+    public static let name = SignInMethodName.federatedSignIn
+
+    private let credential: IdpCredential?
+    private let providers: IdentityProviders
+    private let pendingCredentials: PendingCredentials
+
+    public init(_ credential: IdpCredential?, providers: IdentityProviders, pendingCredentials: PendingCredentials) {
+        self.credential = credential
+        self.providers = providers
+        self.pendingCredentials = pendingCredentials
+    }
+
+    /// Each provider has its own switch, which `prove` asks.
+    public func checkOpen(_ settings: TenantSettings) {}
+
+    public func read(_ attempt: SignInAttempt) throws -> SignInReading<IdpCredential?> {
+        SignInReading(credential, device: try attempt.device())
+    }
+
+    public func throttle(_ credential: IdpCredential?, _ attempt: SignInAttempt) -> SignInThrottle { .unguessable }
+
+    public func prove(_ credential: IdpCredential?, _ attempt: SignInAttempt) async throws -> FederatedIdentity {
+        guard let credential, let kind = credential.credential else {
+            throw Failure.invalid("MISSING_CREDENTIAL", field: "credential", "is required")
+        }
+        let now = attempt.resources.clock.now()
+        if case .pendingToken(let token) = kind {
+            let text = token.withBytes { Text(validating: [UInt8]($0)) } ?? .empty
+            let identity = try pendingCredentials.identity(in: text, tenantID: attempt.tenantID, now: now)
+            return try providers.stillProved(identity, tenantID: attempt.tenantID)
+        }
+        return try await providers.prove(credential, settings: attempt.settings, now: now, deadline: attempt.deadline)
+    }
+
+    public func choose(
+        _ proof: FederatedIdentity, known: Account?, settings: TenantSettings, now: Timestamp,
+        in transaction: borrowing ReadTransaction
+    ) throws -> LinkDecision {
+        let (owner, emailOwner) = try transaction.accounts(of: proof, tenantID: settings.tenantID, known: known)
+        let decision = try transaction.decision(on: proof, owner: owner, emailOwner: emailOwner, now: now)
+        guard case .needsLinking(let uid) = decision else { return decision }
+        throw try needsLinking(proof, account: uid, settings: settings, now: now, in: transaction)
+    }
+
+    public func decide(
+        _ proof: FederatedIdentity, _ choice: LinkDecision, on account: Account?, _ moment: SignInMoment,
+        in transaction: borrowing WriteTransaction
+    ) throws -> AccountEffect {
+        let key = moment.key
+        try transaction.useProof(of: proof, tenantID: key.tenant)
+        if let account { return try transaction.effect(of: choice, on: account, identity: proof, now: moment.now) }
+        if case .createReleasing = choice {
+            try transaction.releaseUnproved(
+                proof.email, for: key.uid, tenantID: key.tenant, origin: moment.origin, now: moment.now)
+        }
+        return AccountEffect(.made(from: proof, tenantID: key.tenant, uid: key.uid, now: moment.now))
+    }
+
+    public func refusedEndUser(_ proof: FederatedIdentity) -> RefusedEndUser {
+        RefusedEndUser(email: Email(stored: proof.email))
+    }
+
+    public func decide(
+        _ proof: FederatedIdentity, linkingTo account: Account, _ moment: SignInMoment,
+        in transaction: borrowing WriteTransaction
+    ) throws -> AccountEffect {
+        let (owner, emailOwner) = try transaction.reading.accounts(
+            of: proof, tenantID: moment.key.tenant, known: account)
+        do throws(Failure) {
+            _ = try LinkDecision.link(proof, to: account, owner: owner, emailOwner: emailOwner)
+        } catch {
+            guard error.reason == "CREDENTIAL_ALREADY_IN_USE" else { throw error }
+            throw error.with("pending_token", try pendingToken(for: proof, moment.key.tenant, now: moment.now))
+        }
+        try transaction.useProof(of: proof, tenantID: moment.key.tenant)
+        var linked = account
+        linked.adopt(proof)
+        return AccountEffect(linked, kind: .providerLinked, detail: proof.providerID)
+    }
+
+    public func checkProof(
+        _ proof: FederatedIdentity, of account: Account, _ moment: SignInMoment,
+        in transaction: borrowing WriteTransaction
+    ) throws {
+        let owner = try transaction.reading.accounts(of: proof, tenantID: moment.key.tenant).owner
+        guard owner?.user.uid == account.user.uid else { throw Failure.userMismatch }
+        try transaction.useProof(of: proof, tenantID: moment.key.tenant)
+    }
+
+    private func pendingToken(for identity: FederatedIdentity, _ tenantID: Text, now: Timestamp) throws -> String {
+        try pendingCredentials.token(for: identity, tenantID: tenantID, now: now).string
+    }
+
+    /// What sends the user to the account it has. The ways into it are named only where a tenant lets anybody ask.
+    private func needsLinking(
+        _ identity: FederatedIdentity, account uid: Text, settings: TenantSettings, now: Timestamp,
+        in transaction: borrowing ReadTransaction
+    ) throws -> Failure {
+        var metadata = [
+            Failure.Entry("email", identity.email.string),
+            Failure.Entry("pending_token", try pendingToken(for: identity, settings.tenantID, now: now)),
+        ]
+        if !settings.hasEmailPrivacy, let user = try transaction.user(UserKey(settings.tenantID, uid)) {
+            let methods = user.providers.map(\.providerID.string).joined(separator: ",")
+            metadata.append(Failure.Entry("sign_in_methods", methods))
+        }
+        return Failure(
+            .failedPrecondition, "ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL",
+            "An account has this email already; sign in to it the usual way, then link with the pending token.",
+            metadata: metadata)
+    }
+}
+
+extension FederatedIdentity: SignInProof {
+    public var start: SessionStart { SessionStart(providerID) }
+}
+
+extension LinkDecision: AccountChoice {
+    public var uid: Text? {
+        switch self {
+        case .signIn(let uid), .link(let uid), .takeOver(let uid), .needsLinking(let uid): uid
+        case .create, .createReleasing: nil
+        }
+    }
+}
+
+extension WriteTransaction {
+    /// What a decision about an existing account makes of it.
+    fileprivate func effect(
+        of decision: LinkDecision, on current: Account, identity: FederatedIdentity, now: Timestamp
+    ) throws -> AccountEffect {
+        var changed = current
+        switch decision {
+        case .signIn:
+            changed.renew(identity)
+            return AccountEffect(changed)
+        case .link:
+            changed.adopt(identity)
+            return AccountEffect(changed, kind: .providerLinked, detail: identity.providerID)
+        case .takeOver:
+            let proof = try reading.proofOfUnprovedEmail(current, now: now)
+            let removed = changed.keepOnlyProved(by: identity)
+            try removeOobCodes(of: current.key, after: proof)
+            return AccountEffect(changed, kind: .credentialsRemoved, detail: removed, endsSessions: .signedOut)
+        case .create, .createReleasing, .needsLinking: throw AccountMoved()
+        }
+    }
+}

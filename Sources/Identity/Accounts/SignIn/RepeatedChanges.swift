@@ -1,0 +1,80 @@
+public import Base
+import Messages
+import Store
+import Tokens
+
+// Answering again a request whose first answer was lost, where that answer was tokens, or ended the token that the
+// request is made with. Decision 0013 says who could gain what by it.
+
+/// Finds the changes that were made before, by their idempotency keys, and answers them again.
+public struct RepeatedChanges: Sendable {
+    private let resources: Resources
+    private let users: UserDirectory
+    private let tokenCheck: TokenCheck
+
+    private var store: Store { resources.store }
+
+    init(resources: Resources, users: UserDirectory, tokenCheck: TokenCheck) {
+        self.resources = resources
+        self.users = users
+        self.tokenCheck = tokenCheck
+    }
+
+    /// The tokens of the same change by the same signed-in user, made with the same idempotency key; nil when it was
+    /// not made, or answered no tokens. IDEMPOTENCY_KEY_REUSED, INVALID_ID_TOKEN, TENANT_ID_MISMATCH, ALREADY_DONE.
+    ///
+    /// Asked for before anything else: a change may end the token it is made with.
+    public func answer(to request: EndUserRequest) async throws -> SignedIn? {
+        // A sign-in, which proves its user by other means, has no ID token.
+        guard !request.idToken.isEmpty, let record = try earlier(request.origin), !record.sessionID.isEmpty else {
+            return nil
+        }
+        let token = try author(of: record, idToken: request.idToken, settings: request.settings)
+        guard token.sessionID == record.sessionID else { throw Failure.invalidIDToken }
+        return try await users.session(tenantID: token.tenantID, uid: token.uid)
+            .signedInAgain(RepeatedSession(record), settings: request.settings, deadline: request.deadline)
+    }
+
+    /// The session that one of `methods` began under the idempotency key that is `attemptID` in hexadecimal digits, and
+    /// whose it is; nil when there is none. The key alone stands for the request: both are its maker's only (0045).
+    public func begunSession(
+        attemptID: [UInt8], caller: Text, tenantID: Text, methods: [String]
+    ) throws -> (uid: Text, session: RepeatedSession)? {
+        let key = Hex.encode(attemptID).bytes
+        return try store.read { transaction in
+            for method in methods {
+                let recordKey = Idempotency.recordKey(key, caller: caller, tenantID: tenantID, method: method)
+                guard let record = try transaction.get(Tables.idempotency, recordKey), !record.sessionID.isEmpty,
+                    let session = try transaction.get(Tables.sessions, SessionKey(record.sessionID)),
+                    session.tenantID == tenantID
+                else { continue }
+                return (session.uid, RepeatedSession(record))
+            }
+            return nil
+        }
+    }
+
+    /// Whether the same request deleted the token's account already. Refusals as `answer(to:)`.
+    public func isDeletion(_ request: EndUserRequest) throws -> Bool {
+        guard let record = try earlier(request.origin) else { return false }
+        _ = try author(of: record, idToken: request.idToken, settings: request.settings)
+        return true
+    }
+
+    private func earlier(_ origin: Origin) throws -> StoredIdempotency? {
+        guard let idempotency = origin.idempotency else { return nil }
+        return try store.read { try $0.earlier(idempotency) }
+    }
+
+    /// The token of who made a change: genuine, and in its time when the change was made. That is believed for as long
+    /// as the ID token of the first answer, which lives an hour, would have spoken for the session.
+    private func author(
+        of record: StoredIdempotency, idToken: Text, settings: TenantSettings
+    ) throws -> VerifiedToken {
+        let repeated = RepeatedSession(record)
+        try repeated.requireAnswerable(now: resources.clock.now())
+        let token = try tokenCheck.verify(idToken, at: repeated.madeAt)
+        guard token.tenantID == settings.tenantID else { throw Failure.tenantMismatch }
+        return token
+    }
+}

@@ -1,0 +1,46 @@
+public import Base
+import Crypto
+public import Messages
+
+/// The records of what self-service toggles refused. Whatever becomes of a record, the answer stays the refusal.
+public struct SelfServiceRefusals: Sendable {
+    private let resources: Resources
+    private let tenants: TenantDirectory
+
+    init(resources: Resources, tenants: TenantDirectory) {
+        self.resources = resources
+        self.tenants = tenants
+    }
+
+    /// Runs a sign-in or a change; where a toggle refuses it, records that and throws ADMIN_RESTRICTED_OPERATION.
+    public func recording<Result>(
+        of endUser: RefusedEndUser, _ request: EndUserRequest, _ body: () async throws -> Result
+    ) async throws -> Result {
+        do {
+            return try await body()
+        } catch let refused as SelfServiceRefusal {
+            throw await failure(by: refused.toggle, of: endUser, request)
+        }
+    }
+
+    /// Records a refusal and makes the failure that answers it.
+    public func failure(by toggle: Toggle, of endUser: RefusedEndUser, _ request: EndUserRequest) async -> Failure {
+        let settings = request.settings
+        let decisionID = resources.random.alphanumeric(20)
+        var denial = Denial()
+        denial.timeMicros = resources.clock.now().microseconds
+        denial.toggle = toggle
+        denial.operation = Text(request.operation)
+        denial.decisionID = decisionID
+        denial.apiKeyID = request.caller?.id ?? .empty
+        denial.peerAddress = request.origin.peerAddress
+        denial.uid = endUser.uid
+        // Equal for equal addresses of a tenant, and nothing without its key.
+        if let email = endUser.email {
+            denial.identifierHash = HMACKey(settings.secret).tag(of: email.canonical.bytes)
+        }
+        await tenants.tenant(settings).record(denial)
+        return .adminRestricted(
+            toggle: toggle, operation: request.operation, settings: settings, decisionID: decisionID)
+    }
+}

@@ -1,0 +1,55 @@
+import Base
+import Messages
+import Store
+import Tokens
+
+/// That a session may have tokens: the one thing for which the `TokenIssuer` issues them.
+///
+/// There is an initialiser for each way a session comes by new tokens, and each takes what shows that it may.
+struct SessionGrant: Sendable {
+    let user: User
+    let session: StoredSession
+    let sessionID: [UInt8]
+
+    /// A session that begins with a login.
+    init(beginning session: BegunSession, of user: User) {
+        self.user = user
+        self.session = session.record
+        self.sessionID = session.id
+    }
+
+    /// A session that goes on after a change made with its token.
+    init(_ session: StoredSession, goingOnAfterChangeBy token: VerifiedToken, of user: User) {
+        self.user = user
+        self.session = session
+        self.sessionID = token.sessionID
+    }
+
+    /// A session whose refresh token was presented, and not refused.
+    init(_ decided: DecidedRefresh, of token: RefreshToken) {
+        self.user = decided.user
+        self.session = decided.session
+        self.sessionID = token.sessionID
+    }
+
+    /// A session whose first answer was lost.
+    init(_ session: StoredSession, repeating repeated: RepeatedSession, of user: User) {
+        self.user = user
+        self.session = session
+        self.sessionID = repeated.sessionID
+    }
+}
+
+/// A session that a login begins.
+struct BegunSession: Sendable {
+    let id: [UInt8]
+    let record: StoredSession
+
+    init(_ login: ProvedLogin, id: [UInt8], of key: UserKey, on device: Origin.Device, now: Timestamp) {
+        self.id = id
+        self.record = StoredSession(
+            tenantID: key.tenant, uid: key.uid, createdAtMicros: now.microseconds, authTimeMicros: now.microseconds,
+            signInProvider: login.start.provider, counter: 1, lastUsedAtMicros: now.microseconds,
+            claimsJSON: login.start.claims, deviceName: device.name, endUserIP: device.address?.text ?? .empty)
+    }
+}

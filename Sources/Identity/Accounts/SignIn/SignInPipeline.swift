@@ -1,0 +1,169 @@
+import Base
+import Messages
+import Store
+
+/// The way every sign-in goes, whatever method proves the end user:
+///
+/// 1. the end user's address
+/// 2. a signed-in user: the same request before, which is answered again; then the ID token
+/// 3. the tenant's switch for the method; for a sign-up the toggle
+/// 4. the form of the request
+/// 5. a recent login, to link
+/// 6. the throttle
+/// 7. the proof
+/// 8. inside one transaction: the account that is entered, made or linked to, the second factor, the session
+/// 9. the tokens; where a toggle refused, its record
+///
+/// A method supplies the steps that are its own (`SignInMethod`). Tokens are issued for a `SessionGrant`. A session
+/// begins with a `ProvedLogin`, which `SecondFactor` makes of a `FirstFactor`, and only the `SignInProver` makes that.
+/// So a handler that leaves a step out does not compile.
+public struct SignInPipeline: Sendable {
+    let resources: Resources
+    let users: UserDirectory
+    let tokenCheck: TokenCheck
+    let guesses: GuessThrottle
+    let repeatedChanges: RepeatedChanges
+    let refusals: SelfServiceRefusals
+    let prover: SignInProver
+
+    /// Enters the account that the method proves; with an ID token, links the method to its user.
+    public func enterOrLink<Method: EnteringMethod & LinkingMethod>(
+        _ method: Method, _ request: EndUserRequest
+    ) async throws -> SignInOutcome<Method.Proof> {
+        request.idToken.isEmpty ? try await enter(method, request) : try await link(method, request)
+    }
+
+    /// Makes an account; with an ID token, links the method to its user.
+    public func createOrLink<Method: CreatingMethod & LinkingMethod>(
+        _ method: Method, _ request: EndUserRequest
+    ) async throws -> SignInOutcome<Method.Proof> {
+        request.idToken.isEmpty ? try await create(method, request) : try await link(method, request)
+    }
+
+    /// Enters the account that the method proves, and makes it where there is none.
+    public func enter<Method: EnteringMethod>(
+        _ method: Method, _ request: EndUserRequest
+    ) async throws -> SignInOutcome<Method.Proof> {
+        let attempt = attempt(.enter, request, try request.address())
+        try method.checkOpen(request.settings)
+        let reading = try method.read(attempt)
+        let done = try await prover.prove(method, reading.credential, attempt) { proof, first in
+            try await refusals.recording(of: method.refusedEndUser(proof), request) {
+                try await enter(method, proof, first, on: reading.device, request)
+            }
+        }
+        return outcome(done.signedIn, done.proof, request)
+    }
+
+    /// Makes an account. The toggle is asked before anything is looked up.
+    public func create<Method: CreatingMethod>(
+        _ method: Method, _ request: EndUserRequest
+    ) async throws -> SignInOutcome<Method.Proof> {
+        let attempt = attempt(.enter, request, try request.address())
+        try method.checkOpen(request.settings)
+        if let toggle = SelfService.refusalOfSignUp(request.settings) {
+            throw await refusals.failure(by: toggle, of: method.refusedEndUser(resources.limits), request)
+        }
+        let reading = try method.read(attempt)
+        let done = try await prover.prove(method, reading.credential, attempt) { proof, first in
+            let uid = resources.random.alphanumeric(28)
+            let account = Account.new(tenantID: attempt.tenantID, uid: uid, now: attempt.startedAt)
+            return try await users.session(account.key).signUp(
+                method.decide(proof, making: account, now: attempt.startedAt), first, settings: request.settings,
+                origin: request.origin.on(reading.device), deadline: request.deadline)
+        }
+        return outcome(done.signedIn, done.proof, request)
+    }
+
+    /// Adds the method to the account of the signed-in user, whose session goes on with new tokens. An anonymous user
+    /// becomes a known one, who signs in by this method from now on.
+    public func link<Method: LinkingMethod>(
+        _ method: Method, _ request: EndUserRequest
+    ) async throws -> SignInOutcome<Method.Proof> {
+        try await goOn(method, request, .link) { proof, current, moment, transaction in
+            try method.decide(proof, linkingTo: current, moment, in: transaction)
+        }
+    }
+
+    /// The session's login is as recent as now when the method proves its user. USER_MISMATCH.
+    public func reauthenticate<Method: ReauthenticatingMethod>(
+        _ method: Method, _ request: EndUserRequest
+    ) async throws -> SignInOutcome<Method.Proof> {
+        try await goOn(method, request, .reauthenticate) { proof, current, moment, transaction in
+            try method.checkProof(proof, of: current, moment, in: transaction)
+            return AccountEffect(current, kind: .reauthenticated, detail: proof.start.provider)
+        }
+    }
+}
+
+// MARK: - The steps
+
+extension SignInPipeline {
+    /// What a signed-in user does with a method: its session goes on with new tokens.
+    private func goOn<Method: SignInMethod>(
+        _ method: Method, _ request: EndUserRequest, _ purpose: SignInAttempt.Purpose,
+        _ decide:
+            @escaping @Sendable (Method.Proof, Account, SignInMoment, borrowing WriteTransaction) throws
+            -> AccountEffect
+    ) async throws -> SignInOutcome<Method.Proof> {
+        let address = try request.address()
+        if let again = try await repeatedChanges.answer(to: request) { return outcome(again, nil, request) }
+        let user = try tokenCheck.verifiedUser(request.idToken, settings: request.settings, store: resources.store)
+        let attempt = attempt(purpose, request, address, user)
+        try method.checkOpen(request.settings)
+        let reading = try method.read(attempt)
+        // Who may not link is told before anything is paid for.
+        if purpose == .link { try user.requireRecentLogin(now: resources.clock.now()) }
+        let startsAnew = purpose == .reauthenticate || user.isAnonymous
+        let done = try await prover.prove(method, reading.credential, attempt) { proof, first in
+            let moment = SignInMoment(
+                key: user.account.key, settings: request.settings, origin: request.origin, now: resources.clock.now())
+            return try await users.session(moment.key).change(
+                by: user.token, provingAs: startsAnew ? first : nil, settings: request.settings,
+                origin: request.origin, deadline: request.deadline
+            ) { transaction, current in try decide(proof, current, moment, transaction) }
+        }
+        return outcome(done.signedIn, done.proof, request)
+    }
+
+    private func enter<Method: EnteringMethod>(
+        _ method: Method, _ proof: Method.Proof, _ first: FirstFactor, on device: Origin.Device,
+        _ request: EndUserRequest
+    ) async throws -> SignedIn {
+        let (settings, origin) = (request.settings, request.origin.on(device))
+        let now = resources.clock.now()
+        let seen = try resources.store.read {
+            try method.choose(proof, known: nil, settings: settings, now: now, in: $0)
+        }
+        let key = UserKey(settings.tenantID, seen.uid ?? resources.random.alphanumeric(28))
+        let moment = SignInMoment(key: key, settings: settings, origin: origin, now: now)
+        return try await users.session(key).signIn(
+            first, settings: settings, origin: origin, deadline: request.deadline
+        ) { transaction, current in
+            let chosen = try method.choose(
+                proof, known: current, settings: settings, now: now, in: transaction.reading)
+            guard chosen == seen else { throw AccountMoved() }
+            return try method.decide(proof, chosen, on: current, moment, in: transaction)
+        }
+    }
+
+    private func attempt(
+        _ purpose: SignInAttempt.Purpose, _ request: EndUserRequest, _ address: EndUserAddress?,
+        _ user: VerifiedUser? = nil
+    ) -> SignInAttempt {
+        SignInAttempt(
+            request: request, address: address, purpose: purpose, user: user, startedAt: resources.clock.now(),
+            resources: resources, keys: guesses.keys)
+    }
+
+    private func outcome<Proof>(
+        _ signedIn: SignedIn, _ proof: Proof?, _ request: EndUserRequest
+    ) -> SignInOutcome<Proof> {
+        SignInOutcome(
+            user: signedIn.user, tokens: signedIn.tokens, isNewUser: signedIn.isNewUser,
+            deviceToken: guesses.devices.token(
+                for: signedIn.user, renewing: request.deviceToken, random: resources.random,
+                now: resources.clock.now()),
+            proof: proof)
+    }
+}

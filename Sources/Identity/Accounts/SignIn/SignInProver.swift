@@ -1,0 +1,105 @@
+import Base
+import Messages
+import Store
+
+/// That a method proved an end user under its throttle. Only the `SignInProver` makes it.
+struct FirstFactor: Sendable {
+    let start: SessionStart
+
+    fileprivate init(start: SessionStart) { self.start = start }
+}
+
+/// Proves an end user: the throttle, and the method's proof under it.
+struct SignInProver: Sendable {
+    let resources: Resources
+    let tenants: TenantDirectory
+    let guesses: GuessThrottle
+
+    /// Proves the credential that was read, then runs `use`; all of it counts as one attempt of the throttle.
+    func prove<Method: SignInMethod>(
+        _ method: Method, _ credential: Method.Credential, _ attempt: SignInAttempt,
+        _ use: (Method.Proof, FirstFactor) async throws -> SignedIn
+    ) async throws -> (signedIn: SignedIn, proof: Method.Proof) {
+        try await throttled(try method.throttle(credential, attempt), attempt) {
+            try await proving(method, credential, attempt, use)
+        }
+    }
+
+    /// Proves the credential and uses the proof; begins again where somebody else came first, and proves again where
+    /// that made the proof old. ACCOUNT_CHANGED when it does not end.
+    private func proving<Method: SignInMethod>(
+        _ method: Method, _ credential: Method.Credential, _ attempt: SignInAttempt,
+        _ use: (Method.Proof, FirstFactor) async throws -> SignedIn
+    ) async throws -> (signedIn: SignedIn, proof: Method.Proof) {
+        var kept: Method.Proof?
+        return try await startingOverWhenAccountMoved { () -> (signedIn: SignedIn, proof: Method.Proof) in
+            let proof = if let kept { kept } else { try await method.prove(credential, attempt) }
+            kept = proof
+            do {
+                return (try await use(proof, FirstFactor(start: proof.start)), proof)
+            } catch let moved as AccountMoved {
+                if moved.proofIsOld { kept = nil }
+                throw moved
+            }
+        }
+    }
+
+    /// Runs an attempt under its throttle. A password is charged before it is looked at, and given back unless it was
+    /// wrong. TOO_MANY_ATTEMPTS_TRY_LATER, SERVER_OVERLOADED, QUOTA_EXCEEDED.
+    private func throttled<Proof>(
+        _ throttle: SignInThrottle, _ attempt: SignInAttempt,
+        _ body: () async throws -> (signedIn: SignedIn, proof: Proof)
+    ) async throws -> (signedIn: SignedIn, proof: Proof) {
+        let request = attempt.request
+        switch throttle {
+        case .unguessable: return try await body()
+        case .provesMailbox:
+            let done = try await body()
+            guesses.forgive(done.signedIn.user)
+            return done
+        case .password(let email, let deviceToken):
+            guard !attempt.settings.isSynthetic else { return try await body() }
+            return try await guessed(email, deviceToken, attempt, body)
+        case .tellsOfAccount(let email, let answer):
+            try await guesses.chargeProbe(email, of: request, address: attempt.address)
+            if let answer { throw answer }
+            return try await body()
+        case .anonymousSignUp:
+            if !attempt.settings.isSynthetic, try !attempt.isRepeated() {
+                try await tenants.tenant(attempt.settings).admitAnonymousSignUp(
+                    address: attempt.address, settings: attempt.settings)
+            }
+            return try await body()
+        }
+    }
+
+    private func guessed<Proof>(
+        _ email: Email, _ deviceToken: Text, _ attempt: SignInAttempt,
+        _ body: () async throws -> (signedIn: SignedIn, proof: Proof)
+    ) async throws -> (signedIn: SignedIn, proof: Proof) {
+        // The account of now tells which devices and addresses are known; whose password is proved is looked up later.
+        let account = try resources.store.read { try $0.accountReadAlike(email: email, tenantID: attempt.tenantID) }
+        let charge = try await guesses.admit(
+            guesses.passwordGuess(
+                email, account, of: attempt.request, address: attempt.address, deviceToken: deviceToken,
+                now: resources.clock.now()))
+        do {
+            let done = try await body()
+            guesses.succeeded(charge)
+            return done
+        } catch let failure as Failure where failure.saysWrongPassword {
+            guesses.failed(charge)
+            throw failure
+        } catch {
+            // Also a call that was cancelled or whose deadline passed while the password was looked at.
+            if attempt.passwordCheck.mayBeGuess { guesses.failed(charge) } else { guesses.notTried(charge) }
+            throw error
+        }
+    }
+}
+
+extension Failure {
+    fileprivate var saysWrongPassword: Bool {
+        [Self.invalidLoginCredentials, .emailNotFound, .invalidPassword].contains { $0.reason == reason }
+    }
+}

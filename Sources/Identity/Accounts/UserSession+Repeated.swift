@@ -1,0 +1,45 @@
+public import Base
+import Messages
+import Signing
+import Store
+
+extension UserSession {
+    /// The tokens of the first answer, issued again for an hour and only while the session lives and went on from
+    /// nothing else: then nobody has used them but, at most, who lost them. ALREADY_DONE.
+    public func signedInAgain(
+        _ repeated: RepeatedSession, settings: TenantSettings, deadline: Instant
+    ) async throws -> SignedIn {
+        let now = resources.clock.now()
+        try repeated.requireAnswerable(now: now)
+        let found = try resources.store.read { transaction -> (StoredSession, User)? in
+            guard let session = try transaction.get(Tables.sessions, SessionKey(repeated.sessionID)),
+                session.isUnused(sinceCounter: repeated.counter),
+                session.refusedCause(settings: settings, now: now) == nil,
+                let user = try transaction.user(UserKey(session.tenantID, session.uid)), !user.disabled
+            else { return nil }
+            return (session, user)
+        }
+        guard let (session, user) = found else { throw Failure.alreadyDone }
+        let tokens = try await issuer.tokens(
+            for: SessionGrant(session, repeating: repeated, of: user), settings: settings, now: now,
+            deadline: deadline)
+        return SignedIn(user: user, tokens: tokens)
+    }
+}
+
+extension StoredSession {
+    /// The refresh token with `counter` is the newest and was never presented. Where tokens are reused presenting one
+    /// leaves the counter as it is, but not the time of the last use.
+    func isUnused(sinceCounter counter: UInt64) -> Bool {
+        self.counter == counter && lastUsedAtMicros == max(createdAtMicros, rotatedAtMicros)
+    }
+}
+
+extension RepeatedSession {
+    /// Tokens are given again for as long as an ID token of the first answer would have spoken for the session.
+    /// ALREADY_DONE.
+    func requireAnswerable(now: Timestamp) throws(Failure) {
+        let age = now - madeAt
+        guard age <= TokenSigner.tokenLifetime, age >= .zero - TimeKeeping.slack else { throw .alreadyDone }
+    }
+}
