@@ -51,6 +51,7 @@ extension Failure {
         .permissionDenied, "ADMIN_ONLY_OPERATION",
         "Anonymous users are switched off for this tenant; give an email and a password, or ask an administrator.")
 
+    public static let missingIDToken = Failure.invalid("MISSING_ID_TOKEN", field: "id_token", "is required")
     public static let missingEmail = Failure.invalid("MISSING_EMAIL", field: "email", "is required with a password")
     public static let missingPassword = Failure.invalid(
         "MISSING_PASSWORD", field: "password", "is required with an email")

@@ -21,7 +21,9 @@ extension Call {
         }
         self.idempotency = idempotency
     }
+}
 
+extension WaitingCall {
     /// QUOTA_EXCEEDED. Streams ask again before each change.
     func checkQuotas() throws {
         guard let caller else { return }

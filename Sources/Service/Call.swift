@@ -3,8 +3,8 @@ import Identity
 import Messages
 import Store
 
-/// What a handler knows about its call, after the gate let it pass.
-struct Call: Sendable {
+/// What the gate found out about a call: who makes it, and for which tenant.
+struct Admission: Sendable {
     let service: ServiceContext
     let method: RegisteredMethod
     /// Nil only for methods that need no credential.
@@ -13,18 +13,47 @@ struct Call: Sendable {
     let settings: TenantSettings
     /// The tenant that the request names where the gate did not look for it (`TENANT_RULE_NAMED`).
     let namedTenantID: Text
-    // The rest is for calls that wait; empty in fast ones, which change nothing.
-    let requestID: Text
-    let peerAddress: Text
-    let deadline: Instant
-    /// For mutations whose caller sent an idempotency-key.
-    var idempotency: Idempotency?
 
     /// The tenant the request means.
     var tenantID: Text { namedTenantID.isEmpty ? settings.tenantID : namedTenantID }
-    var project: Project { service.project }
-    var limits: Limits { service.project.limits }
-    var now: Timestamp { service.project.clock.now() }
+}
+
+/// What a handler that waits knows about its call, after the gate let it pass: a `Call` or a `StreamCall`.
+protocol WaitingCall: Sendable {
+    var admission: Admission { get }
+    var requestID: Text { get }
+    var peerAddress: Text { get }
+    /// For mutations whose caller sent an idempotency-key.
+    var idempotency: Idempotency? { get }
+}
+
+/// A unary call that waits, mostly for a change. One that only reads is a `ReadCall`.
+struct Call: WaitingCall {
+    let admission: Admission
+    let requestID: Text
+    let peerAddress: Text
+    let deadline: Instant
+    var idempotency: Idempotency?
+}
+
+/// A stream. It has no deadline: the carrier ends it when the client wants, or when its credential does.
+struct StreamCall: WaitingCall {
+    let admission: Admission
+    let requestID: Text
+    let peerAddress: Text
+    /// A repeated stream is another stream.
+    var idempotency: Idempotency? { nil }
+}
+
+extension WaitingCall {
+    var service: ServiceContext { admission.service }
+    var method: RegisteredMethod { admission.method }
+    var caller: Caller? { admission.caller }
+    var settings: TenantSettings { admission.settings }
+    var tenantID: Text { admission.tenantID }
+    var project: Project { admission.service.project }
+    var limits: Limits { admission.service.project.limits }
+    var now: Timestamp { admission.service.project.clock.now() }
 
     /// Who asked, for the event log.
     var origin: Origin {
@@ -32,31 +61,14 @@ struct Call: Sendable {
             actor: caller?.id ?? .empty, requestID: requestID, peerAddress: peerAddress, idempotency: idempotency)
     }
 
-    /// What the request says about the end user it is made for; for methods that tell it.
-    func endUserRequest(
-        idToken: Text = .empty, endUserIP: Text = .empty, deviceName: Text = .empty, deviceToken: Text = .empty
-    ) -> EndUserRequest {
-        var request = EndUserRequest(
-            caller: caller, settings: settings, origin: origin, operation: method.descriptor.fullName,
-            deadline: deadline)
-        request.idToken = idToken
-        request.endUserIP = endUserIP
-        request.deviceName = deviceName
-        request.deviceToken = deviceToken
-        return request
-    }
-}
-
-extension Call {
-    /// The owner of a user of this call's tenant.
-    func userSession(_ uid: Text) -> UserSession { project.users.session(tenantID: settings.tenantID, uid: uid) }
-
     /// Proves the end user: a genuine ID token of this tenant that is not revoked.
     func verifiedUser(idToken: Text) throws -> VerifiedUser {
         try project.tokenCheck.verifiedUser(idToken, settings: settings, store: project.store)
     }
+}
 
-    /// For streams, whenever they look again: the tenant's settings as they are now. CALLER_UNAUTHENTICATED,
+extension StreamCall {
+    /// The tenant's settings as they are now, asked for whenever the stream looks again. CALLER_UNAUTHENTICATED,
     /// TENANT_NOT_FOUND, TENANT_SUSPENDED, PROJECT_DISABLED.
     func stillAdmitted() throws -> TenantSettings {
         try project.store.read { transaction in
@@ -70,6 +82,25 @@ extension Call {
     /// CALLER_UNAUTHENTICATED when the credential the stream began with is no longer one.
     func checkCaller(in transaction: borrowing ReadTransaction) throws {
         if let caller { try project.callers.checkStillValid(caller, in: transaction) }
+    }
+}
+
+extension Call {
+    /// The owner of a user of this call's tenant.
+    func userSession(_ uid: Text) -> UserSession { project.users.session(tenantID: settings.tenantID, uid: uid) }
+
+    /// What the request says about the end user it is made for; for methods that tell it.
+    func endUserRequest(
+        idToken: Text = .empty, endUserIP: Text = .empty, deviceName: Text = .empty, deviceToken: Text = .empty
+    ) -> EndUserRequest {
+        var request = EndUserRequest(
+            caller: caller, settings: settings, origin: origin, operation: method.descriptor.fullName,
+            deadline: deadline)
+        request.idToken = idToken
+        request.endUserIP = endUserIP
+        request.deviceName = deviceName
+        request.deviceToken = deviceToken
+        return request
     }
 
     /// The answer to the same change of a signed-in user, made with the same idempotency key; nil when it is the first.

@@ -30,7 +30,7 @@ final class CredentialWatch: Sendable {
     func start() {
         loop.run { [self] in
             let started = Task.immediate(executorPreference: loop) { [router, server, loop] in
-                let watch = router.context.project.changes.watch([.callers], on: loop)
+                let watch = router.service.project.changes.watch([.callers], on: loop)
                 defer { watch.end() }
                 while (try? await watch.next(timeout: Self.lookEvery)) != nil {
                     // One pass at a time: what is committed during one is looked at by the next.
@@ -48,7 +48,7 @@ extension Router {
     /// A caller that is no longer valid loses its streams; the connection that showed it last is again one without a
     /// credential, unless a stream of another caller goes on.
     func checkCredentials(of connection: isolated Connection) {
-        let state = Self.state(of: connection)
+        let state = connection.connectionContext
         // Mostly one caller per connection, asked about twice.
         var known: (caller: Caller, failure: Failure?)?
         func failure(_ credential: AnyObject) -> Failure? {
@@ -67,7 +67,7 @@ extension Router {
     /// Nil also when the store cannot tell: the next look will.
     private func reasonToEnd(_ caller: Caller) -> Failure? {
         do {
-            try context.project.store.read { try context.project.callers.checkStillValid(caller, in: $0) }
+            try service.project.store.read { try service.project.callers.checkStillValid(caller, in: $0) }
             return nil
         } catch {
             return error as? Failure
@@ -75,14 +75,14 @@ extension Router {
     }
 
     /// The connection showed a good credential: larger limits, unless the credential has too many connections already.
-    func countConnection(_ connection: isolated Connection, of caller: Caller) throws(Failure) {
-        guard !connection.isAuthenticated else { return }
+    func countConnection<Carrier: CallCarrier>(_ carrier: isolated Carrier, of caller: Caller) throws(Failure) {
+        guard !carrier.isAuthenticated else { return }
         try callerUse.openConnection(of: caller.id)
-        Self.state(of: connection).countedCallerID = caller.id
-        connection.authenticated()
+        carrier.connectionContext.countedCallerID = caller.id
+        carrier.authenticated()
     }
 
-    public func closed(_ connection: isolated Connection) { releaseConnection(of: Self.state(of: connection)) }
+    public func closed(_ connection: isolated Connection) { releaseConnection(of: connection.connectionContext) }
 
     private func releaseConnection(of state: ConnectionContext) {
         if let callerID = state.countedCallerID.take() { callerUse.closeConnection(of: callerID) }

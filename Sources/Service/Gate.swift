@@ -3,14 +3,13 @@ import Identity
 import Messages
 import Store
 
-/// The one place every call passes before its handler: who is calling, with what role, for which tenant, and whether
-/// that tenant takes calls. Nothing is decoded, read or written for a caller who does not pass.
+/// The one place that every call passes before its handler: who is calling, with what role, for which tenant, and
+/// whether that tenant takes calls. The request is decoded for callers with the method's role only. No handler runs for
+/// a caller who does not pass.
 struct Gate: Sendable {
     let project: Project
 
     /// The caller behind `authorization`, or behind the connection's HELLO when there is none.
-    ///
-    /// `verifiedAgain` tells whether a credential was checked just now: the connection then counts as authenticated.
     func caller(
         authorization: UnsafeRawBufferPointer?, context: ConnectionContext
     ) throws -> Caller {

@@ -6,12 +6,12 @@ import Store
 // How a method is written: a type named <Service><Method> that conforms to one of the five protocols below, in
 // Handlers/<Service>/<Service><Method>.swift. The generated registry (Generated/Methods.swift) finds it by that name.
 
-/// A method that only reads: runs to its end on the connection's event loop, in one read transaction.
+/// A method that only reads: runs to its end on the connection's event loop, in the read transaction it is given.
 protocol FastMethod: SendableMetatype {
     associatedtype Request: Message
     associatedtype Response: Message
     static func handle(
-        _ request: Request, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: Request, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<Response>
 }
 
@@ -23,7 +23,7 @@ protocol PageMethod: SendableMetatype {
     associatedtype Request: PagedRequest
     associatedtype Response: Message
     static func handle(
-        _ request: Request, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: Request, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<Response>
 }
 
@@ -50,7 +50,7 @@ extension SlowMethod {
 protocol ServerStreamMethod: SendableMetatype {
     associatedtype Request: Message
     associatedtype Response: Message
-    static func handle(_ request: Request, _ call: Call, _ replies: ReplyStream<Response>) async throws
+    static func handle(_ request: Request, _ call: StreamCall, _ replies: ReplyStream<Response>) async throws
 }
 
 /// Messages both ways. The first request has passed the gate; the tenant of later ones is the first one's.
@@ -58,7 +58,7 @@ protocol BidirectionalMethod: SendableMetatype {
     associatedtype Request: Message
     associatedtype Response: Message
     static func handle(
-        _ first: Request, _ requests: RequestStream<Request>, _ call: Call, _ replies: ReplyStream<Response>
+        _ first: Request, _ requests: RequestStream<Request>, _ call: StreamCall, _ replies: ReplyStream<Response>
     ) async throws
 }
 

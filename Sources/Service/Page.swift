@@ -22,7 +22,7 @@ struct Page {
     private let listing: [UInt8]
 
     /// INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
-    fileprivate init(
+    init(
         of request: some PagedRequest, method: String, tenantID: Text, key: HMACKey, limits: Limits
     ) throws(Failure) {
         guard (0...limits.pageSizeMax).contains(Int(request.pageSize)) else {
@@ -98,14 +98,5 @@ extension StoredPage.Row {
             }
         }
         return row
-    }
-}
-
-extension Call {
-    /// The page a list method is asked for. INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
-    borrowing func page(_ request: some PagedRequest) throws(Failure) -> Page {
-        try Page(
-            of: request, method: method.descriptor.fullName, tenantID: tenantID, key: project.pageTokenKey,
-            limits: limits)
     }
 }

@@ -10,6 +10,8 @@ import Wire
 final class RegisteredMethod: Sendable {
     let descriptor: MethodDescriptor
     let body: MethodBody
+    /// How a client has to open a call of this method.
+    let kind: StreamKind
     let metrics = MethodMetrics()
     let serviceBytes: [UInt8]
     let methodBytes: [UInt8]
@@ -17,11 +19,12 @@ final class RegisteredMethod: Sendable {
     init(_ descriptor: MethodDescriptor, _ body: MethodBody) {
         self.descriptor = descriptor
         self.body = body
+        self.kind = if case .waiting(.stream(let kind, _)) = body { kind } else { .unary }
         self.serviceBytes = [UInt8](descriptor.service.utf8)
         self.methodBytes = [UInt8](descriptor.method.utf8)
     }
 
-    /// Neither name is empty: `RequestEnvelope` refuses that.
+    /// No name of ours is empty, so that neither are those of the same length.
     func matches(_ service: UnsafeRawBufferPointer, _ method: UnsafeRawBufferPointer) -> Bool {
         guard methodBytes.count == method.count, serviceBytes.count == service.count else { return false }
         return methodBytes.withUnsafeBytes { memcmp($0.baseAddress!, method.baseAddress!, $0.count) == 0 }
@@ -29,34 +32,38 @@ final class RegisteredMethod: Sendable {
     }
 }
 
-/// How the router runs a method; each closure knows its handler's types.
+/// How the router runs a method. Each closure knows its handler's types; none knows what carries the call.
 enum MethodBody: Sendable {
-    case fast(@Sendable (_ exchange: borrowing FastExchange, _ connection: isolated Connection) throws -> Void)
-    case page(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: Limits) throws -> PreparedPage)
-    case slow(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: Limits) throws -> PreparedCall)
-    case serverStream(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: Limits) throws -> PreparedStream)
-    case bidirectional(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: Limits) throws -> PreparedStream)
+    /// Answers at once: appends the response message to the output, or throws.
+    case fast(
+        @Sendable (
+            _ payload: UnsafeRawBufferPointer, _ exchange: borrowing ReadExchange, _ output: inout ByteBuffer
+        ) throws -> Void)
+    case waiting(WaitingBody)
 }
 
-/// A decoded request for a page of a list, ready to run.
+/// How a method is run that does not answer in the turn in which its request came in: the request is decoded at once.
+enum WaitingBody: Sendable {
+    case page(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: Limits) throws -> PreparedPage)
+    case change(@Sendable (_ payload: UnsafeRawBufferPointer, _ limits: Limits) throws -> PreparedChange)
+    case stream(StreamKind, PrepareStream)
+}
+
+typealias PrepareStream =
+    @Sendable (_ payload: UnsafeRawBufferPointer, _ limits: Limits) throws -> PreparedStream
+
+/// A decoded request for a page of a list.
 struct PreparedPage: Sendable {
     let requestedTenantID: Text?
-    /// Runs the handler and answers, while the transaction lasts.
+    /// Appends the response message, while the transaction lasts.
     let answer:
         @Sendable (
-            _ call: borrowing Call, _ transaction: borrowing ReadTransaction, _ place: AnswerPlace,
-            _ connection: isolated Connection
+            _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction, _ output: inout ByteBuffer
         ) throws -> Void
 }
 
-/// Which call of a connection is answered.
-struct AnswerPlace: Sendable {
-    let stream: UInt32
-    let requestID: Text
-}
-
-/// A decoded request of a slow method, ready to run.
-struct PreparedCall: Sendable {
+/// A decoded request of a slow method.
+struct PreparedChange: Sendable {
     let requestedTenantID: Text?
     let endUser: NamedEndUser
     let purpose: WritePurpose
@@ -64,10 +71,10 @@ struct PreparedCall: Sendable {
     let run: @Sendable (Call) async throws -> [UInt8]
 }
 
-/// A decoded first request of a stream, ready to run.
+/// A decoded first request of a stream.
 struct PreparedStream: Sendable {
     let requestedTenantID: Text?
-    let run: @Sendable (Call, Connection, UInt32) async throws -> Void
+    let run: @Sendable (StreamCall, CallStream) async throws -> Void
 }
 
 /// All methods, found by the two names in a request.
@@ -82,10 +89,10 @@ struct Registry {
     mutating func register<M: FastMethod>(_ type: M.Type, _ descriptor: MethodDescriptor) {
         add(
             descriptor,
-            .fast { exchange, connection in
-                let request = try M.Request(decoding: exchange.payload, limits: exchange.limits)
-                try exchange.answer(requestedTenantID: request.requestedTenantID, on: connection) {
-                    call, transaction in try M.handle(request, call, transaction)
+            .fast { payload, exchange, output in
+                let request = try M.Request(decoding: payload, limits: exchange.limits)
+                try exchange.read(requestedTenantID: request.requestedTenantID) { call, transaction in
+                    try M.handle(request, call, transaction).encode(into: &output)
                 }
             })
     }
@@ -93,56 +100,55 @@ struct Registry {
     mutating func register<M: PageMethod>(_ type: M.Type, _ descriptor: MethodDescriptor) {
         add(
             descriptor,
-            .page { payload, limits in
-                let request = try M.Request(decoding: payload, limits: limits)
-                return PreparedPage(requestedTenantID: request.requestedTenantID) {
-                    call, transaction, place, connection in
-                    let reply = try M.handle(request, call, transaction)
-                    place.requestID.bytes.withUnsafeBytes { requestID in
-                        connection.respond(
-                            stream: place.stream, metadata: OutgoingMetadata(requestID: requestID)
-                        ) { reply.encode(into: &$0) }
+            .waiting(
+                .page { payload, limits in
+                    let request = try M.Request(decoding: payload, limits: limits)
+                    return PreparedPage(requestedTenantID: request.requestedTenantID) { call, transaction, output in
+                        try M.handle(request, call, transaction).encode(into: &output)
                     }
-                }
-            })
+                }))
     }
 
     mutating func register<M: SlowMethod>(_ type: M.Type, _ descriptor: MethodDescriptor) {
         add(
             descriptor,
-            .slow { payload, limits in
-                let request = try M.Request(decoding: payload, limits: limits)
-                return PreparedCall(
-                    requestedTenantID: request.requestedTenantID, endUser: M.endUser(of: request),
-                    purpose: M.purpose(of: request, descriptor)
-                ) { call in
-                    try await M.handle(request, call).encoded()
-                }
-            })
+            .waiting(
+                .change { payload, limits in
+                    let request = try M.Request(decoding: payload, limits: limits)
+                    return PreparedChange(
+                        requestedTenantID: request.requestedTenantID, endUser: M.endUser(of: request),
+                        purpose: M.purpose(of: request, descriptor)
+                    ) { call in
+                        try await M.handle(request, call).encoded()
+                    }
+                }))
     }
 
     mutating func register<M: ServerStreamMethod>(_ type: M.Type, _ descriptor: MethodDescriptor) {
-        add(
-            descriptor,
-            .serverStream { payload, limits in
-                let request = try M.Request(decoding: payload, limits: limits)
-                return PreparedStream(requestedTenantID: request.requestedTenantID) { call, connection, stream in
-                    try await M.handle(request, call, ReplyStream(connection: connection, stream: stream))
-                }
-            })
+        addStream(descriptor, .remoteClosed) { (request: M.Request, _, call, stream) in
+            try await M.handle(request, call, ReplyStream(stream))
+        }
     }
 
     mutating func register<M: BidirectionalMethod>(_ type: M.Type, _ descriptor: MethodDescriptor) {
+        addStream(descriptor, .remoteOpen) { (first: M.Request, limits, call, stream) in
+            try await M.handle(first, RequestStream(stream, limits: limits), call, ReplyStream(stream))
+        }
+    }
+
+    private mutating func addStream<Request: Message>(
+        _ descriptor: MethodDescriptor, _ kind: StreamKind,
+        _ run: @escaping @Sendable (Request, Limits, StreamCall, CallStream) async throws -> Void
+    ) {
         add(
             descriptor,
-            .bidirectional { payload, limits in
-                let first = try M.Request(decoding: payload, limits: limits)
-                return PreparedStream(requestedTenantID: first.requestedTenantID) { call, connection, stream in
-                    try await M.handle(
-                        first, RequestStream(connection: connection, stream: stream, limits: limits), call,
-                        ReplyStream(connection: connection, stream: stream))
-                }
-            })
+            .waiting(
+                .stream(kind) { payload, limits in
+                    let request = try Request(decoding: payload, limits: limits)
+                    return PreparedStream(requestedTenantID: request.requestedTenantID) { call, stream in
+                        try await run(request, limits, call, stream)
+                    }
+                }))
     }
 
     private mutating func add(_ descriptor: MethodDescriptor, _ body: MethodBody) {

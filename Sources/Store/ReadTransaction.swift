@@ -25,8 +25,16 @@ public struct ReadTransaction: ~Copyable {
         _ table: Table<Key, Record>, _ key: Key
     ) throws(StoreError) -> Record? {
         guard let payload = try payload(table, key) else { return nil }
+        return try record(table, payload)
+    }
+
+    /// The record in bytes that `borrowedValue` gave.
+    @inlinable
+    public func record<Key: StoreKey, Record: Message>(
+        _ table: Table<Key, Record>, _ borrowed: UnsafeRawBufferPointer
+    ) throws(StoreError) -> Record {
         do throws(DecodeError) {
-            return try Record(decoding: payload, limits: limits)
+            return try Record(decoding: borrowed, limits: limits)
         } catch {
             throw corrupt(table.id)
         }

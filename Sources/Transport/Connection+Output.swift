@@ -13,9 +13,9 @@ extension Connection {
     var pendingOutputByteCount: Int { output.readableByteCount + backlog.readableByteCount }
 
     /// Appends frames to what is sent at the end of the turn.
-    func queue(_ write: (inout ByteBuffer) -> Void) {
+    func queue(_ write: (inout ByteBuffer) throws -> Void) rethrows {
         guard phase != .closed else { return }
-        if isWriteBlocked { write(&backlog) } else { write(&output) }
+        if isWriteBlocked { try write(&backlog) } else { try write(&output) }
         markDirty()
     }
 
@@ -26,16 +26,18 @@ extension Connection {
         markDirty()
     }
 
-    /// The answer of a unary call; its last frame.
+    /// The answer of a unary call; its last frame. `write` appends the response message, and is not called when nobody
+    /// waits for it any more. When `write` throws, the call is not answered yet.
     public func respond(
-        stream: UInt32, metadata: OutgoingMetadata, _ write: (inout ByteBuffer) -> Void
-    ) {
+        stream: UInt32, metadata: OutgoingMetadata, _ write: (inout ByteBuffer) throws -> Void
+    ) rethrows {
         guard phase != .closed else { return }
         if state.wantsAnswer(stream: stream) {
             let payloadMax = state.peerPayloadMax
             var isSent = false
-            queue {
-                isSent = $0.appendResponse(stream: stream, metadata: metadata, payloadMax: payloadMax, write: write)
+            try queue {
+                isSent = try $0.appendResponse(
+                    stream: stream, metadata: metadata, payloadMax: payloadMax, write: write)
             }
             if !isSent {
                 queue { $0.appendFailure(stream: stream, Self.answerTooLarge, metadata: metadata) }

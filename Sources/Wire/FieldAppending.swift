@@ -7,11 +7,11 @@ extension ByteBuffer {
     /// A length-delimited field whose content `write` appends: one byte is kept for the length, and the content moves
     /// up by the few bytes a longer length needs. (A padded length would be an over-long varint, which we refuse
     /// ourselves.)
-    mutating func appendField(_ number: Int, _ write: (inout ByteBuffer) -> Void) {
+    mutating func appendField(_ number: Int, _ write: (inout ByteBuffer) throws -> Void) rethrows {
         appendTag(number, .lengthDelimited)
         append(0)
         let start = readableByteCount
-        write(&self)
+        try write(&self)
         let byteCount = readableByteCount - start
         precondition(byteCount >= 0, "a field's writer took bytes away")
         let shift = varintByteCount(UInt64(byteCount)) - 1

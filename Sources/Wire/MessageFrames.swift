@@ -25,15 +25,20 @@ extension ByteBuffer {
         return true
     }
 
-    /// The same, with the message's bytes appended by `write`.
+    /// The same, with the message's bytes appended by `write`. When `write` throws, nothing is appended.
     @discardableResult
     public mutating func appendResponse(
         stream: UInt32, metadata: OutgoingMetadata = OutgoingMetadata(),
-        payloadMax: Int = FrameHeader.payloadByteCountMax, write: (inout ByteBuffer) -> Void
-    ) -> Bool {
+        payloadMax: Int = FrameHeader.payloadByteCountMax, write: (inout ByteBuffer) throws -> Void
+    ) rethrows -> Bool {
         let start = beginFrame(stream: stream, type: .response, reserving: metadata.byteCount)
         append(metadata, tag: 0x1A)
-        appendField(2, write)
+        do {
+            try appendField(2, write)
+        } catch {
+            truncate(to: start)
+            throw error
+        }
         return finishFrame(from: start, payloadMax: payloadMax)
     }
 

@@ -31,6 +31,18 @@ public struct Metadata {
         self.fieldNumber = fieldNumber
     }
 
+    /// Nothing but values of the keys that Postern itself reads: UTF-8 without NUL.
+    public init(
+        authorization: UnsafeRawBufferPointer? = nil, traceparent: UnsafeRawBufferPointer? = nil,
+        requestID: UnsafeRawBufferPointer? = nil, idempotencyKey: UnsafeRawBufferPointer? = nil
+    ) {
+        self.init(in: UnsafeRawBufferPointer(start: nil, count: 0), field: 0)
+        self.authorization = authorization
+        self.traceparent = traceparent
+        self.requestID = requestID
+        self.idempotencyKey = idempotencyKey
+    }
+
     /// The value of the first entry with this key.
     public func first(_ key: StaticString) -> UnsafeRawBufferPointer? {
         first(UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount))

@@ -19,6 +19,18 @@ public struct RequestEnvelope {
     public let timeoutNanoseconds: Int64
     public let metadata: Metadata
 
+    /// A request that came in another form than this one's bytes. `service` and `method` are UTF-8 without NUL.
+    public init(
+        service: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer,
+        timeoutNanoseconds: Int64 = 0, metadata: Metadata = Metadata()
+    ) {
+        self.service = service
+        self.method = method
+        self.payload = payload
+        self.timeoutNanoseconds = timeoutNanoseconds
+        self.metadata = metadata
+    }
+
     /// Throws what is wrong; `Limits` gives `metadataMax`, `metadataEntriesMax` and `unknownFieldsMax`.
     public init(reading bytes: UnsafeRawBufferPointer, limits: Limits) throws(EnvelopeError) {
         var reader = FieldReader(bytes)

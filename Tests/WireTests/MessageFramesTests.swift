@@ -84,6 +84,38 @@ import Wire
         #expect(copied == written)
     }
 
+    @Test func `A message that fails while it is written leaves nothing behind`() {
+        let written = bytes { output in
+            output.append(9)
+            do {
+                try output.appendResponse(stream: 1) { message in
+                    message.append(contentsOf: [UInt8](repeating: 7, count: 300))
+                    throw CancellationError()
+                }
+                Issue.record("the error is gone")
+            } catch {}
+            output.append(10)
+        }
+        #expect(written == [9, 10])
+    }
+
+    @Test func `A request made of parts is as one that was read`() {
+        let name = [UInt8]("Users".utf8)
+        let key = [UInt8]("Bearer k".utf8)
+        name.withUnsafeBytes { name in
+            key.withUnsafeBytes { key in
+                let request = RequestEnvelope(
+                    service: name, method: name, payload: key, timeoutNanoseconds: 5,
+                    metadata: Metadata(authorization: key, requestID: name))
+                #expect(request.metadata.authorization?.string == "Bearer k")
+                #expect(request.metadata.requestID?.string == "Users")
+                #expect(request.metadata.idempotencyKey == nil)
+                #expect(request.metadata.first("authorization") == nil, "only what came as entries is listed")
+                #expect(Array(request.metadata).isEmpty)
+            }
+        }
+    }
+
     @Test func `All known metadata of a request arrives`() throws {
         let value = [UInt8]("v".utf8)
         let written = bytes { output in

@@ -1,37 +1,35 @@
 public import Base
 public import Messages
-import Store
+public import Store
 
-extension Project {
-    /// Says what `LinkDecision` makes of an identity, over what is stored now; changes nothing.
+extension IdentityProviders {
+    /// Says what `LinkDecision` makes of an identity, over what is stored; changes nothing.
     public func explainLink(
-        claimsJSON: [UInt8], providerID: Text, linkingTo uid: Text, settings: TenantSettings
+        claimsJSON: [UInt8], providerID: Text, linkingTo uid: Text, settings: TenantSettings, now: Timestamp,
+        in transaction: borrowing ReadTransaction
     ) throws -> UsersExplainLinkResponse {
         let tenantID = settings.tenantID
-        let identity = try providers.identity(saying: claimsJSON, providerID: providerID, settings: settings)
-        return try store.read { transaction in
-            let (owner, emailOwner) = try transaction.accounts(of: identity, tenantID: tenantID)
-            var response = UsersExplainLinkResponse(emailTrusted: identity.isEmailTrusted)
-            do {
-                if uid.isEmpty {
-                    let decision = try transaction.decision(
-                        on: identity, owner: owner, emailOwner: emailOwner, now: clock.now())
-                    response.describe(decision, identity, owner ?? emailOwner, settings)
-                    return response
-                }
-            } catch let failure as Failure {
-                response.refuse(failure)
+        let identity = try identity(saying: claimsJSON, providerID: providerID, settings: settings, in: transaction)
+        let (owner, emailOwner) = try transaction.accounts(of: identity, tenantID: tenantID)
+        var response = UsersExplainLinkResponse(emailTrusted: identity.isEmailTrusted)
+        do {
+            if uid.isEmpty {
+                let decision = try transaction.decision(on: identity, owner: owner, emailOwner: emailOwner, now: now)
+                response.describe(decision, identity, owner ?? emailOwner, settings)
                 return response
             }
-            guard let user = try transaction.account(UserKey(tenantID, uid)) else { throw Failure.userNotFound }
-            do throws(Failure) {
-                let decision = try LinkDecision.link(identity, to: user, owner: owner, emailOwner: emailOwner)
-                response.describe(decision, identity, user, settings)
-            } catch {
-                response.refuse(error)
-            }
+        } catch let failure as Failure {
+            response.refuse(failure)
             return response
         }
+        guard let user = try transaction.account(UserKey(tenantID, uid)) else { throw Failure.userNotFound }
+        do throws(Failure) {
+            let decision = try LinkDecision.link(identity, to: user, owner: owner, emailOwner: emailOwner)
+            response.describe(decision, identity, user, settings)
+        } catch {
+            response.refuse(error)
+        }
+        return response
     }
 }
 

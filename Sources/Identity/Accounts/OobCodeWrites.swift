@@ -1,10 +1,10 @@
-import Base
-import Messages
-import Store
+public import Base
+public import Messages
+public import Store
 
 extension ReadTransaction {
     /// What a code is for. INVALID_OOB_CODE, EXPIRED_OOB_CODE.
-    func oobCode(_ code: Secret, tenantID: Text, now: Timestamp) throws -> StoredOobCode {
+    public func oobCode(_ code: Secret, tenantID: Text, now: Timestamp) throws -> StoredOobCode {
         guard let stored = try get(Tables.oobCodes, TenantHashKey(tenantID, OobCodes.hash(code))), !stored.decoy else {
             throw Failure.invalidOobCode
         }

@@ -49,9 +49,14 @@ public final class TokenCheck: Sendable {
     /// Proves a signed-in end user: a genuine ID token of this tenant that is not revoked. MISSING_ID_TOKEN, and the
     /// refusals of `verify` and `check`.
     public func verifiedUser(_ idToken: Text, settings: TenantSettings, store: Store) throws -> VerifiedUser {
-        guard !idToken.isEmpty else { throw Failure.invalid("MISSING_ID_TOKEN", field: "id_token", "is required") }
-        let token = try verify(idToken)
-        return try store.read { try check(token, settings: settings, in: $0) }
+        try store.read { try verifiedUser(idToken, settings: settings, in: $0) }
+    }
+
+    public func verifiedUser(
+        _ idToken: Text, settings: TenantSettings, in transaction: borrowing ReadTransaction
+    ) throws -> VerifiedUser {
+        guard !idToken.isEmpty else { throw Failure.missingIDToken }
+        return try check(verify(idToken), settings: settings, in: transaction)
     }
 
     /// What `verify` checks, for what a token of before may still do: sign its own session out.
@@ -71,9 +76,26 @@ public final class TokenCheck: Sendable {
     public func checkAlive(
         _ token: VerifiedToken, settings: TenantSettings, in transaction: borrowing ReadTransaction
     ) throws {
+        _ = try liveUser(of: token, settings: settings, in: transaction)
+    }
+
+    /// The same, with the account for who goes on to work on it.
+    public func check(
+        _ token: VerifiedToken, settings: TenantSettings, in transaction: borrowing ReadTransaction
+    ) throws -> VerifiedUser {
+        let record = try liveUser(of: token, settings: settings, in: transaction)
+        let account = try Account(transaction.record(Tables.users, record))
+        return VerifiedUser(token: token, account: account, settings: settings)
+    }
+
+    /// The token's user as it lies in the database; valid while the transaction lasts.
+    @inline(__always)
+    private func liveUser(
+        of token: VerifiedToken, settings: TenantSettings, in transaction: borrowing ReadTransaction
+    ) throws -> UnsafeRawBufferPointer {
         guard token.tenantID == settings.tenantID else { throw Failure.tenantMismatch }
-        guard let user = try transaction.encodedUser(UserKey(token.tenantID, token.uid)),
-            let status = UserStatus(user)
+        guard let user = try transaction.borrowedValue(Tables.users, UserKey(token.tenantID, token.uid)),
+            let status = UserStatus(Account.encodedUser(in: user))
         else { throw Failure.userNotFound }
         if status.isDisabled { throw Failure.userDisabled }
         guard let record = try transaction.borrowedValue(Tables.sessions, SessionKey(token.sessionID)),
@@ -83,19 +105,9 @@ public final class TokenCheck: Sendable {
             throw Failure.tokenExpired(cause: cause.rawValue)
         }
         guard token.generation >= status.tokensValidAfterMicros else {
-            let record = try transaction.get(Tables.users, UserKey(token.tenantID, token.uid))
-            throw Failure.tokenExpired(revokedFor: record?.tokensRevokedFor ?? .unspecified)
+            let user = try transaction.record(Tables.users, user)
+            throw Failure.tokenExpired(revokedFor: user.tokensRevokedFor)
         }
-    }
-
-    /// The same, with the account for who goes on to work on it.
-    public func check(
-        _ token: VerifiedToken, settings: TenantSettings, in transaction: borrowing ReadTransaction
-    ) throws -> VerifiedUser {
-        try checkAlive(token, settings: settings, in: transaction)
-        guard let account = try transaction.account(UserKey(token.tenantID, token.uid)) else {
-            throw Failure.userNotFound
-        }
-        return VerifiedUser(token: token, account: account, settings: settings)
+        return user
     }
 }

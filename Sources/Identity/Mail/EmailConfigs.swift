@@ -1,7 +1,7 @@
 public import Base
 import Crypto
 public import Messages
-import Store
+public import Store
 
 /// How each tenant's mail goes out. Nothing is kept in memory: a mail reads its tenant's row. Any thread.
 public struct EmailConfigs: Sendable {
@@ -19,7 +19,7 @@ public struct EmailConfigs: Sendable {
     public static let defaults = EmailConfig(delivery: .outbox)
 
     public func get(tenantID: Text) throws -> EmailConfig {
-        try stored(tenantID: tenantID).config ?? Self.defaults
+        try resources.store.read { try $0.emailConfig(tenantID: tenantID) }
     }
 
     /// The refusals of `EmailConfigRules`; INSUFFICIENT_PERMISSION for private addresses without a project-admin.
@@ -87,5 +87,12 @@ public struct EmailConfigs: Sendable {
 
     private static func context(_ kind: String, _ tenantID: Text) -> [UInt8] {
         [UInt8](kind.utf8) + [0] + tenantID.bytes
+    }
+}
+
+extension ReadTransaction {
+    /// A tenant's mail settings as EmailConfigs.Get answers them.
+    public func emailConfig(tenantID: Text) throws -> EmailConfig {
+        try get(Tables.emailConfigs, TenantPrefix(tenantID))?.config ?? EmailConfigs.defaults
     }
 }

@@ -2,6 +2,7 @@ public import Base
 import Federation
 import JSON
 public import Messages
+import Store
 
 extension IdentityProviders {
     /// Who the provider says this is, verified with the provider, and whether its word on the email is trusted.
@@ -58,10 +59,11 @@ extension IdentityProviders {
 
     /// The identity these claims would make, if the provider said them. PROVIDER_NOT_FOUND, INVALID_CLAIMS.
     func identity(
-        saying claimsJSON: [UInt8], providerID: Text, settings: TenantSettings
+        saying claimsJSON: [UInt8], providerID: Text, settings: TenantSettings,
+        in transaction: borrowing ReadTransaction
     ) throws -> FederatedIdentity {
         guard providerID.byteCount <= 64,
-            let configuration = try configuration(providerID, tenantID: settings.tenantID)
+            let configuration = try configuration(providerID, tenantID: settings.tenantID, in: transaction)
         else {
             throw Failure(.notFound, "PROVIDER_NOT_FOUND", "The tenant has no identity provider of this id.")
         }

@@ -130,16 +130,20 @@ public final class IdentityProviders: Sendable {
 
     /// A provider's configuration; nil when the tenant has none of this id.
     func configuration(_ providerID: Text, tenantID: Text) throws -> ProviderConfiguration? {
+        try resources.store.read { try configuration(providerID, tenantID: tenantID, in: $0) }
+    }
+
+    func configuration(
+        _ providerID: Text, tenantID: Text, in transaction: borrowing ReadTransaction
+    ) throws -> ProviderConfiguration? {
         let key = TenantTextKey(tenantID, providerID)
-        return try resources.store.read { transaction in
-            let known = try transaction.withValue(Tables.providers, key) { resolved.configuration(key, row: $0) }
-            if let known = known ?? nil { return known }
-            guard let stored = try transaction.get(Tables.providers, key),
-                let configuration = resolve(stored, providerID: providerID, tenantID: tenantID)
-            else { return nil }
-            _ = try transaction.withValue(Tables.providers, key) { resolved.keep(configuration, key, row: $0) }
-            return configuration
-        }
+        let known = try transaction.withValue(Tables.providers, key) { resolved.configuration(key, row: $0) }
+        if let known = known ?? nil { return known }
+        guard let stored = try transaction.get(Tables.providers, key),
+            let configuration = resolve(stored, providerID: providerID, tenantID: tenantID)
+        else { return nil }
+        _ = try transaction.withValue(Tables.providers, key) { resolved.keep(configuration, key, row: $0) }
+        return configuration
     }
 
     private func resolve(_ stored: StoredProvider, providerID: Text, tenantID: Text) -> ProviderConfiguration? {

@@ -6,10 +6,10 @@ import Store
 /// postern.v1.Accounts/CheckOobCode
 enum AccountsCheckOobCode: FastMethod {
     static func handle(
-        _ request: AccountsCheckOobCodeRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: AccountsCheckOobCodeRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<AccountsCheckOobCodeResponse> {
         guard !request.oobCode.isEmpty else { throw Failure.missingOobCode }
-        let code = try call.project.checkOobCode(request.oobCode, settings: call.settings)
+        let code = try transaction.oobCode(request.oobCode, tenantID: call.settings.tenantID, now: call.now)
         // Who follows a sign-in link has to say whose it is: it is not told here.
         let email = code.requestType == .emailSignin ? .empty : code.email
         let account = try transaction.joinedAccount(code, settings: call.settings, now: call.now)

@@ -5,9 +5,9 @@ import Store
 /// postern.v1.Accounts/Lookup
 enum AccountsLookup: FastMethod {
     static func handle(
-        _ request: AccountsLookupRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: AccountsLookupRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<AccountsLookupResponse> {
-        let verified = try call.verifiedUser(idToken: request.idToken)
+        let verified = try call.verifiedUser(idToken: request.idToken, in: transaction)
         var user = verified.account.user
         user.lastRefreshAtMicros = try transaction.lastRefresh(tenantID: user.tenantID, uid: user.uid)
         return .message(AccountsLookupResponse(user: user))

@@ -5,12 +5,12 @@ import Store
 /// grpc.health.v1.Health/Check
 enum HealthCheck: FastMethod {
     static func handle(
-        _ request: GRPCHealthCheckRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: GRPCHealthCheckRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<GRPCHealthCheckResponse> {
-        guard call.service.isKnown(request.service) else {
+        guard call.isKnown(service: request.service) else {
             throw Failure(.notFound, "UNKNOWN_SERVICE", "There is no service with this name; \"\" is the whole server.")
         }
-        return .message(GRPCHealthCheckResponse(status: call.service.health.isServing ? .serving : .notServing))
+        return .message(GRPCHealthCheckResponse(status: call.isServing ? .serving : .notServing))
     }
 }
 

@@ -4,7 +4,7 @@ import Messages
 /// grpc.health.v1.Health/Watch
 enum HealthWatch: ServerStreamMethod {
     static func handle(
-        _ request: GRPCHealthCheckRequest, _ call: Call, _ replies: ReplyStream<GRPCHealthCheckResponse>
+        _ request: GRPCHealthCheckRequest, _ call: StreamCall, _ replies: ReplyStream<GRPCHealthCheckResponse>
     ) async throws {
         guard call.service.isKnown(request.service) else {
             try await replies.send(GRPCHealthCheckResponse(status: .serviceUnknown))

@@ -6,7 +6,7 @@ import Store
 /// postern.v1.Outbox/List: the newest message first.
 enum OutboxList: PageMethod {
     static func handle(
-        _ request: OutboxListRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: OutboxListRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<OutboxListResponse> {
         let page = try call.page(request)
         let prefix = TenantPrefix(call.tenantID)

@@ -5,7 +5,7 @@ import Store
 /// postern.v1.Project/GetServiceAccount
 enum ProjectGetServiceAccount: FastMethod {
     static func handle(
-        _ request: ProjectGetServiceAccountRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: ProjectGetServiceAccountRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProjectGetServiceAccountResponse> {
         .message(
             ProjectGetServiceAccountResponse(

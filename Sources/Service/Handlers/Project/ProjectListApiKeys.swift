@@ -6,7 +6,7 @@ import Store
 /// postern.v1.Project/ListApiKeys
 enum ProjectListApiKeys: PageMethod {
     static func handle(
-        _ request: ProjectListApiKeysRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: ProjectListApiKeysRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProjectListApiKeysResponse> {
         let page = try call.page(request)
         let found = try transaction.page(

@@ -5,7 +5,7 @@ import Store
 /// postern.v1.Project/ListServiceAccountKeys
 enum ProjectListServiceAccountKeys: FastMethod {
     static func handle(
-        _ request: ProjectListServiceAccountKeysRequest, _ call: borrowing Call,
+        _ request: ProjectListServiceAccountKeysRequest, _ call: borrowing ReadCall,
         _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProjectListServiceAccountKeysResponse> {
         let account = try transaction.serviceAccount(request.serviceAccountID)

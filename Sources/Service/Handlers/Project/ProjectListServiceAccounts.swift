@@ -6,7 +6,8 @@ import Store
 /// postern.v1.Project/ListServiceAccounts: deleted ones are left out.
 enum ProjectListServiceAccounts: PageMethod {
     static func handle(
-        _ request: ProjectListServiceAccountsRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: ProjectListServiceAccountsRequest, _ call: borrowing ReadCall,
+        _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProjectListServiceAccountsResponse> {
         let page = try call.page(request)
         let found = try transaction.page(

@@ -7,10 +7,10 @@ import Tokens
 /// postern.v1.Project/ListSigningKeys
 enum ProjectListSigningKeys: FastMethod {
     static func handle(
-        _ request: ProjectListSigningKeysRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: ProjectListSigningKeysRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProjectListSigningKeysResponse> {
         var keys: [SigningKeyInfo] = []
-        for signer in [call.project.signer, call.project.cookieSigner] {
+        for signer in call.signers {
             keys += signer.list()
             keys += try transaction.revokedSigningKeys(for: signer.use)
         }

@@ -6,13 +6,13 @@ import Store
 /// postern.v1.Project/ServerInfo
 enum ProjectServerInfo: FastMethod {
     static func handle(
-        _ request: ProjectServerInfoRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: ProjectServerInfoRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProjectServerInfoResponse> {
-        let configuration = call.project.configuration
+        let configuration = call.configuration
         return .message(
             ProjectServerInfoResponse(
-                version: call.service.version, protocolVersion: 1, projectID: configuration.projectID,
+                version: call.version, protocolVersion: 1, projectID: configuration.projectID,
                 issuer: configuration.issuer, frameBytesMax: Int64(call.limits.framePayloadMax),
-                streamsMax: Int32(call.limits.streamsMax), startedAtMicros: call.project.startedAt.microseconds))
+                streamsMax: Int32(call.limits.streamsMax), startedAtMicros: call.startedAt.microseconds))
     }
 }

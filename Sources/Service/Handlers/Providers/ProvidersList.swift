@@ -6,7 +6,7 @@ import Store
 /// postern.v1.Providers/List
 enum ProvidersList: PageMethod {
     static func handle(
-        _ request: ProvidersListRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: ProvidersListRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProvidersListResponse> {
         let page = try call.page(request)
         let prefix = TenantPrefix(call.tenantID)

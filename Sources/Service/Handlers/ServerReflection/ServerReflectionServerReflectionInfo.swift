@@ -4,7 +4,8 @@ import Messages
 /// grpc.reflection.v1.ServerReflection/ServerReflectionInfo: the published .proto files, compiled in.
 enum ServerReflectionServerReflectionInfo: BidirectionalMethod {
     static func handle(
-        _ first: GRPCServerReflectionRequest, _ requests: RequestStream<GRPCServerReflectionRequest>, _ call: Call,
+        _ first: GRPCServerReflectionRequest, _ requests: RequestStream<GRPCServerReflectionRequest>,
+        _ call: StreamCall,
         _ replies: ReplyStream<GRPCServerReflectionResponse>
     ) async throws {
         var next: GRPCServerReflectionRequest? = first

@@ -7,9 +7,9 @@ import Tokens
 /// postern.v1.Sessions/List
 enum SessionsList: FastMethod {
     static func handle(
-        _ request: SessionsListRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: SessionsListRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<SessionsListResponse> {
-        let verified = try call.verifiedUser(idToken: request.idToken)
+        let verified = try call.verifiedUser(idToken: request.idToken, in: transaction)
         let user = verified.account.user
         let sessions = try transaction.liveSessions(
             of: UserKey(user.tenantID, user.uid), settings: call.settings, current: verified.token.sessionID,

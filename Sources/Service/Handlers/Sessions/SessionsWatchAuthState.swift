@@ -11,7 +11,7 @@ enum SessionsWatchAuthState: ServerStreamMethod {
     private static let lookEvery = Duration.seconds(60)
 
     static func handle(
-        _ request: SessionsWatchAuthStateRequest, _ call: Call,
+        _ request: SessionsWatchAuthStateRequest, _ call: StreamCall,
         _ replies: ReplyStream<SessionsWatchAuthStateResponse>
     ) async throws {
         let (key, sessionID) = try session(of: request.idToken, call)
@@ -32,7 +32,7 @@ enum SessionsWatchAuthState: ServerStreamMethod {
     // Neither this nor `look` is inlined: what they need for a moment would else be part of what each waiting stream
     // holds on to.
     @inline(never)
-    private static func session(of idToken: Text, _ call: Call) throws -> (UserKey, [UInt8]) {
+    private static func session(of idToken: Text, _ call: StreamCall) throws -> (UserKey, [UInt8]) {
         let verified = try call.verifiedUser(idToken: idToken)
         return (UserKey(call.tenantID, verified.account.user.uid), verified.token.sessionID)
     }
@@ -47,7 +47,7 @@ enum SessionsWatchAuthState: ServerStreamMethod {
 
     @inline(never)
     private static func look(
-        _ key: UserKey, _ sessionID: [UInt8], after last: AuthState.Mark?, _ call: Call
+        _ key: UserKey, _ sessionID: [UInt8], after last: AuthState.Mark?, _ call: StreamCall
     ) throws -> Look {
         let settings = try call.stillAdmitted()
         let state = try call.project.store.read { transaction in

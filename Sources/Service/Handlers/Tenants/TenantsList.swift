@@ -6,7 +6,7 @@ import Store
 /// postern.v1.Tenants/List: deleted ones are left out.
 enum TenantsList: PageMethod {
     static func handle(
-        _ request: TenantsListRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: TenantsListRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<TenantsListResponse> {
         let page = try call.page(request)
         let found = try transaction.page(

@@ -6,7 +6,7 @@ import Store
 /// postern.v1.Tenants/ListDenials: the newest first.
 enum TenantsListDenials: PageMethod {
     static func handle(
-        _ request: TenantsListDenialsRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: TenantsListDenialsRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<TenantsListDenialsResponse> {
         let page = try call.page(request)
         let before = try page.last.map { token in

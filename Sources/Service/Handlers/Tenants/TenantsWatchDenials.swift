@@ -10,7 +10,7 @@ enum TenantsWatchDenials: ServerStreamMethod {
     private static let lookEvery = Duration.seconds(60)
 
     static func handle(
-        _ request: TenantsWatchDenialsRequest, _ call: Call, _ replies: ReplyStream<TenantsWatchDenialsResponse>
+        _ request: TenantsWatchDenialsRequest, _ call: StreamCall, _ replies: ReplyStream<TenantsWatchDenialsResponse>
     ) async throws {
         guard (-1..<Int64.max).contains(request.afterSequence) else {
             throw Failure.invalid("INVALID_SEQUENCE", field: "after_sequence", "must be -1, 0 or a denial's sequence")

@@ -13,9 +13,7 @@ enum TokensCreateSessionCookie: SlowMethod {
     static func handle(
         _ request: TokensCreateSessionCookieRequest, _ call: Call
     ) async throws -> TokensCreateSessionCookieResponse {
-        guard !request.idToken.isEmpty else {
-            throw Failure.invalid("MISSING_ID_TOKEN", field: "id_token", "is required")
-        }
+        guard !request.idToken.isEmpty else { throw Failure.missingIDToken }
         let seconds = request.validSeconds == 0 ? longest : request.validSeconds
         guard (shortest...longest).contains(seconds) else {
             throw Failure.invalid(

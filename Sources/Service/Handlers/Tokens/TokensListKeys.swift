@@ -7,8 +7,8 @@ import Tokens
 /// postern.v1.Tokens/ListKeys
 enum TokensListKeys: FastMethod {
     static func handle(
-        _ request: TokensListKeysRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: TokensListKeysRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<TokensListKeysResponse> {
-        .message(TokensListKeysResponse(jwksJSON: call.project.signer(of: request.tokenUse).published.current.jwks))
+        .message(TokensListKeysResponse(jwksJSON: call.signer(of: request.tokenUse).published.current.jwks))
     }
 }

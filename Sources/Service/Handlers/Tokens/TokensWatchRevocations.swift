@@ -8,7 +8,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
     private static let batchMax = 500
 
     static func handle(
-        _ request: TokensWatchRevocationsRequest, _ call: Call,
+        _ request: TokensWatchRevocationsRequest, _ call: StreamCall,
         _ replies: ReplyStream<TokensWatchRevocationsResponse>
     ) async throws {
         guard (0...300).contains(request.heartbeatSeconds) else {
@@ -33,7 +33,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
     // stream is, 12 KB that the allocator does not get back in one piece.
     @inline(never)
     private static func batch(
-        _ feed: RevocationFeed, after place: RevocationPlace, _ call: Call
+        _ feed: RevocationFeed, after place: RevocationPlace, _ call: StreamCall
     ) throws -> (message: [UInt8], last: RevocationPlace, isFull: Bool) {
         // Before the read: what is acknowledged after this moment comes with the next message.
         let time = call.now
@@ -49,7 +49,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
     }
 
     /// Nil: all tenants.
-    private static func scope(_ request: TokensWatchRevocationsRequest, _ call: Call) throws -> Text? {
+    private static func scope(_ request: TokensWatchRevocationsRequest, _ call: StreamCall) throws -> Text? {
         guard request.anyTenant else { return call.tenantID }
         guard let own = call.caller?.tenantID else { return nil }
         return own
@@ -57,7 +57,8 @@ enum TokensWatchRevocations: ServerStreamMethod {
 
     /// Sends a snapshot unless the cursor is good; returns where to go on.
     private static func start(
-        _ cursor: Text, _ feed: RevocationFeed, _ call: Call, _ replies: ReplyStream<TokensWatchRevocationsResponse>
+        _ cursor: Text, _ feed: RevocationFeed, _ call: StreamCall,
+        _ replies: ReplyStream<TokensWatchRevocationsResponse>
     ) async throws -> RevocationPlace {
         switch try resume(cursor, feed, call) {
         case .goOn(let place): return place
@@ -85,7 +86,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
     }
 
     @inline(never)
-    private static func resume(_ cursor: Text, _ feed: RevocationFeed, _ call: Call) throws -> Start {
+    private static func resume(_ cursor: Text, _ feed: RevocationFeed, _ call: StreamCall) throws -> Start {
         try call.project.store.read { transaction in
             switch try feed.resume(cursor, in: transaction) {
             case .behind(let place): return .goOn(place)
@@ -100,7 +101,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
 
     @inline(never)
     private static func nextPage(
-        _ pages: inout RevocationSnapshot, _ call: Call
+        _ pages: inout RevocationSnapshot, _ call: StreamCall
     ) throws -> TokensWatchRevocationsResponse {
         let revocations = try call.project.store.read { try pages.next(in: $0, limit: batchMax) }
         return TokensWatchRevocationsResponse(revocations: revocations)

@@ -5,11 +5,11 @@ import Store
 /// postern.v1.Users/ExplainLink
 enum UsersExplainLink: FastMethod {
     static func handle(
-        _ request: UsersExplainLinkRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: UsersExplainLinkRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<UsersExplainLinkResponse> {
         .message(
-            try call.project.explainLink(
+            try call.providers.explainLink(
                 claimsJSON: request.claimsJSON, providerID: request.providerID, linkingTo: request.uid,
-                settings: call.settings))
+                settings: call.settings, now: call.now, in: transaction))
     }
 }

@@ -6,7 +6,7 @@ import Store
 /// postern.v1.Users/Get: copies the stored user as it lies in the database.
 enum UsersGet: FastMethod {
     static func handle(
-        _ request: UsersGetRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: UsersGetRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<UsersGetResponse> {
         let key = UserKey(call.tenantID, request.uid)
         guard !request.includeLastRefresh else {

@@ -6,7 +6,7 @@ import Store
 /// postern.v1.Users/GetByEmail
 enum UsersGetByEmail: FastMethod {
     static func handle(
-        _ request: UsersGetByEmailRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: UsersGetByEmailRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<UsersGetByEmailResponse> {
         let email = try Values.email(request.email, form: .toFind, limits: call.limits)
         guard let uid = try transaction.uid(ofEmail: email, tenantID: call.tenantID),

@@ -5,7 +5,7 @@ import Messages
 /// postern.v1.Users/Import
 enum UsersImport: BidirectionalMethod {
     static func handle(
-        _ first: UsersImportRequest, _ requests: RequestStream<UsersImportRequest>, _ call: Call,
+        _ first: UsersImportRequest, _ requests: RequestStream<UsersImportRequest>, _ call: StreamCall,
         _ replies: ReplyStream<UsersImportResponse>
     ) async throws {
         try call.checkQuotas()

@@ -6,7 +6,7 @@ import Store
 /// postern.v1.Users/List: copies the stored users as they lie in the database.
 enum UsersList: PageMethod {
     static func handle(
-        _ request: UsersListRequest, _ call: borrowing Call, _ transaction: borrowing ReadTransaction
+        _ request: UsersListRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<UsersListResponse> {
         let page = try call.page(request)
         let prefix = TenantPrefix(call.tenantID)

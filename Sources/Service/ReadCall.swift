@@ -1,0 +1,96 @@
+import Base
+import Crypto
+import Identity
+import Messages
+import Signing
+import Store
+import Tokens
+
+/// What a handler that only reads knows about its call, after the gate let it pass.
+///
+/// Such a handler reads in the transaction that it is given: everything that it finds is so at one moment, and nothing
+/// is read twice. So a `ReadCall` has no store and no `Project`, by which another transaction could begin. What a
+/// handler needs besides is named here one by one.
+struct ReadCall: Sendable {
+    private let admission: Admission
+
+    init(_ admission: Admission) { self.admission = admission }
+
+    /// Nil only for methods that need no credential.
+    var caller: Caller? { admission.caller }
+    /// The tenant's settings as the call began; of the default pool for methods that are about no tenant.
+    var settings: TenantSettings { admission.settings }
+    /// The tenant the request means.
+    var tenantID: Text { admission.tenantID }
+    var limits: Limits { project.limits }
+    var now: Timestamp { project.clock.now() }
+
+    var configuration: Project.Configuration { project.configuration }
+    var startedAt: Timestamp { project.startedAt }
+    var version: Text { admission.service.version }
+    var isServing: Bool { admission.service.health.isServing }
+    var providers: IdentityProviders { project.providers }
+    var signers: [TokenSigner] { [project.signer, project.cookieSigner] }
+
+    private var project: Project { admission.service.project }
+
+    /// The owner of the keys of these tokens.
+    borrowing func signer(of use: TokenUse) -> TokenSigner { project.signer(of: use) }
+
+    /// "" is the whole server.
+    borrowing func isKnown(service: Text) -> Bool { admission.service.isKnown(service) }
+
+    /// The counters that Project.Stats answers. They are of now, not of the transaction.
+    borrowing func statistics() throws -> [StatsValue] { try admission.service.statistics() }
+
+    /// The page a list method is asked for. INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+    borrowing func page(_ request: some PagedRequest) throws(Failure) -> Page {
+        try Page(
+            of: request, method: admission.method.descriptor.fullName, tenantID: tenantID, key: project.pageTokenKey,
+            limits: limits)
+    }
+}
+
+// MARK: - Tokens
+
+extension ReadCall {
+    /// An ID token that is genuine and alive, of this call's tenant or, with `anyTenant`, of any in the caller's scope.
+    borrowing func verified(
+        idToken: Text, anyTenant: Bool, in transaction: borrowing ReadTransaction
+    ) throws -> VerifiedToken {
+        guard !idToken.isEmpty else { throw Failure.missingIDToken }
+        return try verified(idToken, by: project.tokenCheck, anyTenant: anyTenant, in: transaction)
+    }
+
+    /// The same of a session cookie.
+    borrowing func verified(
+        sessionCookie: Text, anyTenant: Bool, in transaction: borrowing ReadTransaction
+    ) throws -> VerifiedToken {
+        guard !sessionCookie.isEmpty else {
+            throw Failure.invalid("MISSING_SESSION_COOKIE", field: "session_cookie", "is required")
+        }
+        return try verified(sessionCookie, by: project.cookieCheck, anyTenant: anyTenant, in: transaction)
+    }
+
+    /// Proves the end user: a genuine ID token of this tenant that is not revoked.
+    borrowing func verifiedUser(
+        idToken: Text, in transaction: borrowing ReadTransaction
+    ) throws -> VerifiedUser {
+        try project.tokenCheck.verifiedUser(idToken, settings: settings, in: transaction)
+    }
+
+    private borrowing func verified(
+        _ text: Text, by check: TokenCheck, anyTenant: Bool, in transaction: borrowing ReadTransaction
+    ) throws -> VerifiedToken {
+        let token = try check.verify(text)
+        var settings = settings
+        if anyTenant {
+            let tenantID = try caller?.tenant(requested: token.tenantID) ?? token.tenantID
+            guard tenantID == token.tenantID else { throw Failure.tenantMismatch }
+            settings = try project.tenants.settings(of: tenantID, in: transaction)
+            try settings.checkOpen(to: caller, for: admission.method.descriptor)
+        }
+        try check.checkAlive(token, settings: settings, in: transaction)
+        return token
+    }
+}
