@@ -8,11 +8,11 @@ extension Call {
     /// What is refused before any work is done for a change: QUOTA_EXCEEDED, and for a request with an idempotency key
     /// INVALID_IDEMPOTENCY_KEY and TOO_MANY_IDEMPOTENCY_KEYS. Other methods pass.
     mutating func admitChange(_ request: RequestEnvelope, _ endUser: NamedEndUser) throws {
-        guard method.descriptor.mutation else { return }
+        guard method.mutation else { return }
         try checkQuotas()
         guard let key = request.metadata.idempotencyKey else { return }
         let idempotency = try Idempotency(
-            key: key, caller: caller?.id ?? .empty, tenantID: tenantID, method: method.descriptor.fullName,
+            key: key, caller: caller?.id ?? .empty, tenantID: tenantID, method: method.fullName,
             request: request.payload, endUser: endUser.bytes(settings: settings, project: project),
             hashKey: project.idempotencyHashKey, limits: limits)
         guard try project.store.read({ try $0.hasRoom(for: idempotency) }) else {
@@ -29,8 +29,8 @@ extension WaitingCall {
         guard let caller else { return }
         try project.store.read { transaction in
             try project.tenants.quotas.admit(
-                caller, settings: settings, isAboutTenant: method.descriptor.tenant == .request,
-                isAlwaysAllowed: method.descriptor.allowedBeyondQuota, in: transaction)
+                caller, settings: settings, isAboutTenant: method.tenant == .request,
+                isAlwaysAllowed: method.allowedBeyondQuota, in: transaction)
         }
     }
 
@@ -39,7 +39,7 @@ extension WaitingCall {
     func charging<Result: Sendable>(
         _ purpose: WritePurpose = .growth, _ body: () async throws -> Result
     ) async throws -> Result {
-        guard method.descriptor.mutation, let caller else { return try await body() }
+        guard method.mutation, let caller else { return try await body() }
         let meter = WriteMeter()
         defer { project.tenants.quotas.charge(caller, settings: settings, meter) }
         return try await WriteMeter.$current.withValue(meter) {

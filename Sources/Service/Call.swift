@@ -6,7 +6,7 @@ import Store
 /// What the gate found out about a call: who makes it, and for which tenant.
 struct Admission: Sendable {
     let service: ServiceContext
-    let method: RegisteredMethod
+    let method: MethodDescriptor
     /// Nil only for methods that need no credential.
     let caller: Caller?
     /// The tenant's settings as the call began; of the default pool for methods that are about no tenant.
@@ -47,7 +47,7 @@ struct StreamCall: WaitingCall {
 
 extension WaitingCall {
     var service: ServiceContext { admission.service }
-    var method: RegisteredMethod { admission.method }
+    var method: MethodDescriptor { admission.method }
     var caller: Caller? { admission.caller }
     var settings: TenantSettings { admission.settings }
     var tenantID: Text { admission.tenantID }
@@ -74,7 +74,7 @@ extension StreamCall {
         try project.store.read { transaction in
             try checkCaller(in: transaction)
             let settings = try project.tenants.settings(of: tenantID, in: transaction)
-            try settings.checkOpen(to: caller, for: method.descriptor)
+            try settings.checkOpen(to: caller, for: method)
             return settings
         }
     }
@@ -94,7 +94,7 @@ extension Call {
         idToken: Text = .empty, endUserIP: Text = .empty, deviceName: Text = .empty, deviceToken: Text = .empty
     ) -> EndUserRequest {
         var request = EndUserRequest(
-            caller: caller, settings: settings, origin: origin, operation: method.descriptor.fullName,
+            caller: caller, settings: settings, origin: origin, operation: method.fullName,
             deadline: deadline)
         request.idToken = idToken
         request.endUserIP = endUserIP

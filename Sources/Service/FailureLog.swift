@@ -16,7 +16,7 @@ final class FailureLog: Sendable {
     init(log: Log) { self.log = log }
 
     func write(
-        _ method: RegisteredMethod, _ failure: Failure, _ error: any Error, requestID: Text, start: Instant,
+        _ method: MethodDescriptor, _ failure: Failure, _ error: any Error, requestID: Text, start: Instant,
         now: Instant
     ) {
         let (mayWrite, suppressedCount) = window.withLock { window -> (Bool, Int64) in
@@ -40,7 +40,7 @@ final class FailureLog: Sendable {
             log.error(
                 "call failed",
                 [
-                    "method": .text(method.descriptor.fullName), "status": .text(failure.code.name),
+                    "method": .text(method.fullName), "status": .text(failure.code.name),
                     "reason": .text(failure.reason), "error": .text("\(error)"), "request_id": .text(requestID.string),
                     "duration_micros": .integer(microseconds),
                 ])
@@ -48,7 +48,7 @@ final class FailureLog: Sendable {
             log.info(
                 "call failed",
                 [
-                    "method": .text(method.descriptor.fullName), "status": .text(failure.code.name),
+                    "method": .text(method.fullName), "status": .text(failure.code.name),
                     "reason": .text(failure.reason), "request_id": .text(requestID.string),
                     "duration_micros": .integer(microseconds),
                 ])

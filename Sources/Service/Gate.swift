@@ -7,7 +7,10 @@ import Store
 /// whether that tenant takes calls. The request is decoded for callers with the method's role only. No handler runs for
 /// a caller who does not pass.
 struct Gate: Sendable {
-    let project: Project
+    let service: ServiceContext
+    private var project: Project { service.project }
+
+    init(_ service: ServiceContext) { self.service = service }
 
     /// The caller behind `authorization`, or behind the connection's HELLO when there is none.
     func caller(
@@ -29,31 +32,27 @@ struct Gate: Sendable {
         return found
     }
 
-    /// The tenant of a call. In order: the caller's scope, TENANT_NOT_FOUND, TENANT_SUSPENDED, PROJECT_DISABLED.
+    /// Admits a call of `caller` to the tenant that it is about. In order: the caller's scope, TENANT_NOT_FOUND,
+    /// TENANT_SUSPENDED, PROJECT_DISABLED.
     ///
-    /// `requested` is nil for a request about any tenant: its handler checks the tenant it comes upon.
-    func tenant(
-        requested: Text?, caller: Caller?, rule: MethodDescriptor, context: ConnectionContext,
+    /// `requestedTenantID` is nil for a request about any tenant: its handler checks the tenant it comes upon.
+    func admission(
+        requestedTenantID requested: Text?, method: MethodDescriptor, caller: Caller?, context: ConnectionContext,
         in transaction: borrowing ReadTransaction
-    ) throws -> (settings: TenantSettings, namedTenantID: Text) {
-        switch rule.tenant {
-        case .unspecified:
-            try checkOwnTenant(of: caller, rule: rule, in: transaction)
-            return (try settings(of: .empty, context: context, in: transaction), .empty)
-        case .named:
-            let requested = requested ?? .empty
-            let named = try caller?.tenant(requested: requested) ?? requested
-            return (try settings(of: .empty, context: context, in: transaction), named)
-        case .request:
-            guard let requested else {
-                try checkOwnTenant(of: caller, rule: rule, in: transaction)
-                return (try settings(of: .empty, context: context, in: transaction), .empty)
-            }
-            let tenantID = try caller?.tenant(requested: requested) ?? requested
-            let settings = try settings(of: tenantID, context: context, in: transaction)
-            try settings.checkOpen(to: caller, for: rule)
-            return (settings, .empty)
+    ) throws -> Admission {
+        var (tenantID, namedTenantID) = (Text.empty, Text.empty)
+        switch (method.tenant, requested) {
+        case (.named, _):
+            namedTenantID = try caller?.tenant(requested: requested ?? .empty) ?? requested ?? .empty
+        case (.request, let requested?):
+            tenantID = try caller?.tenant(requested: requested) ?? requested
+        case (.unspecified, _), (.request, nil):
+            try checkOwnTenant(of: caller, rule: method, in: transaction)
         }
+        let settings = try settings(of: tenantID, context: context, in: transaction)
+        if method.tenant == .request, requested != nil { try settings.checkOpen(to: caller, for: method) }
+        return Admission(
+            service: service, method: method, caller: caller, settings: settings, namedTenantID: namedTenantID)
     }
 
     /// A method that is about no tenant is closed to the credentials of a suspended one all the same.

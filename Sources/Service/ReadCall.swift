@@ -46,7 +46,7 @@ struct ReadCall: Sendable {
     /// The page a list method is asked for. INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     borrowing func page(_ request: some PagedRequest) throws(Failure) -> Page {
         try Page(
-            of: request, method: admission.method.descriptor.fullName, tenantID: tenantID, key: project.pageTokenKey,
+            of: request, method: admission.method.fullName, tenantID: tenantID, key: project.pageTokenKey,
             limits: limits)
     }
 }
@@ -88,7 +88,7 @@ extension ReadCall {
             let tenantID = try caller?.tenant(requested: token.tenantID) ?? token.tenantID
             guard tenantID == token.tenantID else { throw Failure.tenantMismatch }
             settings = try project.tenants.settings(of: tenantID, in: transaction)
-            try settings.checkOpen(to: caller, for: admission.method.descriptor)
+            try settings.checkOpen(to: caller, for: admission.method)
         }
         try check.checkAlive(token, settings: settings, in: transaction)
         return token

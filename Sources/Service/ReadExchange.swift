@@ -5,12 +5,12 @@ import Store
 
 /// What a method that only reads is run with, on the loop, without leaving it.
 struct ReadExchange: ~Copyable {
-    let router: Router
-    let method: RegisteredMethod
+    let gate: Gate
+    let method: MethodDescriptor
     let caller: Caller?
     let context: ConnectionContext
 
-    var limits: Limits { router.service.project.limits }
+    var limits: Limits { gate.service.project.limits }
 
     /// Runs `body` in one read transaction. It encodes its response while the transaction lasts: a reply may point into
     /// the database's pages.
@@ -20,10 +20,10 @@ struct ReadExchange: ~Copyable {
         requestedTenantID: Text?, hasWaited: Bool = false,
         _ body: (borrowing ReadCall, borrowing ReadTransaction) throws -> Void
     ) throws {
-        let project = router.service.project
+        let project = gate.service.project
         try context.reader(of: project.store).read { transaction in
             if hasWaited, let caller { try project.callers.checkStillValid(caller, in: transaction) }
-            let admission = try router.admission(
+            let admission = try gate.admission(
                 requestedTenantID: requestedTenantID, method: method, caller: caller, context: context,
                 in: transaction)
             try body(ReadCall(admission), transaction)

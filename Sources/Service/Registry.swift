@@ -79,11 +79,19 @@ struct PreparedStream: Sendable {
 
 /// All methods, found by the two names in a request.
 struct Registry {
-    private var methodsByHash: [UInt64: [RegisteredMethod]] = [:]
+    /// Indexes of `all`.
+    private var placesByHash: [UInt64: [Int]] = [:]
     private(set) var all: [RegisteredMethod] = []
 
-    func method(_ service: UnsafeRawBufferPointer, _ method: UnsafeRawBufferPointer) -> RegisteredMethod? {
-        methodsByHash[Self.hash(service, method)]?.first { $0.matches(service, method) }
+    /// The method of these names. It is looked for at `last` first, which is then where it was found.
+    func method(
+        _ service: UnsafeRawBufferPointer, _ method: UnsafeRawBufferPointer, last: inout Int
+    ) -> RegisteredMethod? {
+        if last < all.count, all[last].matches(service, method) { return all[last] }
+        let places = placesByHash[Self.hash(service, method)] ?? []
+        guard let found = places.first(where: { all[$0].matches(service, method) }) else { return nil }
+        last = found
+        return all[found]
     }
 
     mutating func register<M: FastMethod>(_ type: M.Type, _ descriptor: MethodDescriptor) {
@@ -153,11 +161,11 @@ struct Registry {
 
     private mutating func add(_ descriptor: MethodDescriptor, _ body: MethodBody) {
         let method = RegisteredMethod(descriptor, body)
-        all.append(method)
         let hash = method.serviceBytes.withUnsafeBytes { service in
             method.methodBytes.withUnsafeBytes { Self.hash(service, $0) }
         }
-        methodsByHash[hash, default: []].append(method)
+        placesByHash[hash, default: []].append(all.count)
+        all.append(method)
     }
 
     /// Only has to tell the names of this table apart quickly; equal bytes are checked behind it.

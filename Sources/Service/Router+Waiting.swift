@@ -79,8 +79,8 @@ extension Router {
         if exchange.deadline <= .now { throw Failure.deadlinePassedBefore }
         let context = carrier.connectionContext
         return try service.project.store.read { transaction in
-            try admission(
-                requestedTenantID: requestedTenantID, method: exchange.method, caller: exchange.caller,
+            try gate.admission(
+                requestedTenantID: requestedTenantID, method: exchange.method.descriptor, caller: exchange.caller,
                 context: context, in: transaction)
         }
     }
@@ -120,7 +120,8 @@ extension Router {
         _ page: PreparedPage, _ exchange: Exchange, on carrier: isolated Carrier
     ) throws {
         let read = ReadExchange(
-            router: self, method: exchange.method, caller: exchange.caller, context: carrier.connectionContext)
+            gate: gate, method: exchange.method.descriptor, caller: exchange.caller,
+            context: carrier.connectionContext)
         try exchange.withMetadata { metadata in
             try carrier.respond(stream: exchange.stream, metadata: metadata) { output in
                 try read.read(requestedTenantID: page.requestedTenantID, hasWaited: true) { call, transaction in

@@ -20,7 +20,7 @@ public final class Router: Dispatcher {
         var registry = Registry()
         registerAll(&registry)
         self.registry = registry
-        self.gate = Gate(project: project)
+        self.gate = Gate(service)
         self.callerUse = CallerUse(limits: project.limits)
         self.failureLog = FailureLog(log: log)
     }
@@ -49,7 +49,7 @@ public final class Router: Dispatcher {
         let requestID = RequestID.of(
             request.metadata.requestID, connection: carrier.id, stream: stream, context.requestIDScratch)
         let incoming = IncomingCall(request: request, stream: stream, kind: kind, requestID: requestID, start: .now)
-        guard let method = find(request, context) else {
+        guard let method = registry.method(request.service, request.method, last: &context.lastMethod) else {
             return carrier.fail(stream: stream, .unknownMethod, metadata: incoming.metadata)
         }
         do {
@@ -57,7 +57,7 @@ public final class Router: Dispatcher {
             guard kind == method.kind else { throw Failure.wrongMethodShape }
             switch method.body {
             case .fast(let body):
-                let exchange = ReadExchange(router: self, method: method, caller: caller, context: context)
+                let exchange = ReadExchange(gate: gate, method: method.descriptor, caller: caller, context: context)
                 try carrier.respond(stream: stream, metadata: incoming.metadata) {
                     try body(request.payload, exchange, &$0)
                 }
@@ -68,12 +68,6 @@ public final class Router: Dispatcher {
         } catch {
             failed(error, method, stream: stream, requestID: requestID, start: incoming.start, on: carrier)
         }
-    }
-
-    private func find(_ request: RequestEnvelope, _ context: ConnectionContext) -> RegisteredMethod? {
-        if let last = context.lastMethod, last.matches(request.service, request.method) { return last }
-        context.lastMethod = registry.method(request.service, request.method)
-        return context.lastMethod
     }
 
     /// The caller, whose role the method takes; nil where it needs none.
@@ -87,17 +81,6 @@ public final class Router: Dispatcher {
         try countConnection(carrier, of: caller)
         try caller.require(role)
         return caller
-    }
-
-    /// What the gate says of the tenant that a call is about.
-    func admission(
-        requestedTenantID: Text?, method: RegisteredMethod, caller: Caller?, context: ConnectionContext,
-        in transaction: borrowing ReadTransaction
-    ) throws -> Admission {
-        let (settings, namedTenantID) = try gate.tenant(
-            requested: requestedTenantID, caller: caller, rule: method.descriptor, context: context, in: transaction)
-        return Admission(
-            service: service, method: method, caller: caller, settings: settings, namedTenantID: namedTenantID)
     }
 }
 
@@ -117,7 +100,7 @@ extension Router {
         let now = Instant.now
         method.metrics.record(failure.code, nanoseconds: now.nanoseconds(since: start))
         failureLog.write(
-            method, failure, error, requestID: Text(validating: requestID) ?? .empty, start: start, now: now)
+            method.descriptor, failure, error, requestID: Text(validating: requestID) ?? .empty, start: start, now: now)
     }
 }
 
