@@ -1,12 +1,13 @@
 import Glibc
 import Synchronization
 
-/// The lock that says which process, and which storage in it, uses a file (flock(2)): it ends with the process.
+/// The lock on a storage file (flock(2)): it decides which process, and which storage in the process, uses the file. It
+/// ends with the process.
 final class FileLock: Sendable {
     enum Outcome {
         case taken
         case hadAlready
-        /// The lock's file cannot be made: a folder that cannot be written, or none.
+        /// The lock's file cannot be made: the folder is missing or cannot be written.
         case impossible(AuthStorageError)
     }
 
@@ -20,7 +21,7 @@ final class FileLock: Sendable {
         if let descriptor = descriptor.withLock({ $0 }) { close(descriptor) }
     }
 
-    /// Does not wait. Throws `inUse` while somebody else has it.
+    /// Takes the lock without waiting. Throws `inUse` while another storage or process has it.
     func take() throws(AuthStorageError) -> Outcome {
         let outcome = descriptor.withLock { held -> Result<Outcome, AuthStorageError> in
             if held != nil { return .success(.hadAlready) }

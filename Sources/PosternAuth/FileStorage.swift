@@ -86,8 +86,8 @@ public struct FileStorage: AuthStorage {
         try syncFolder()
     }
 
-    /// A file that others can read, or could have written, is not believed: its user may be somebody else's choice, and
-    /// its tokens somebody else's too.
+    /// Refuses a file that others can read or could have written: its user, and its tokens, may be those of somebody
+    /// else.
     private func checkPrivate(_ descriptor: Int32) throws(AuthStorageError) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw failed(.unreadable, "fstat", path) }
@@ -104,7 +104,7 @@ public struct FileStorage: AuthStorage {
 
     private var newPrefix: String { path + ".new-" }
 
-    /// A new file of a name that no other has (mkstemp(3): mode 0600, O_EXCL).
+    /// Makes a file with a new name (mkstemp(3): mode 0600, O_EXCL).
     private func createNew() throws(AuthStorageError) -> (name: String, descriptor: Int32) {
         var template = [CChar]((newPrefix + "XXXXXX").utf8CString)
         let descriptor = mkstemp(&template)
@@ -113,7 +113,7 @@ public struct FileStorage: AuthStorage {
         return (String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self), descriptor)
     }
 
-    /// What a save that a crash cut short left behind. The caller has the lock: nobody saves now.
+    /// Removes the files of saves that a crash cut short. The caller has the lock, so nobody saves now.
     private func removeLeftOvers() {
         var found = glob_t()
         defer { globfree(&found) }

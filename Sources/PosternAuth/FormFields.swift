@@ -2,11 +2,11 @@ import Base
 
 /// The fields of a link's query or of a posted form (application/x-www-form-urlencoded, WHATWG URL §5.1).
 ///
-/// Taken apart and compared as bytes: to a `Character`, "&" with a mark behind it is no "&".
+/// Fields are taken apart and compared as bytes: as a `Character`, an "&" with a combining mark behind it is not "&".
 struct FormFields {
     private var values: [Text: Text] = [:]
 
-    /// The first well-formed value of each name; what is not well-formed is left out.
+    /// Reads the fields. A name that occurs again keeps its first value; malformed values are left out.
     init(_ encoded: Substring) {
         for pair in [UInt8](encoded.utf8).split(separator: UInt8(ascii: "&")) {
             guard let equals = pair.firstIndex(of: UInt8(ascii: "=")), let name = Self.decoded(pair[..<equals]),
@@ -16,7 +16,7 @@ struct FormFields {
         }
     }
 
-    /// Of what follows `?`; none without it.
+    /// Reads the part of a link behind `?`. Without `?` there are no fields.
     init(ofLink link: String) {
         let query = link.utf8.firstIndex(of: UInt8(ascii: "?")).map { link[link.utf8.index(after: $0)...] } ?? ""
         self.init(Substring(query.utf8.prefix { $0 != UInt8(ascii: "#") }))

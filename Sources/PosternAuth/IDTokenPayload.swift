@@ -1,13 +1,14 @@
 import Base
 import JSON
 
-/// What an ID token says. Not verified: it came from the server over our own connection, and nothing is granted by it.
+/// The claims of an ID token, not verified: the token came from the server over our own connection, and nothing is
+/// granted by it.
 struct IDTokenPayload: Sendable {
     let claims: JSONValue
     let issuedAt: Timestamp
     let expiresAt: Timestamp
 
-    /// 32 hexadecimal digits; nil of a server that names none.
+    /// The session's id: 32 hexadecimal digits. Nil: the server names none.
     var sessionID: String? { claims["sid"]?.string }
 
     var uid: Text? { claims["sub"]?.text }

@@ -1,7 +1,7 @@
 import Base
 import Synchronization
 
-/// A thread of its own for one task: what the task does outside of actors runs there, and may block.
+/// A thread for one task. The task's work outside of actors runs on the thread and may block.
 final class ListenerThread: TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []

@@ -2,12 +2,12 @@ import Base
 import Synchronization
 
 extension Auth {
-    /// How much earlier than it must, at most, a token is refreshed, so that many clients do not come at once.
+    /// The most time by which a token is refreshed earlier than needed, so that many clients do not refresh at once.
     private static let jitterMax = Duration.seconds(60)
     private static let retryDelayMin = Duration.seconds(15)
     private static let retryDelayMax = Duration.minutes(5)
 
-    /// The task that refreshes ahead of time.
+    /// The task that refreshes tokens before they expire.
     struct Refreshing {
         let number: Int
         let task: Task<Void, Never>
@@ -42,12 +42,12 @@ extension Auth {
         state.refreshing = Refreshing(number: number, task: task, wakesAt: due)
     }
 
-    /// Whose tokens are kept fresh; nil: nobody's.
+    /// The user whose tokens are kept fresh. Nil: there is none.
     private func refreshedUser(_ state: borrowing State) -> User? {
         state.observers.values.contains { $0.interest != .users } ? state.currentUser : nil
     }
 
-    /// How long the task has to sleep; nil: it is over.
+    /// The time that the task has to sleep. Nil: the task is over.
     private func sleepUntilRefresh(_ number: Int, _ early: Duration, _ retryDelay: Duration?) -> Duration? {
         let now = backend.clock.monotonic()
         return state.withLock { state in
@@ -64,7 +64,7 @@ extension Auth {
         }
     }
 
-    /// Refreshes if it is time. Returns how long to wait after a failure; nil: there was none.
+    /// Refreshes if it is time. Returns how long to wait after a failure, nil after a success.
     private func refreshAhead(_ number: Int, _ early: Duration, lastDelay: Duration?) async -> Duration? {
         let user = state.withLock { $0.refreshing?.number == number ? refreshedUser($0) : nil }
         do throws(AuthError) {
@@ -82,12 +82,12 @@ extension User {
         state.withLock { $0.tokens.remaining(at: now) - $0.tokens.margin }
     }
 
-    /// Since the ID token was asked for.
+    /// The time since the ID token was requested.
     fileprivate func tokenAge(at now: Instant) -> Duration {
         state.withLock { $0.tokens.lifetime - $0.tokens.remaining(at: now) }
     }
 
-    /// Refreshes unless, meanwhile, somebody else did. Waking up a little early counts as in time.
+    /// Refreshes unless another caller did meanwhile. Waking up a little early counts as in time.
     fileprivate func refreshAhead(_ early: Duration) async throws(AuthError) {
         guard timeUntilRefresh(at: backend.clock.monotonic()) <= early + .seconds(1) else { return }
         _ = try await validTokens(forced: true, cause: .expired)

@@ -2,10 +2,10 @@ import Base
 import JSON
 import Messages
 
-/// What is kept of the signed-in user between runs: JSON with a version.
+/// The record of the signed-in user that is kept between runs: JSON with a version.
 ///
-/// `attempt` is there while a refresh is under way: with it, the next run asks the same question again and gets the
-/// answer that this one may have lost.
+/// `attempt` is there while a refresh is under way. With it the next run asks the same question again, and gets the
+/// answer that this run may have lost.
 struct SavedState: Sendable, Equatable {
     static let version: Int64 = 1
 
@@ -17,9 +17,9 @@ struct SavedState: Sendable, Equatable {
     /// By the wall clock.
     var askedAt: Timestamp
     var attempt: RefreshAttempt?
-    /// Shows the server at the next sign-in that the user signed in on this device before.
+    /// The token by which the server recognises this device at the next sign-in.
     var deviceToken: Text
-    /// A sign-up that is under way, by its attempt.
+    /// The attempt of a sign-up that is under way.
     var begun: [UInt8]?
 
     func encoded() -> [UInt8] {

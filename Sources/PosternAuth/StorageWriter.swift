@@ -1,9 +1,9 @@
 import Base
 import Synchronization
 
-/// Brings the newest record to the storage, on a thread of its own that lives while there is something to write.
+/// Writes the newest record to the storage, on a thread that lives while there is something to write.
 ///
-/// What comes while a write is under way replaces what waits: only the newest record matters.
+/// A record that comes during a write replaces the one that waits: only the newest record matters.
 final class StorageWriter: Sendable {
     enum Content: Sendable {
         case record([UInt8])
@@ -16,10 +16,10 @@ final class StorageWriter: Sendable {
     private struct State {
         var wanted: Content?
         var waiters: [Promise<Outcome>] = []
-        /// Those who wait until there is nothing left to write.
+        /// Completed when nothing is left to write.
         var settling: [Promise<Void>] = []
         var isRunning = false
-        /// Of the newest read or write that failed, until one succeeds.
+        /// The error of the newest read or write. Nil when one has succeeded since.
         var error: AuthStorageError?
         /// The storage has a record that could not be used, and nothing was written since.
         var hasUnusableRecord = false
@@ -40,7 +40,7 @@ final class StorageWriter: Sendable {
     var hasUnusableRecord: Bool { state.withLock { $0.hasUnusableRecord } }
     var owesRemoval: Bool { state.withLock { $0.owesRemoval } }
 
-    /// Blocks. Nil: nothing is there, or, with `error` set and reported, nothing that can be used.
+    /// Reads the record, blocking. Nil: there is no record, or (with `error` set and reported) none that can be used.
     func load<Value>(_ decode: ([UInt8]) throws(AuthStorageError) -> Value) -> Value? {
         do throws(AuthStorageError) {
             return try storage.load().map { record throws(AuthStorageError) in try decode(record) }
@@ -51,8 +51,8 @@ final class StorageWriter: Sendable {
         }
     }
 
-    /// The newest content; `begin` must follow outside of the caller's locks. `outcome` is completed once this or a
-    /// newer one was written or failed.
+    /// Takes the newest content. The caller must call `begin` after it has released its locks. `outcome` is completed
+    /// once this content or a newer one was written, or failed.
     func enqueue(_ content: Content, outcome: Promise<Outcome>? = nil) {
         state.withLock { state in
             state.wanted = content
@@ -69,7 +69,7 @@ final class StorageWriter: Sendable {
         if mustStart { OSThread.startDetached(name: "postern-storage") { [self] in run() } }
     }
 
-    /// Returns when everything enqueued so far was written, or failed to be.
+    /// Returns when everything that was enqueued so far was written, or failed to be written.
     func settled() async {
         let promise = Promise<Void>()
         let isSettled = state.withLock { state in

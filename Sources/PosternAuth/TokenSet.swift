@@ -2,10 +2,10 @@ import Base
 import JSON
 import Messages
 
-/// A user's tokens, and how long the ID token is good by our own monotonic clock.
+/// The tokens of a user, and the ID token's remaining life by our own monotonic clock.
 ///
-/// Only the difference of the server's two times counts, its lifetime, from the moment the token was asked for: a wall
-/// clock that is wrong, here or there, changes nothing.
+/// Only the token's lifetime counts, which is the difference of two times of the server, from the moment the token was
+/// requested. A wrong wall clock, here or at the server, changes nothing.
 struct TokenSet: Sendable, Equatable {
     let idToken: Text
     let refreshToken: Text
@@ -14,7 +14,7 @@ struct TokenSet: Sendable, Equatable {
     /// When the token was asked for: never later than it was issued.
     let asked: Moment
 
-    /// A token that is good for no longer than this is renewed before it is handed out.
+    /// A token with no more than this left is renewed before it is handed out.
     static let marginMax = Duration.minutes(5)
 
     init(idToken: Text, refreshToken: Text, lifetime: Duration, asked: Moment) {
@@ -32,8 +32,8 @@ struct TokenSet: Sendable, Equatable {
             asked: asked)
     }
 
-    /// After a restart: the monotonic clock of before is gone, so the wall clock says how long ago it was. One that
-    /// went back in the meantime says nothing, and the token counts as used up.
+    /// Restores tokens after a restart. The former monotonic clock is gone, so the wall clock says how long ago the
+    /// token was requested. If the wall clock went back meanwhile, the token counts as used up.
     init(idToken: Text, refreshToken: Text, lifetime: Duration, askedAt: Timestamp, now: Moment) {
         let passed = now.wall - askedAt
         let age = passed >= .zero ? passed : lifetime
@@ -47,17 +47,17 @@ struct TokenSet: Sendable, Equatable {
         lifetime - .nanoseconds(now.nanoseconds(since: asked.monotonic))
     }
 
-    /// Five minutes; less for tokens that are not made for ten.
+    /// Five minutes; half of the lifetime for tokens that live less than ten.
     var margin: Duration { min(Self.marginMax, lifetime / 2) }
 
     func isValid(at now: Instant) -> Bool { remaining(at: now) > margin }
 }
 
-/// A refresh that was begun: the same 16 bytes again get the same answer again, however often it was lost.
+/// A refresh that has begun. The same 16 bytes get the same answer, however often it was lost.
 struct RefreshAttempt: Sendable, Equatable {
     static let idByteCount = 16
 
     let id: [UInt8]
-    /// The one token it is for.
+    /// The one token that the attempt is for.
     let refreshToken: Text
 }

@@ -1,10 +1,10 @@
 import Base
 import Synchronization
 
-/// Who may talk to the server for a user: one after the other, in the order they asked.
+/// The order of a user's calls to the server: one after the other, in the order in which they asked.
 ///
-/// Each call that changes the session replaces its refresh token; a refresh beside it would present the old one, which
-/// the server must take for a stolen copy.
+/// Each call that changes the session replaces its refresh token. A refresh at the same time would present the old
+/// token, which the server must take for a stolen copy.
 final class Turns: Sendable {
     private struct State {
         var isTaken = false

@@ -15,11 +15,12 @@ struct LostChange: Sendable {
 }
 
 extension User {
-    /// Calls the server with a good ID token, in turn. When it doubts the token, a refresh decides: a session that is
-    /// over ends here, and a token that only looked good, because a clock did not, is replaced and the call repeated.
+    /// Calls the server with a valid ID token, in turn. If the server doubts the token, a refresh decides: a session
+    /// that is over ends here; a token that only looked valid, because a clock was wrong, is replaced and the call
+    /// repeated.
     ///
-    /// What the call brought, or that it ended the session, is in the storage when this returns: a process that ends
-    /// then knows it when it is back.
+    /// When this returns, the storage has the result, or the end of the session: a process that ends then knows it
+    /// after its next start.
     func inTurn<Result>(
         _ body: (Text) async throws(AuthError) -> Result
     ) async throws -> Result {
@@ -111,9 +112,11 @@ extension User {
         }
     }
 
-    /// Has it in the storage that a change is under way. Its idempotency key is also the id of a refresh attempt: if
-    /// this process ends before it has the answer, the next one refreshes with it, and goes on with the session that
-    /// the change left. The change itself is not in the storage, for it may hold a password.
+    /// Notes in the storage that a change is under way.
+    ///
+    /// The change's idempotency key is also the id of a refresh attempt. If this process ends before it has the answer,
+    /// the next process refreshes with that id, and continues with the session that the change left. The change itself
+    /// is not stored, because it may hold a password.
     private func beginAttempt() async -> RefreshAttempt {
         let attempt = state.withLock { state in
             let attempt = RefreshAttempt(
@@ -126,15 +129,15 @@ extension User {
         return attempt
     }
 
-    /// What became of the change is known.
+    /// Forgets the attempt: the result of the change is known.
     private func endAttempt(_ attempt: RefreshAttempt) {
         state.withLock { state in
             if state.attempt == attempt { state.attempt = nil }
         }
     }
 
-    /// Asks again for the answer that an earlier change lost, so that nothing presents tokens which it may have ended.
-    /// Throws while it cannot be had; a refusal says that the change was not done and will not be.
+    /// Asks again for the answer that an earlier change lost, so that no call presents tokens which the change may have
+    /// ended. Throws while there is no answer. A refusal means that the change was not done and will not be.
     func settleInTurn() async throws(AuthError) {
         guard let lost = state.withLock({ $0.lostChange }) else { return }
         let asked = backend.clock.moment()

@@ -4,10 +4,10 @@ import PosternClient
 import Synchronization
 
 extension User {
-    /// Takes in what the server told by itself; false: it was the last.
+    /// Takes in a message that the server sent by itself. Returns false after the last one.
     ///
-    /// In turn: a call under way may have caused what is told, and brings it itself, or began before it. Which of the
-    /// two is newer only the server knows, and is asked.
+    /// The message is handled in turn. A call under way may have caused the message and bring the news itself, or it
+    /// may have begun before. Only the server knows which of the two is newer, so it is asked.
     func take(_ told: SessionsWatchAuthStateResponse) async -> Bool {
         let answerCount = state.withLock { $0.answerCount }
         await turns.take()
@@ -28,13 +28,14 @@ extension User {
         return true
     }
 
-    /// The account as it is; nil while it cannot be had.
+    /// The account as it is now. Nil while the server cannot be reached.
     private func present(_ idToken: Text) async -> Messages.User? {
         let request = AccountsLookupRequest(tenantID: backend.tenantID, idToken: idToken)
         return try? await backend.call { try await backend.accounts.lookup(request) }.user
     }
 
-    /// The server refused these tokens where no call was in turn: a refresh decides, unless it already has.
+    /// Replaces tokens that the server refused outside of a call: a refresh decides whether the session is over, unless
+    /// another refresh already has.
     func renew(_ refused: TokenSet, doubt: AuthError) async throws(AuthError) -> TokenSet {
         await turns.take()
         defer { turns.giveBack() }

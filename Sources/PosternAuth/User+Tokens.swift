@@ -80,10 +80,10 @@ extension User {
         for waiter in waiters { waiter.succeed(result) }
     }
 
-    /// One exchange of the refresh token; the caller has the turn.
+    /// Exchanges the refresh token once. The caller has the turn.
     ///
-    /// The attempt is in the storage before it is on the wire, and is repeated until an answer is known. `doubt` is why
-    /// another call made this one necessary: the server cannot tell why it no longer knows a token.
+    /// The attempt is in the storage before it is sent, and is repeated until an answer is known. `doubt` is the error
+    /// of the call that made this refresh necessary: the server cannot tell why it no longer knows a token.
     func refreshInTurn(
         _ cause: TokenRefreshCause, doubt: AuthError? = nil
     ) async throws(AuthError) -> TokenSet {
@@ -120,8 +120,8 @@ extension User {
 }
 
 extension User {
-    /// Why a refresh was refused for good. Of a deleted account no session is left that could tell; a call by ID token
-    /// is still told of it.
+    /// The reason why a refresh was refused for good. A deleted account has no session left that could tell; a call
+    /// with the ID token still gets that answer.
     private func whySessionEnded(_ refusal: AuthError, doubt: AuthError?) async -> AuthError {
         if refusal.reason == "USER_DISABLED" || refusal.reason == "USER_NOT_FOUND" { return refusal }
         if let doubt, doubt.endsSession {
@@ -140,7 +140,7 @@ extension User {
 }
 
 extension TokenSet {
-    /// A custom token began the session.
+    /// True if a custom token began the session.
     var isOfCustomToken: Bool {
         (try? IDTokenPayload(idToken))?.signInProvider == "custom"
     }

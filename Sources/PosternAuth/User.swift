@@ -21,18 +21,19 @@ public final class User: Sendable, Identifiable {
         var tokens: TokenSet
         /// A refresh whose answer is not known yet.
         var attempt: RefreshAttempt?
-        /// Who waits for the refresh under way. None: none is.
+        /// The callers that wait for the refresh under way. Empty: no refresh is under way.
         var refreshWaiters: [Promise<Result<TokenSet, AuthError>>] = []
         /// A change whose answer is not known yet.
         var lostChange: LostChange?
         var observers: [WeakAuth] = []
-        /// How many `Auth` have it as their current user, in their storage too: one that is dropped keeps it there.
+        /// How many `Auth` have this user as their current user, and so in their storage. An `Auth` that is dropped
+        /// leaves the user in its storage.
         var keeperCount = 0
-        /// How many of its own calls have told what the account is.
+        /// How many answers of the user's own calls have brought the account.
         var answerCount = 0
-        /// The answer to a deletion was lost: an account that is gone now was deleted by it.
+        /// The answer to a deletion was lost. If the account is gone now, that deletion was done.
         var mayBeDeleted = false
-        /// The server accepts nothing of it any more.
+        /// The server accepts no token of this user any more.
         var isOver = false
     }
 
@@ -53,7 +54,8 @@ public final class User: Sendable, Identifiable {
         self.state = Mutex(State(account: account, tokens: tokens, attempt: attempt))
     }
 
-    /// Nobody can use the tokens of a user who was signed out, or made place for another, and is held by nobody.
+    /// Ends the session of a user who was signed out or replaced, and whom nobody holds any more: nobody could use its
+    /// tokens.
     deinit {
         let end = state.withLock { $0.keeperCount == 0 && !$0.isOver ? $0.tokens.refreshToken : nil }
         guard let token = end else { return sessionEnd.wasTried() }
@@ -95,7 +97,7 @@ public final class User: Sendable, Identifiable {
             lastSignInDate: Timestamp(microseconds: account.lastSignInAtMicros))
     }
 
-    /// What an `Auth` keeps of this user.
+    /// The record of this user, as an `Auth` keeps it.
     var saved: SavedState {
         let deviceToken = backend.device.token
         return state.withLock {
@@ -107,7 +109,7 @@ public final class User: Sendable, Identifiable {
 }
 
 extension User {
-    /// An `Auth` whose current user this is, or was.
+    /// A reference to an `Auth` that has, or had, this user as its current user.
     struct WeakAuth {
         weak var auth: Auth?
     }
@@ -124,7 +126,8 @@ extension User {
 
     var observers: [Auth] { state.withLock { $0.observers.compactMap(\.auth) } }
 
-    /// Takes an answer in, and tells whoever has this user as its current one. `asked` is from before the call.
+    /// Takes in an answer, and tells the `Auth` that have this user as their current user. `asked` is a moment before
+    /// the call.
     func apply(_ answer: Answer, asked: Moment, cause: TokenRefreshCause) throws(AuthError) {
         let tokens: TokenSet? =
             if let pair = answer.tokens { try TokenSet(pair, asked: asked) } else { nil }
@@ -132,7 +135,7 @@ extension User {
         changed(answer.account, tokens.map { ($0, cause) })
     }
 
-    /// The user's properties are others, and with `renewed` the tokens.
+    /// Replaces the user's properties and, with `renewed`, its tokens, and tells observers.
     func changed(_ account: Messages.User, _ renewed: (tokens: TokenSet, cause: TokenRefreshCause)?) {
         let (isSame, isNews) = state.withLock { state in
             let isNews = !state.account.looksLike(account)
@@ -149,7 +152,7 @@ extension User {
         for auth in observers { auth.userChanged(self, news) }
     }
 
-    /// The server will accept nothing of this user any more.
+    /// Marks the user as over: the server accepts none of its tokens any more.
     func end(_ error: AuthError?) {
         state.withLock { $0.isOver = true }
         for auth in observers { auth.userEnded(self, error) }
@@ -157,7 +160,7 @@ extension User {
 }
 
 extension Messages.User {
-    /// Whether an application sees the same user; when they were last here does not count.
+    /// Whether an application sees no difference between two users. The time of the last visit does not count.
     fileprivate func looksLike(_ other: Messages.User) -> Bool {
         email == other.email && emailVerified == other.emailVerified && displayName == other.displayName
             && photoURL == other.photoURL && phoneNumber == other.phoneNumber && providers == other.providers

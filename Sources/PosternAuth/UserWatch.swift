@@ -3,10 +3,10 @@ import Messages
 import PosternClient
 import Synchronization
 
-/// Follows one user's session at the server, by one stream (`Sessions/WatchAuthState`), while its task runs.
+/// Follows one user's session at the server with one stream (`Sessions/WatchAuthState`), while its task runs.
 ///
-/// A stream that is cut is opened again, ever more rarely; one that is refused is not. Neither signs anybody out: only
-/// what the server says of the session does. Does not keep the user alive.
+/// A stream that is cut is opened again, after ever longer pauses. A stream that is refused is not opened again.
+/// Neither signs anybody out: only the server's messages about the session do. The watch does not keep the user alive.
 final class UserWatch: Sendable {
     weak let user: User?
     private let backend: Backend
@@ -17,7 +17,7 @@ final class UserWatch: Sendable {
         self.backend = user.backend
     }
 
-    /// The server would have no stream, and asking it again at once would change nothing.
+    /// True if the server refused the stream, and asking again at once would change nothing.
     var isRefused: Bool { refused.load(ordering: .acquiring) }
 
     /// Returns when the session is over, the user is gone, the stream was refused, or the task is cancelled.
@@ -39,13 +39,13 @@ final class UserWatch: Sendable {
     }
 
     private enum End {
-        /// There is nobody left to watch over.
+        /// The session is over, or the user is gone.
         case over
-        /// The server had no more to say, though the session goes on.
+        /// The stream ended, though the session goes on.
         case cut
     }
 
-    /// One stream. A token that is refused is replaced first; then a second one decides.
+    /// Follows one stream. A refused token is replaced once; the second refusal decides.
     private func follow(_ backoff: inout WatchBackoff) async throws(AuthError) -> End {
         guard let tokens = try await user?.validTokens(forced: false, cause: .expired) else { return .over }
         do throws(AuthError) {
@@ -68,17 +68,18 @@ final class UserWatch: Sendable {
     }
 }
 
-/// When a stream that ended is opened again.
+/// The pauses between streams.
 struct WatchBackoff: Sendable {
     static let delayMin = Duration.seconds(1)
     static let delayMax = Duration.minutes(5)
     private var bound = delayMin
 
-    /// The way to the server is open.
+    /// The stream brought a message, so the server can be reached: pauses begin at the shortest again.
     mutating func streamTold() { bound = Self.delayMin }
 
-    /// Between half of a bound that doubles and all of it, so that many clients do not come at once; `jitter` is
-    /// 0 ..< 1. Nil: never, because the same question would get the same answer.
+    /// The pause before the next stream: between half of a bound and the bound, which doubles each time, so that many
+    /// clients do not come at once. `jitter` is 0 ..< 1. Nil: no further stream, because the same request would get the
+    /// same answer.
     mutating func delay(after error: AuthError?, jitter: Double) -> Duration? {
         if let error, !error.isRetryable { return nil }
         let delay = bound * (0.5 + jitter / 2)
@@ -94,8 +95,8 @@ extension Auth {
         let task: Task<Void, Never>
     }
 
-    /// Starts, keeps or ends the watch: there is one exactly while somebody is signed in and somebody listens. One that
-    /// was refused gets another chance with the next tokens: the server takes calls again.
+    /// Starts, keeps or ends the watch. There is a watch exactly while a user is signed in and somebody listens. A
+    /// refused watch gets another chance with the next tokens, because the server takes calls again then.
     func rearmWatching(_ state: inout State, hasNewTokens: Bool) {
         let wanted = state.observers.isEmpty ? nil : state.currentUser
         if let watching = state.watching {

@@ -50,19 +50,11 @@ struct RevocationCommand {
             verifications.stop()
             for thread in threads { thread.join() }
         }
-        // The load has to be on its way.
-        usleep(500_000)
+        usleep(500_000)  // until the load is on its way
         let begin = Instant.now
         let verifiedBefore = verifications.answeredCount
         let wakeBefore = try process?.usage()
-        var latency = Histogram()
-        for round in 0..<rounds {
-            let uid = UserName.uid(round % population.userCount)
-            let acknowledged = try revoke(uid, population.tenantID, admin)
-            for arrival in try followers.arrivals(round: round) {
-                latency.record(UInt64(max(0, arrival.nanoseconds(since: acknowledged))))
-            }
-        }
+        let latency = try revokeInTurn(population, followers, admin)
         let seconds = max(1e-3, Double(Instant.now.nanoseconds(since: begin)) / 1e9)
         let wakeAfter = try process?.usage()
         var report = RevocationReport(
@@ -81,7 +73,22 @@ struct RevocationCommand {
         try TextFile.printOut(report.printed(as: format))
     }
 
-    /// When the answer had been read.
+    /// Revokes one user per round. Returns how long after each answer the verifiers knew.
+    private func revokeInTurn(
+        _ population: Population, _ followers: Followers, _ admin: Connection
+    ) throws -> Histogram {
+        var latency = Histogram()
+        for round in 0..<rounds {
+            let uid = UserName.uid(round % population.userCount)
+            let acknowledged = try revoke(uid, population.tenantID, admin)
+            for arrival in try followers.arrivals(round: round) {
+                latency.record(UInt64(max(0, arrival.nanoseconds(since: acknowledged))))
+            }
+        }
+        return latency
+    }
+
+    /// Revokes a user. Returns when the answer had been read.
     private func revoke(_ uid: Text, _ tenantID: Text, _ admin: Connection) throws -> Instant {
         try admin.call(
             service: "postern.v1.Users", method: "RevokeTokens",

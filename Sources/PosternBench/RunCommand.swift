@@ -89,6 +89,11 @@ struct RunCommand {
         }
         if let statePath, mix.operations.contains(.refresh) { try TextFile.write(population.encoded(), to: statePath) }
         try TextFile.printOut(report.printed(as: format))
+        try checkSound(report)
+    }
+
+    /// Throws if the figures do not mean what they seem to.
+    private func checkSound(_ report: Report) throws {
         if interrupted.load(ordering: .relaxed) {
             throw BenchError(.interrupted, "interrupted: the figures are partial")
         }

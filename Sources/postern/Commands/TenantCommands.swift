@@ -180,6 +180,10 @@ struct TenantSettings {
             permissions.disabledUserDeletion = $1
             $0.client = ClientConfig(permissions: permissions)
         }
+        noteGuidance(arguments)
+    }
+
+    private mutating func noteGuidance(_ arguments: Arguments) {
         guidanceMessage = arguments.text("guidance-message")
         guidanceURL = arguments.text("guidance-url")
         guidanceLocale = arguments.text("guidance-locale")
