@@ -1,14 +1,14 @@
 public import Base
 public import Messages
 
-/// Who a provider says somebody is, after its word was verified.
+/// An end user's identity at a provider, verified with the provider.
 public struct FederatedIdentity: Sendable, Equatable {
     /// "google.com", "oidc.<name>", …
     public var providerID: Text
     /// The user's identifier at the provider; never used for anybody else there.
     public var rawID: Text
-    /// Whose identifier `rawID` is (`ProviderConfiguration.identityIssuer`): another issuer's user of the same
-    /// identifier is somebody else.
+    /// The issuer of `rawID` (`ProviderConfiguration.identityIssuer`). Another issuer may give the same identifier to
+    /// another person.
     public var issuer: Text
     /// Empty = the provider told none.
     public var email: Text
@@ -20,9 +20,11 @@ public struct FederatedIdentity: Sendable, Equatable {
     public var photoURL: Text
     /// The last change of the provider's configuration that it was proved under.
     public var providerUpdatedAt = Timestamp.zero
-    /// When the proof ends that came in a pending token: another token for it ends no later. Nil: proved just now.
+    /// When the proof ends, if it came in a pending token: a new pending token for it ends no later. Nil: proved just
+    /// now.
     public var provedUntil: Timestamp?
-    /// The same in every pending token of one proof. Empty: proved just now, or by a token of an older server.
+    /// The id of the proof, the same in all its pending tokens. Empty: proved just now, or by a token of an older
+    /// server.
     public var proofID: [UInt8] = []
 
     public init(

@@ -1,10 +1,10 @@
 public import Base
 public import Store
 
-/// What every owner in this target works with; made once, at start.
+/// The services that every owner in this target works with. Made once, at start.
 public struct Resources: Sendable {
     public let store: Store
-    /// What time it is; `clock` reads it.
+    /// The server's time. `clock` reads it.
     public let time: ServerClock
     public let clock: Clock
     /// For rates and waits of this process: never set and never set back, and worth nothing after a restart.

@@ -1,6 +1,6 @@
 import Messages
 
-/// What proto/ says about a method: its name, its shape, and the rule the gate enforces (postern.v1.MethodRule).
+/// A method as proto/ declares it: its name, its shape, and the rule that the gate enforces (postern.v1.MethodRule).
 struct MethodDescriptor: Sendable {
     let service: String
     let method: String
@@ -15,6 +15,6 @@ struct MethodDescriptor: Sendable {
     let allowedBeyondQuota: Bool
     let allowedWhenSuspended: Bool
 
-    /// As OpenTelemetry and the log write it: `postern.v1.Users/Get`.
+    /// The method's name in OpenTelemetry and the log: `postern.v1.Users/Get`.
     var fullName: String { "\(service)/\(method)" }
 }

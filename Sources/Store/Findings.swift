@@ -1,4 +1,4 @@
-/// What is wrong with a store: per kind of fault how often, and the first places.
+/// The faults of a store: for each kind how often, and the first places.
 public struct Findings: Sendable {
     private static let placesMax = 5
     // Not bytes: texts of our own.

@@ -1,6 +1,6 @@
 import Base
 
-/// How the store and its witness disagree.
+/// A disagreement between the store and its witness.
 public enum Rollback: Error, Equatable, Sendable {
     /// The store lacks transactions that were acknowledged: it stands at `store`, and was at `witness`.
     case behind(store: UInt64, witness: UInt64)

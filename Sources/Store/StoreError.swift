@@ -63,7 +63,7 @@ extension StoreError: CustomStringConvertible {
 }
 
 extension StoreError {
-    /// From a code that LMDB returned, or an errno.
+    /// Translates a code that LMDB returned, or an errno.
     init(code: Int32, operation: StaticString) {
         switch code {
         case MDB_MAP_FULL, MDB_TXN_FULL, ENOSPC, EDQUOT: self = .full

@@ -17,9 +17,9 @@ final class StoreSpace {
     private var usedPages: Int?
     private let counters: WriteCounters
     private var trouble: StoreTrouble?
-    /// What was found before a commit: there is no room above the reserve.
+    /// The trouble that was found before a commit: there is no room above the reserve.
     private var shortage: StoreTrouble?
-    /// What a failed commit showed. It lasts until a write that is for growth goes through.
+    /// The trouble that a failed commit showed. It lasts until a write for growth succeeds.
     private var commitTrouble: StoreTrouble?
     private var removedAt: Instant?
     /// Whether LMDB's transaction looks as `postern_lmdb_head` takes it to.

@@ -19,7 +19,7 @@ final class Witness: Sendable {
         var event: UInt64
     }
 
-    /// What the file said at the start.
+    /// The contents of the file at the start.
     enum Reading: Equatable {
         case missing
         /// There is a file, and no slot in it carries a valid MAC.

@@ -12,7 +12,7 @@ public final class WriteMeter: Sendable {
 
     public init() {}
 
-    /// What committed writes added to tenants' rows, less what they removed.
+    /// The bytes that committed writes added to tenants' rows, less those that they removed.
     public var byteCount: Int64 { bytes.load(ordering: .relaxed) }
     /// How many writes changed something.
     public var changeCount: Int64 { changes.load(ordering: .relaxed) }

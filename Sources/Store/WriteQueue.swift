@@ -7,9 +7,9 @@ final class WriteQueue: Sendable {
     private struct State {
         var waiting: [WriteRequest] = []
         var refusal: StoreError?
-        /// How many must wait for the sleeping writer to be woken; nil while it is awake.
+        /// The number of requests at which the sleeping writer is woken. Nil while it is awake.
         var countAwaited: Int?
-        /// How many of those that wait may not be put off.
+        /// The number of waiting requests that may not be put off.
         var urgentCount = 0
     }
 

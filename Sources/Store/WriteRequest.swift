@@ -1,14 +1,14 @@
 import Base
 
-/// One queued write: its body, who waits for it, and what came of its last run.
+/// A queued write: its body, its waiting caller, and the result of its last run.
 class WriteRequest: @unchecked Sendable {
     // Unchecked: only the writer's thread touches the variables, after the queue's lock handed the request over.
 
     /// Why the last run failed; nil if it succeeded.
     var error: (any Error)?
-    /// It threw after a change: the batch is run again without it.
+    /// True if the body threw after a change. The batch is then run again without it.
     var isExcluded = false
-    /// How much of a full store it was asked to use at most, and what it turned out to be for in the last run.
+    /// The purpose that the caller allowed at most, and the purpose that the last run had.
     private let purposeMax: WritePurpose
     var purpose: WritePurpose { isGrowth ? .growth : purposeMax }
     var isGrowth = false
@@ -16,7 +16,7 @@ class WriteRequest: @unchecked Sendable {
     let mayBePutOff: Bool
     /// Where the call that asked for this write counts what it adds.
     private let meter = WriteMeter.current
-    /// What the last run added to tenants' rows; nil if it changed nothing.
+    /// The bytes that the last run added to tenants' rows. Nil: it changed nothing.
     var addedByteCount: Int64?
 
     init(for purpose: WritePurpose, mayBePutOff: Bool) {

@@ -72,7 +72,7 @@ extension WriteTransaction {
         try appendEvent(.userDeleted, tenantID: key.tenant, uid: key.uid, origin: origin, detail: detail, now: now)
     }
 
-    /// What `insert` checks before it changes anything.
+    /// The checks of `insert`, which come before any change.
     func checkInsertable(_ account: Account) throws {
         let key = UserKey(account.user.tenantID, account.user.uid)
         _ = try reading.liveTenant(key.tenant)
@@ -128,12 +128,12 @@ extension WriteTransaction {
 }
 
 extension EventKind {
-    /// What may set a password: a code that was sent for setting one is void then. A new hash of the same password
-    /// is none of these.
+    /// Whether the change sets a password, which voids codes that were mailed for setting one. A new hash of the same
+    /// password does not.
     fileprivate var setsPassword: Bool { [.passwordChanged, .passwordReset, .userImported].contains(self) }
 }
 
-/// By what an account is found that no other of its tenant may have: the keys of the unique indexes.
+/// The names that only one account of a tenant may have: the keys of the unique indexes.
 struct UniqueNames {
     /// Canonical.
     var email: Text?
@@ -147,7 +147,7 @@ struct UniqueNames {
         identities = user.providers.filter(\.isFederated).map(IdentityName.init)
     }
 
-    /// Without working them out: all that they are made of is the same.
+    /// Whether two accounts have the same names, compared by what the names are made of.
     static func areSame(_ one: Account, _ other: Account) -> Bool {
         one.user.email == other.user.email && one.user.phoneNumber == other.user.phoneNumber
             && one.user.providers.count == other.user.providers.count

@@ -49,7 +49,8 @@ extension WriteTransaction {
 }
 
 extension ReadTransaction {
-    /// What a page shows to whoever was mailed a code; nil where there is no account, or the code is of another kind.
+    /// The account that a page shows to the person who was mailed a code. Nil where there is no account, or the code is
+    /// of another kind.
     public func joinedAccount(_ code: StoredOobCode, settings: TenantSettings, now: Timestamp) throws -> OobAccount? {
         guard OobCodes.isRejectable(code.requestType) || code.requestType == .rejectEmail else { return nil }
         let key = UserKey(settings.tenantID, code.uid)

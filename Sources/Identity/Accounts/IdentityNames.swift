@@ -34,7 +34,8 @@ struct IdentityName: Hashable {
 extension StoredIdentityIssuers {
     static let rebindingsMax = 8
 
-    /// Whose identities count as those of `issuer`, itself first. Rebindings may follow each other, and may lead back.
+    /// The issuers whose identities count as those of `issuer`, `issuer` itself first. Rebindings may form chains and
+    /// circles.
     func counting(as issuer: Text) -> [Text] {
         var issuers = [issuer]
         var next = 0

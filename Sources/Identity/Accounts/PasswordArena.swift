@@ -23,11 +23,11 @@ public struct PasswordArena: Sendable {
     /// Gives the calling thread's arena back to the system.
     @Sendable static func release() { password_arena_release() }
 
-    /// Of all threads together.
+    /// The bytes of all threads' arenas together.
     public static var byteCount: Int64 { password_arena_byte_count() }
     /// How many hashes were computed in an arena.
     public static var hashCount: Int64 { password_arena_hash_count() }
-    /// What hashes left in the calling thread's arena.
+    /// The bytes that hashes left in the calling thread's arena.
     static var unwipedByteCount: Int { password_arena_unwiped_byte_count() }
 
     /// Runs a hash with the calling thread's arena, if it fits.

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// How far the check of a password came, for whoever decides afterwards whether it was a guess.
+/// The progress of a password check, from which it is decided afterwards whether the attempt was a guess.
 ///
-/// A client can cancel a call, or let its deadline pass, while the hash runs: a wrong password that was looked at is a
+/// A client can cancel a call, or let its deadline pass, while the hash runs. A wrong password that was checked is a
 /// guess all the same. Any thread.
 public final class PasswordCheck: Sendable {
     private let begun = Atomic(false)

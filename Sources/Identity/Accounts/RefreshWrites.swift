@@ -3,7 +3,7 @@ import Messages
 import Store
 import Tokens
 
-/// What a refresh decided, with the session as it is now and the user for the new ID token.
+/// The decision about a refresh, with the session as it is now and the user for the new ID token.
 struct DecidedRefresh: Sendable {
     let decision: RefreshDecision
     let session: StoredSession

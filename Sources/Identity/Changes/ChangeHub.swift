@@ -142,7 +142,7 @@ private final class LoopWatches: @unchecked Sendable {
         }
     }
 
-    /// One timer for all: they wait for seconds, and need no finer time.
+    /// Starts the one timer of all watches. They wait for seconds, so no finer time is needed.
     private func startTicking() {
         let timer =
             timer

@@ -1,7 +1,7 @@
 public import Base
 public import Crypto
 
-/// One attempt that may be a guess: who tries what, in hashes that tell nothing without the project's key.
+/// An attempt that may be a guess: its source and its account, as hashes that tell nothing without the project's key.
 public struct Guess: Hashable, Sendable {
     public enum Kind: UInt8, Sendable {
         /// A password.
@@ -50,7 +50,7 @@ public struct GuessKeys: Sendable {
         hash(1, tenantID.bytes + [0] + email.canonical.bytes)
     }
 
-    /// The same for all tenants: one password may be tried over all of them.
+    /// The hash of an address, the same for all tenants, because one password may be tried on all of them.
     public func address(_ address: EndUserAddress) -> UInt64 { hash(2, address.network) }
     public func device(_ id: [UInt8]) -> UInt64 { hash(3, id) }
     public func tenant(_ tenantID: Text) -> UInt64 { hash(4, tenantID.bytes) }

@@ -16,7 +16,7 @@ import Synchronization
 /// One tenant fills at most a third of what an address may spend over all tenants, so that no tenant can shut an
 /// address out of the others by telling of guesses that nobody made.
 final class GuessBudgets: Sendable {
-    /// What was charged, so that it can be given back.
+    /// The charges of a guess, so that they can be given back.
     struct Charge: Sendable {
         let guess: Guess
         fileprivate(set) var isSharedByTenants = false
@@ -138,7 +138,7 @@ extension GuessBudgets {
         }
     }
 
-    /// How long to wait; nil when both budgets were charged as far as they apply.
+    /// Charges the budgets of the address. Returns how long to wait, or nil when all budgets that apply were charged.
     private func spendAddress(_ charge: inout Charge, now: Timestamp) -> Duration? {
         let own = addressKey(charge.guess)
         let shared = sharedAddressKey(charge.guess)

@@ -97,7 +97,7 @@ public final class GuessThrottle: Sendable {
     public func stop() async { await journal.stop() }
 }
 
-/// What /metrics tells of guesses.
+/// The counts of guesses, for /metrics.
 public final class GuessCounters: Sendable {
     public let refusedByAccount = Counter()
     public let refusedByAddress = Counter()

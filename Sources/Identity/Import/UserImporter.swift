@@ -79,7 +79,7 @@ extension Project {
     }
 }
 
-/// What became of a row.
+/// The result of one row.
 enum ImportResult: Sendable {
     case created
     case replaced

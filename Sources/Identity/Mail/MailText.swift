@@ -10,7 +10,7 @@ struct MailText {
     /// There is a template, and it would have made too long a mail.
     private(set) var isFallback = false
 
-    /// What the placeholders of a mail stand for.
+    /// The values of a mail's placeholders.
     struct Values {
         /// The tenant's display name.
         var appName: Text

@@ -63,8 +63,8 @@ public actor Mailer {
         timer.cancel()
     }
 
-    /// Somebody was sent a message. The delivery begins some time later, so that no answer waits for it: how long the
-    /// request for a mail takes must not tell whether there is one to deliver.
+    /// Starts delivering, some time later, because a message was written. No answer waits for the delivery: the
+    /// duration of a request must not tell whether there is a mail to deliver.
     nonisolated func wakeSoon() {
         wakeCount.add()
         loop.run { [weak self] in self?.assumeIsolated { $0.armSoon() } }

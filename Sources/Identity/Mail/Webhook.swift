@@ -3,7 +3,7 @@ import Crypto
 import JSON
 import Messages
 
-/// What a webhook is sent, and how it knows that it came from here.
+/// The requests to a webhook, and their signature.
 enum Webhook {
     static func body(_ message: OutboxMessage, _ contents: OutboxContents, tenantID: Text) -> [UInt8] {
         var json = JSONWriter()

@@ -8,13 +8,13 @@ import Synchronization
 /// Rates live in memory: in a cluster each node keeps its own, so that the whole admits up to as many times as much as
 /// it has nodes. Stored bytes are read from the store, where they are exact. Any thread.
 public final class QuotaLedger: Sendable {
-    /// Of one credential.
+    /// The account of one credential.
     private struct CallerAccount {
         var mutations: TokenBucket
         var bytes: TokenBucket
     }
 
-    /// Of one tenant.
+    /// The account of one tenant.
     private struct TenantAccount {
         var mutations: TokenBucket
         var refused = [Int64](repeating: 0, count: Quota.allCases.count)

@@ -6,7 +6,7 @@ import Base
 /// bucket's worth, and has to be made good before anything more is admitted. A clock that is set back refills nothing,
 /// one that is set forward fills the bucket once.
 struct TokenBucket: Sendable {
-    /// What may be spent now.
+    /// The units that may be spent now.
     private(set) var level: Double
     private var updatedAt: Timestamp
 

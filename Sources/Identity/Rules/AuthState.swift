@@ -1,7 +1,7 @@
 public import Base
 public import Messages
 
-/// What somebody who watches a session can see of it and its user at one moment.
+/// The state of a session and its user at one moment, as a watcher of the session sees it.
 public struct AuthState: Sendable, Equatable {
     /// Nil: the account is gone.
     public var user: User?
@@ -15,7 +15,7 @@ public struct AuthState: Sendable, Equatable {
 }
 
 extension AuthState {
-    /// What of a state is needed to tell what the next one changed: small, for every watcher keeps one.
+    /// The part of a state that tells what the next state changed. It is small, because every watcher keeps one.
     public struct Mark: Sendable, Equatable {
         fileprivate let account: Int
         fileprivate let counter: UInt64

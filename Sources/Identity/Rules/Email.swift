@@ -19,9 +19,9 @@ public struct Email: Sendable, Hashable {
         public func admits(_ email: Email) -> Bool { self == .international || !email.isInternational }
     }
 
-    /// As typed; mail goes here.
+    /// The address as it was typed, to which mail is sent.
     public let address: Text
-    /// What is compared, hashed and stored as a key.
+    /// The form that is compared, hashed and stored as a key.
     public let canonical: Text
 
     /// An address from outside; nil when it is none we accept.

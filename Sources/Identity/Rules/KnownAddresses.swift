@@ -9,7 +9,7 @@ public struct KnownAddresses: Sendable, Equatable {
 
     public init() { self.bytes = [] }
 
-    /// What is not whole is left out, and beyond 16 the oldest.
+    /// Reads stored addresses. Incomplete entries are left out, and of more than 16 the oldest.
     public init(stored bytes: [UInt8]) {
         let whole = bytes.count - bytes.count % 8
         self.bytes = Array(bytes[..<whole].suffix(Self.countMax * 8))

@@ -1,10 +1,10 @@
 import Base
 
-/// How much each of many sources spent lately. Pure: time comes in, no clock, no lock.
+/// The recent spending of many sources. Pure: time comes in, no clock, no lock.
 ///
-/// A bucket holds so many units and leaks evenly: with 30 units an hour, one every two minutes. So nobody waits longer
-/// than one unit takes to leak, and a source that stays quiet is forgotten after an hour. A refused attempt costs
-/// nothing. Memory: at most `bucketsMax` buckets; which go first says `Eviction`.
+/// A bucket holds a number of units and leaks evenly: with 30 units an hour, one every two minutes. So nobody waits
+/// longer than one unit takes to leak, and a quiet source is forgotten after an hour. A refused attempt costs nothing.
+/// There are at most `bucketsMax` buckets; `Eviction` says which go first.
 struct LeakyBuckets: Sendable {
     struct Rate: Sendable, Equatable {
         let capacity: Int
@@ -24,7 +24,7 @@ struct LeakyBuckets: Sendable {
         var lastAt: Timestamp
         /// The time that half of its capacity takes to leak.
         let halfFill: Int64
-        /// Whose sources filled it first.
+        /// The tenant whose sources filled the bucket first.
         let tenant: UInt64
 
         func fill(now: Timestamp) -> Int64 {

@@ -9,7 +9,7 @@ import Crypto
 /// Swift's normaliser takes quadratic time over a run of combining marks: 1 MB of them holds a thread for minutes,
 /// 4,096 bytes for 2 ms. So nothing above `byteCountMax` is normalised, whoever asks.
 enum PasswordBytes {
-    /// What a password may have at most, wherever it comes in.
+    /// The longest password, wherever it comes in.
     static let byteCountMax = Limits().passwordMax
 
     static func canonical(_ password: Secret) -> Secret {

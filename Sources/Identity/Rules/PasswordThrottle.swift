@@ -13,14 +13,14 @@ public import Base
 /// once are not a hundred free ones. A refused attempt costs nothing. Memory: at most `bucketsMax` buckets; which go
 /// first says `Eviction`.
 public struct PasswordThrottle: Sendable {
-    /// Who is trying: hashes, so that no address or email is kept.
+    /// The source and the account of an attempt, as hashes, so that no address or email is kept.
     public struct Subject: Hashable, Sendable {
         public let account: UInt64
         /// 0 when neither the device nor the address is known.
         public let source: UInt64
         /// The source signed in to the account before.
         public let isKnown: Bool
-        /// Whose account it is.
+        /// The tenant of the account.
         public let tenant: UInt64
 
         public init(account: UInt64, source: UInt64, isKnown: Bool = false, tenant: UInt64 = 0) {
@@ -51,7 +51,7 @@ public struct PasswordThrottle: Sendable {
         let tenant: UInt64
         var failures = 0
         var lastAt: Timestamp
-        /// What `lastAt` was before the newest attempt, should that turn out never to have run.
+        /// The value of `lastAt` before the newest attempt, for the case that the attempt never ran.
         var previousAt: Timestamp
         /// The account's, when the bucket began: another one means that the account was forgiven meanwhile.
         var forgivenCount: UInt32
@@ -68,7 +68,7 @@ public struct PasswordThrottle: Sendable {
     static let freeFailures = 5
     static let longestWait = Duration.seconds(15 * 60)
     static let strangerFailuresPerHour = 100
-    /// What is older than this counts for nothing.
+    /// Attempts older than this do not count.
     static let forgottenAfter = Duration.seconds(3_600)
 
     private var buckets: [BucketKey: Bucket] = [:]

@@ -113,7 +113,7 @@ extension StoredSession {
         )
     }
 
-    /// The same for who has only these fields at hand.
+    /// The cause of a refusal, for callers with only these fields.
     static func refusedCause(
         end: SessionEnd, createdAtMicros: Int64, lastUsedAtMicros: Int64, settings: TenantSettings, now: Timestamp
     ) -> RefreshDecision.RefusedCause? {

@@ -27,7 +27,7 @@ struct WaysBack {
         throw .tooManyAttempts(retryAfter: Timestamp(microseconds: soonest) - now)
     }
 
-    /// What it means that somebody proved `email`, which the account has and which nobody had proved.
+    /// The meaning of a proof of `email`, which the account has and nobody had proved before.
     func meaning(ofProving email: Text) -> ProofOfUnprovedEmail {
         if isEmpty { return .takesOver(nil) }
         guard let way = codes.first(where: { Email(stored: $0.email) == Email(stored: email) }) else {
@@ -49,7 +49,7 @@ struct WaysBack {
     }
 }
 
-/// What becomes of an account when its email is proved for the first time, by somebody who need not be its user.
+/// The change of an account when its email is proved for the first time, perhaps by somebody who is not its user.
 enum ProofOfUnprovedEmail {
     /// The account is the prover's. With a way back to the same address: that one and the later ones are void.
     case takesOver(StoredOobCode?)

@@ -8,7 +8,7 @@ import Tokens
 /// Finds whose key signed a service account's JWT. The store is asked every time, so that disabling, revoking and
 /// deleting bind at once; only the parsed keys are kept, because parsing an RSA key takes longer than all the rest.
 public final class ServiceAccountSigners: Sendable {
-    /// Who signed: the account and the key, both good now.
+    /// The signer of a JWT: the account and the key, both valid now.
     struct Signer {
         let account: ServiceAccount
         let key: ServiceAccountKey
@@ -16,7 +16,7 @@ public final class ServiceAccountSigners: Sendable {
         var expiresAt: Timestamp { key.expiresAt }
     }
 
-    /// By their bytes: what is kept cannot become outdated.
+    /// Parsed keys by their bytes, so that no entry can become outdated.
     private let parsedKeys = Mutex<[[UInt8]: VerificationKey]>([:])
     private static let parsedKeysMax = 1_024
 

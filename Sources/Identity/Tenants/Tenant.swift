@@ -155,6 +155,6 @@ public actor Tenant {
 }
 
 extension Messages.Tenant {
-    /// Its tokens are refused, and verifiers have heard so.
+    /// Whether the tenant's tokens are refused, as verifiers were told.
     var isShut: Bool { disableAuth || suspended }
 }
