@@ -14,7 +14,6 @@ private struct VerifiedBefore: EnteringMethod {
     static let name = SignInMethodName.customTokenSignIn
     let token: VerifiedCustomToken
     let method: CustomTokenSignIn
-
     func checkOpen(_ settings: TenantSettings) {}
     func read(_ attempt: SignInAttempt) throws -> SignInReading<VerifiedCustomToken> {
         SignInReading(token, device: try attempt.device())
@@ -22,7 +21,6 @@ private struct VerifiedBefore: EnteringMethod {
     func throttle(_ credential: VerifiedCustomToken, _ attempt: SignInAttempt) -> SignInThrottle { .unguessable }
     func prove(_ credential: VerifiedCustomToken, _ attempt: SignInAttempt) async -> VerifiedCustomToken { token }
     func refusedEndUser(_ proof: VerifiedCustomToken) -> RefusedEndUser { RefusedEndUser() }
-
     func choose(
         _ proof: VerifiedCustomToken, known: Account?, settings: TenantSettings, now: Timestamp,
         in transaction: borrowing ReadTransaction

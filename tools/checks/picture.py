@@ -23,7 +23,8 @@ EVERYWHERE = {"Base", "Messages"}
 # The functions where a walk begins, and where it goes on behind a protocol, a closure or a queue.
 WALKS = {
     "sign-in": ("A sign-in with a password", [
-        "Connection.readable", "Router.handle", "AccountsSignInWithPassword.handle", "Writer.runUntilClosed"]),
+        "Connection.readable", "Router.handle", "AccountsSignInWithPassword.handle", "PasswordSignIn.*",
+        "Writer.runUntilClosed"]),
     "verify": ("`VerifyIdToken`", ["Connection.readable", "Router.handle", "TokensVerifyIdToken.handle"]),
     "toggle": ("A toggle is switched", [
         "Connection.readable", "Router.handle", "TenantsUpdate.handle", "Writer.runUntilClosed"]),

@@ -230,10 +230,16 @@ class Sources:
         return written or [Function(file, name, "init", [], 0, 0)]
 
     def walk(self, entries):
-        """The functions that a walk passes from its entries (`Type.function`), nearest first, each with its caller."""
+        """The functions that a walk passes from its entries, nearest first, each with its caller.
+
+        An entry is `Type.function`, or `Type.*` for all functions of a type.
+        """
         reached, queue = {}, []
+        everything = [function for functions in self.functions.values() for function in functions]
         for entry in entries:
-            found = [function for function in self.functions[entry.rpartition(".")[2]] if repr(function) == entry]
+            type_name, _, name = entry.rpartition(".")
+            found = [function for function in everything
+                     if repr(function) == entry or name == "*" and function.type == type_name]
             if not found:
                 raise LookupError(f"no function {entry}")
             queue += [(function, None) for function in found]
