@@ -1,6 +1,6 @@
 public import Base
 
-/// Who asked for a change, as the event log and the refusals keep it.
+/// The origin of a change, as the event log and the refusals keep it.
 public struct Origin: Sendable {
     /// The API key's id; "" for the server itself.
     public let actor: Text
@@ -9,13 +9,13 @@ public struct Origin: Sendable {
     public let peerAddress: Text
     /// The change's idempotency key, if the caller gave one.
     public let idempotency: Idempotency?
-    /// What a session that begins with this is told apart by.
+    /// The device by which a new session can be told from others.
     public var device = Device()
 
     /// The end user's device, as the caller describes it.
     public struct Device: Sendable {
         public var name = Text.empty
-        /// Only from callers that are believed.
+        /// The end user's address, only from callers that are trusted to report it.
         public var address: EndUserAddress?
         /// The address as `KnownAddresses` has it.
         var addressHash: UInt64?

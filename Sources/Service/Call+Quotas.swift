@@ -5,8 +5,8 @@ import Store
 import Wire
 
 extension Call {
-    /// What is refused before any work is done for a change: QUOTA_EXCEEDED, and for a request with an idempotency key
-    /// INVALID_IDEMPOTENCY_KEY and TOO_MANY_IDEMPOTENCY_KEYS. Other methods pass.
+    /// Refuses a change before any work is done for it: QUOTA_EXCEEDED, and for a request with an idempotency key
+    /// INVALID_IDEMPOTENCY_KEY and TOO_MANY_IDEMPOTENCY_KEYS. Methods that change nothing pass.
     mutating func admitChange(_ request: RequestEnvelope, _ endUser: NamedEndUser) throws {
         guard method.mutation else { return }
         try checkQuotas()

@@ -55,7 +55,7 @@ extension WaitingCall {
     var limits: Limits { admission.service.project.limits }
     var now: Timestamp { admission.service.project.clock.now() }
 
-    /// Who asked, for the event log.
+    /// The origin of the call, for the event log.
     var origin: Origin {
         Origin(
             actor: caller?.id ?? .empty, requestID: requestID, peerAddress: peerAddress, idempotency: idempotency)

@@ -3,17 +3,16 @@ import Crypto
 import Identity
 import Store
 
-/// What a connection has proved so far: the credential of its HELLO, and the one it used last.
-///
-/// Used on the connection's loop only.
+/// The credentials of a connection: the one of its HELLO, and the one that it used last. Used on the connection's loop
+/// only.
 final class ConnectionContext {
-    /// From HELLO; counts for requests without a credential of their own.
+    /// The credential in HELLO. It counts for requests without a credential of their own.
     var helloAuthorization: [UInt8] = []
     private var cachedAuthorization: [UInt8] = []
     private var cachedCaller: Caller?
     private var cachedVersion: UInt64 = 0
 
-    /// Where the id of a request that brought none is written; it is used until the next request comes.
+    /// The memory for the id of a request that brought none. The id is used until the next request comes.
     let requestIDScratch = UnsafeMutableRawBufferPointer.allocate(byteCount: RequestID.byteCountMax, alignment: 8)
 
     deinit { requestIDScratch.deallocate() }

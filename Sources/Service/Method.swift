@@ -32,10 +32,11 @@ protocol SlowMethod: SendableMetatype {
     associatedtype Request: Message
     associatedtype Response: Message
     static func handle(_ request: Request, _ call: Call) async throws -> Response
-    /// What tells the end user a request is about from the caller's others; nothing by default.
+    /// The fields that name the end user of a request, so that a caller's end users can be told apart. By default none.
     static func endUser(of request: Request) -> NamedEndUser
-    /// How much of a full store the request's writes may use. By default `.relief` for methods that are
-    /// `allowed_beyond_quota`, since they end, remove or restrict something, and else what each write says of itself.
+    /// How much of a full store the request's writes may use. The default is `.relief` for methods that are
+    /// `allowed_beyond_quota`, because they end, remove or restrict something. For other methods each write says so
+    /// itself.
     static func purpose(of request: Request, _ rule: MethodDescriptor) -> WritePurpose
 }
 
@@ -62,7 +63,7 @@ protocol BidirectionalMethod: SendableMetatype {
     ) async throws
 }
 
-/// What a method that only reads answers.
+/// The answer of a method that only reads.
 enum Reply<Response: Message> {
     case message(Response)
     /// A response with nothing but this message field, whose bytes lie in the database as they are sent.

@@ -3,7 +3,7 @@ import Identity
 import Messages
 import Store
 
-/// What all calls share.
+/// The services that all calls share.
 final class ServiceContext: Sendable {
     let project: Project
     let health: HealthStatus

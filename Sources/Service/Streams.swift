@@ -9,19 +9,19 @@ struct CallStream: Sendable {
     let number: UInt32
 }
 
-/// Where a streaming handler sends its messages; waits while the client's window or the output is full.
+/// Sends the messages of a streaming handler. Waits while the client's window or the output is full.
 struct ReplyStream<Response: Message>: Sendable {
     private let stream: CallStream
 
     init(_ stream: CallStream) { self.stream = stream }
 
-    /// Where the handler runs.
+    /// The loop that the handler runs on.
     var loop: EventLoop { stream.carrier.loop }
 
     /// Throws `CancellationError` when the client is gone or the call was cancelled.
     func send(_ message: Response) async throws { try await send(bytes: message.encoded()) }
 
-    /// The same for who encoded it already, because a message takes more room while it waits.
+    /// Sends a message that is encoded already, because a decoded message takes more memory while it waits.
     func send(bytes: [UInt8]) async throws { try await stream.carrier.send(stream: stream.number, bytes) }
 }
 

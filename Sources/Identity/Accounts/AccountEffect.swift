@@ -1,7 +1,8 @@
 public import Base
 public import Messages
 
-/// What a proved credential makes of an account; decided inside the write transaction, over what is committed then.
+/// The effect of a proved credential on an account. It is decided inside the write transaction, over what is committed
+/// then.
 public struct AccountEffect: Sendable {
     public var account: Account
     public var kind: EventKind

@@ -5,7 +5,7 @@ import Tokens
 
 /// Using the codes that went to a mailbox.
 extension Project {
-    /// What a code is for. INVALID_OOB_CODE, EXPIRED_OOB_CODE.
+    /// Returns what a code is for. Throws INVALID_OOB_CODE, EXPIRED_OOB_CODE.
     public func checkOobCode(_ code: Secret, settings: TenantSettings) throws -> StoredOobCode {
         try store.read { try $0.oobCode(code, tenantID: settings.tenantID, now: clock.now()) }
     }

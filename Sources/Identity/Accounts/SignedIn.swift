@@ -1,6 +1,6 @@
 public import Messages
 
-/// What a sign-in or a change hands back: the user, and tokens where a session began or changed.
+/// The result of a sign-in or a change: the user, and tokens where a session began or changed.
 public struct SignedIn: Sendable {
     public let user: User
     public let tokens: TokenPair

@@ -31,7 +31,7 @@ public final class TokenIssuer: Sendable {
             idTokenExpiresAtMicros: Timestamp(seconds: claims.expiresAt.seconds).microseconds)
     }
 
-    /// One token that says what an ID token says, good for `lifetime`.
+    /// Issues a token with the claims of an ID token, valid for `lifetime`.
     public func token(
         for user: User, session: StoredSession, sessionID: [UInt8], settings: TenantSettings, now: Timestamp,
         lifetime: Duration, deadline: Instant

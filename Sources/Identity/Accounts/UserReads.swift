@@ -35,7 +35,7 @@ extension ReadTransaction {
         return try account(UserKey(tenantID, uid))
     }
 
-    /// The same as `account(email:tenantID:)`, but an unknown address is as much to read as a known one.
+    /// Does what `account(email:tenantID:)` does, and reads as much for an unknown address as for a known one.
     func accountReadAlike(email: Email, tenantID: Text) throws -> Account? {
         if let account = try account(email: email, tenantID: tenantID) { return account }
         _ = try exists(Tables.users, UserKey(tenantID, "nobody"))
@@ -49,7 +49,7 @@ extension Project {
         try store.read { try $0.uid(ofEmail: email, tenantID: tenantID) != nil }
     }
 
-    /// The same as `account(email:tenantID:)`, but an unknown address is as much to read as a known one.
+    /// Does what `account(email:tenantID:)` does, and reads as much for an unknown address as for a known one.
     public func accountReadAlike(email: Email, tenantID: Text) throws -> Account? {
         try store.read { try $0.accountReadAlike(email: email, tenantID: tenantID) }
     }

@@ -4,8 +4,10 @@ import Signing
 import Store
 
 extension UserSession {
-    /// The tokens of the first answer, issued again for an hour and only while the session lives and went on from
-    /// nothing else: then nobody has used them but, at most, who lost them. ALREADY_DONE.
+    /// Issues the tokens of the first answer again, for an hour, and only while the session lives and was not refreshed
+    /// since. Then nobody has used the first tokens, except perhaps the client that lost them.
+    ///
+    /// Throws ALREADY_DONE.
     public func signedInAgain(
         _ repeated: RepeatedSession, settings: TenantSettings, deadline: Instant
     ) async throws -> SignedIn {
@@ -36,8 +38,8 @@ extension StoredSession {
 }
 
 extension RepeatedSession {
-    /// Tokens are given again for as long as an ID token of the first answer would have spoken for the session.
-    /// ALREADY_DONE.
+    /// Throws ALREADY_DONE when the ID token of the first answer would have expired by now. Until then the tokens are
+    /// issued again.
     func requireAnswerable(now: Timestamp) throws(Failure) {
         let age = now - madeAt
         guard age <= TokenSigner.tokenLifetime, age >= .zero - TimeKeeping.slack else { throw .alreadyDone }

@@ -111,7 +111,7 @@ public struct SignInMoment: Sendable {
     public let now: Timestamp
 }
 
-/// How a session begins, and what its tokens say of that.
+/// The way a session begins, as its tokens state it.
 public struct SessionStart: Sendable {
     /// The claim `firebase.sign_in_provider`.
     public var provider: Text

@@ -37,7 +37,7 @@ enum SessionsWatchAuthState: ServerStreamMethod {
         return (UserKey(call.tenantID, verified.account.user.uid), verified.token.sessionID)
     }
 
-    /// What there is to see now, and to tell of it.
+    /// One look at the session: its state now, and the message about it.
     private struct Look {
         let mark: AuthState.Mark
         /// A `SessionsWatchAuthStateResponse`.
