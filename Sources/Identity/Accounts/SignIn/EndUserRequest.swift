@@ -51,7 +51,7 @@ public struct SignInAttempt: Sendable {
     public let request: EndUserRequest
     public let address: EndUserAddress?
     public let purpose: Purpose
-    /// Who is signed in already; nil to enter.
+    /// The user that is signed in already; nil to enter.
     public let user: VerifiedUser?
     public let startedAt: Timestamp
     let resources: Resources

@@ -1,17 +1,18 @@
 import Base
 import Messages
 
-/// That a method proved an end user. Only the `SignInPipeline` makes it, after the steps of every sign-in.
+/// The decision whether a sign-in needs a second factor. Every sign-in and reauthentication asks it, because a session
+/// begins with a `ProvedLogin`, and only `decide` makes one.
 ///
-/// `UserSession` begins no session without it, and none is begun before `SecondFactor.decide` was asked.
+/// A new case of `Decision` does not compile before `UserSession` says what becomes of such a sign-in.
 enum SecondFactor {
     /// What becomes of a sign-in whose first factor is proved.
     enum Decision {
         case notNeeded(ProvedLogin)
     }
 
-    /// Asked for every sign-in, over the account as the sign-in leaves it, in the transaction that begins the session.
-    /// No account has a second factor yet.
+    /// Decides over the account as the sign-in leaves it; called in the transaction that begins the session, or before
+    /// the one that makes the account. No account has a second factor yet.
     static func decide(for account: Account, after first: FirstFactor, settings: TenantSettings) -> Decision {
         .notNeeded(ProvedLogin(start: first.start))
     }

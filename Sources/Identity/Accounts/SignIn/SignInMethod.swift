@@ -124,7 +124,7 @@ public struct SessionStart: Sendable {
     }
 }
 
-/// What a signed-in user may have of a sign-in: the user, its tokens, and what the method proved.
+/// What comes of a sign-in: the user, its tokens, and what the method proved.
 public struct SignInOutcome<Proof: Sendable>: Sendable {
     public let user: User
     public let tokens: TokenPair
