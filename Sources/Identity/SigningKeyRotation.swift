@@ -51,7 +51,7 @@ private struct RepeatedRotation: Error {
 extension WriteTransaction {
     /// What is told of a key that this transaction made.
     fileprivate func newSigningKey(_ keyID: Text) throws -> SigningKeyInfo {
-        guard let key = try get(Tables.signingKeys, TextKey(keyID)) else {
+        guard let key = try get(SigningTables.keys, TextKey(keyID)) else {
             preconditionFailure("the signing key \(keyID) is told of before it is made")
         }
         return SigningKeyInfo(

@@ -22,7 +22,7 @@ extension ReadTransaction {
     /// The number of the next key: above those of all there are, the revoked ones too.
     func nextSigningKeySequence() throws -> Int64 {
         var last: Int64 = 0
-        try scan(Tables.signingKeys) { _, value in
+        try scan(SigningTables.keys) { _, value in
             last = max(last, try StoredSigningKey(decoding: value).sequence)
             return true
         }
@@ -31,7 +31,7 @@ extension ReadTransaction {
 
     func allSigningKeys(for use: TokenUse) throws -> [StoredSigningKey] {
         var keys: [StoredSigningKey] = []
-        try scan(Tables.signingKeys) { _, value in
+        try scan(SigningTables.keys) { _, value in
             let stored = try StoredSigningKey(decoding: value)
             if stored.isUsed(for: use) { keys.append(stored) }
             return true

@@ -58,7 +58,7 @@ extension TokenSigner {
             leaked.stored.sealedPrivateKey = []
             leaked.stored.revokedAtMicros = max(1, now.microseconds)
             leaked.stored.retiresAtMicros = leaked.stored.revokedAtMicros
-            try transaction.put(Tables.signingKeys, TextKey(id), leaked.stored)
+            try transaction.put(SigningTables.keys, TextKey(id), leaked.stored)
             transaction.announce(.signingKeys)
             try record(transaction, .signingKeyRevoked, id)
             guard signs || leaked.times.retiresAt == nil else { return false }
@@ -88,8 +88,8 @@ extension TokenSigner {
         guard !over.isEmpty else { return }
         try await store.write { transaction in
             for id in over {
-                guard let key = try transaction.get(Tables.signingKeys, TextKey(id)) else { continue }
-                try transaction.delete(Tables.signingKeys, TextKey(id))
+                guard let key = try transaction.get(SigningTables.keys, TextKey(id)) else { continue }
+                try transaction.delete(SigningTables.keys, TextKey(id))
                 if key.revokedAtMicros == 0 { try record(transaction, .signingKeyRetired, id) }
             }
             transaction.announce(.signingKeys)
@@ -121,13 +121,13 @@ extension TokenSigner {
             let retiresAt = older.times.retirement(
                 bySuccessorFrom: signsFrom, lastIssuedAt: latestIssued, lifetime: lifetime)
             older.stored.retiresAtMicros = retiresAt.microseconds
-            try transaction.put(Tables.signingKeys, TextKey(older.stored.keyID), older.stored)
+            try transaction.put(SigningTables.keys, TextKey(older.stored.keyID), older.stored)
         }
         let stored = StoredSigningKey(
             keyID: key.id, algorithm: Text(key.algorithm.rawValue), sealedPrivateKey: key.sealed,
             createdAtMicros: now.microseconds, signsFromMicros: signsFrom.microseconds, tokenUse: use,
             sequence: try transaction.reading.nextSigningKeySequence())
-        try transaction.put(Tables.signingKeys, TextKey(key.id), stored)
+        try transaction.put(SigningTables.keys, TextKey(key.id), stored)
         transaction.announce(.signingKeys)
     }
 

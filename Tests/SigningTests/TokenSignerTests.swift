@@ -32,7 +32,7 @@ import Testing
         let loop = EventLoop(name: "signer")
         loop.start()
         let pool = WorkerPool(name: "sign", workers: 1, queueMax: 64, queueMaxPerTenant: 64)
-        let store = try openTestStore(at: directory, tables: Tables.all)
+        let store = try openTestStore(at: directory, tables: SigningTables.all)
         defer { end(loop, pool, store) }
         let signer = TokenSigner(
             use: .idToken, store: store, sealing: sealing ?? self.sealing, pool: pool, loop: loop, clock: clock.clock,
@@ -214,11 +214,11 @@ import Testing
                 try await signer.start(algorithm: .edDSA, record: events.record)
                 return try #require(signingID(signer))
             }
-            let store = try openTestStore(at: directory, tables: Tables.all)
+            let store = try openTestStore(at: directory, tables: SigningTables.all)
             try await store.write { transaction in
-                var stored = try transaction.get(Tables.signingKeys, TextKey(first))!
+                var stored = try transaction.get(SigningTables.keys, TextKey(first))!
                 stored.sequence = 0
-                try transaction.put(Tables.signingKeys, TextKey(first), stored)
+                try transaction.put(SigningTables.keys, TextKey(first), stored)
             }
             close(store)
             try await withSigner(at: directory) { signer in

@@ -165,7 +165,7 @@ import Tokens
                 let token = try client.signUp("ada@example.com").tokens!.idToken
                 let keyID = try Self.signing(client)
                 _ = try Self.revoke(client, keyID)
-                let stored = try server.project.store.read { try $0.get(Tables.signingKeys, TextKey(keyID)) }
+                let stored = try server.project.store.read { try $0.get(SigningTables.keys, TextKey(keyID)) }
                 #expect(stored?.sealedPrivateKey.isEmpty == true)
                 return (token, server.adminKey)
             }
@@ -186,7 +186,7 @@ import Tokens
             _ = try Self.rotate(client, ahead: 0)
             _ = try client.lookup(token)
             try await server.project.store.write { transaction in
-                try transaction.delete(Tables.signingKeys, TextKey(keyID))
+                try transaction.delete(SigningTables.keys, TextKey(keyID))
                 transaction.announce(.signingKeys)
             }
             expectRefusal("INVALID_ID_TOKEN") { _ = try client.lookup(token) }

@@ -1,4 +1,6 @@
 public import Messages
+import Signing
+public import Store
 
 /// Every table of the domain: what it maps, in the order of its id. An id or a name is never used for anything else.
 public enum Tables {
@@ -25,8 +27,6 @@ public enum Tables {
         id: 22, name: "tenants", owner: .keyPrefix)
     /// API key id → role, scope and the hash of the key.
     public static let apiKeys = Table<TextKey, StoredApiKey>(id: 23, name: "api_keys")
-    /// key id → the sealed signing key.
-    public static let signingKeys = Table<TextKey, StoredSigningKey>(id: 24, name: "signing_keys")
     /// (tenant, SHA-256 of the secret) → a sealed secret that imported password hashes need.
     public static let hashSecrets = Table<TenantHashKey, StoredHashSecret>(
         id: 25, name: "hash_secrets", owner: .keyPrefix)
@@ -106,16 +106,18 @@ public enum Tables {
     public static let spentProofs = Table<TextKey, [UInt8]>(id: 57, name: "spent_proofs")
 
     /// What opening the store takes.
-    public static let all: [TableDeclaration] = [
-        users.declaration, userByEmail.declaration, userByPhone.declaration, userByProvider.declaration,
-        sessions.declaration, sessionByUser.declaration, tenants.declaration, apiKeys.declaration,
-        signingKeys.declaration, hashSecrets.declaration, denials.declaration, denialHeads.declaration,
-        denialCounts.declaration, idempotency.declaration, passwordHashKinds.declaration,
-        idempotencyCounts.declaration, providers.declaration, serviceAccounts.declaration,
-        serviceAccountKeys.declaration, usedTokenIDs.declaration, oobCodes.declaration, oobCodeBySubject.declaration,
-        outbox.declaration, outboxDue.declaration, emailConfigs.declaration,
-        revocations.declaration, revocationTenants.declaration, idempotencyCountsBySubject.declaration,
-        anonymousUsers.declaration, usedProofs.declaration, identityIssuers.declaration, guesses.declaration,
-        revocationTimes.declaration, spentProofs.declaration,
-    ]
+    public static let all: [TableDeclaration] =
+        SigningTables.all + [
+            users.declaration, userByEmail.declaration, userByPhone.declaration, userByProvider.declaration,
+            sessions.declaration, sessionByUser.declaration, tenants.declaration, apiKeys.declaration,
+            hashSecrets.declaration, denials.declaration, denialHeads.declaration,
+            denialCounts.declaration, idempotency.declaration, passwordHashKinds.declaration,
+            idempotencyCounts.declaration, providers.declaration, serviceAccounts.declaration,
+            serviceAccountKeys.declaration, usedTokenIDs.declaration, oobCodes.declaration,
+            oobCodeBySubject.declaration,
+            outbox.declaration, outboxDue.declaration, emailConfigs.declaration,
+            revocations.declaration, revocationTenants.declaration, idempotencyCountsBySubject.declaration,
+            anonymousUsers.declaration, usedProofs.declaration, identityIssuers.declaration, guesses.declaration,
+            revocationTimes.declaration, spentProofs.declaration,
+        ]
 }
