@@ -1538,9 +1538,10 @@ static const PosternField postern__store__v1__stored_tenant__fields[] = {
     [2] = {"deleted", 0, 0x0, 0x0, 4, 0, 0, 1},
     [3] = {"secret", 0, 0x0, 0x0, 8, 2, 0, 2},
     [4] = {"purged", 0, 0x0, 0x0, 4, 0, 0, 3},
+    [5] = {"event_retention_seconds", 0, 0x0, 0x0, 1, 0, 0, 4},
 };
 const PosternSchema postern__store__v1__stored_tenant__table = {
-    &postern__store__v1__stored_tenant__descriptor, postern__store__v1__stored_tenant__fields, 5, 0,
+    &postern__store__v1__stored_tenant__descriptor, postern__store__v1__stored_tenant__fields, 6, 0,
 };
 
 static const PosternField postern__store__v1__stored_api_key__fields[] = {

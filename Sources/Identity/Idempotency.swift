@@ -1,6 +1,6 @@
 public import Base
 public import Crypto
-import Messages
+public import Messages
 public import Store
 
 /// A change that must happen once, however often it is asked for: (caller, tenant, method, idempotency-key), and what
@@ -134,10 +134,9 @@ extension WriteTransaction {
         return result
     }
 
-    /// What `Project.sweep` does with a record whose time has come.
-    func forgetIdempotency(_ key: [UInt8]) throws {
-        guard let record = try get(Tables.idempotency, HashKey(key)) else { return }
-        try delete(Tables.idempotency, HashKey(key))
+    fileprivate func forgetIdempotency(_ key: HashKey) throws {
+        guard let record = try get(Tables.idempotency, key) else { return }
+        try delete(Tables.idempotency, key)
         // Of an older server, which counted by caller: nobody asks for that count any more.
         if !record.caller.isEmpty { try delete(Tables.idempotencyCounts, TextKey(record.caller)) }
         guard !record.subject.isEmpty else { return }
@@ -168,5 +167,13 @@ extension WriteTransaction {
         record.madeAtMicros = now.microseconds
         try put(Tables.idempotency, idempotency.recordKey, record)
         try scheduleExpiry(at: now + idempotency.limits.idempotencyLifetime, Tables.idempotency, idempotency.recordKey)
+    }
+}
+
+extension StoredIdempotency: ExpiringRecord {
+    public static func expire(
+        _ key: HashKey, of _: Table<HashKey, Self>, in transaction: borrowing WriteTransaction, now _: Timestamp
+    ) throws {
+        try transaction.forgetIdempotency(key)
     }
 }

@@ -61,6 +61,7 @@ public final class Project: Sendable {
     /// Requests refused because their end user had used too many keys.
     public let idempotencyRefusals = Counter()
     public let anonymousExpiry: AnonymousExpiry
+    public let eventUpkeep: EventUpkeep
     /// Sweeps that were put off because the clock is not proven.
     public let sweepsPutOff = Counter()
 
@@ -126,7 +127,7 @@ public final class Project: Sendable {
             resources: resources, configs: emailConfigs, contents: oobDelivery, smtp: smtp, http: http,
             loop: loops.loops[0])
         (self.idempotencyHashKey, self.pageTokenKey) = (masterKey.hmac("idempotency"), masterKey.hmac("page token"))
-        self.anonymousExpiry = AnonymousExpiry(resources: resources)
+        (self.anonymousExpiry, self.eventUpkeep) = (AnonymousExpiry(resources), EventUpkeep(resources))
         self.guesses = GuessThrottle(masterKey: masterKey, resources: resources, loop: loops.loops[0])
         self.startedAt = resources.clock.now()
     }
@@ -196,8 +197,7 @@ public final class Project: Sendable {
 
     private func sweepNow() async {
         do {
-            let settled = Self.settleExpired(clock: resources.clock)
-            while try await store.sweep(now: clock.now(), limit: 500, settled) == 500 {}
+            while try await store.sweep(now: clock.now(), limit: 500) == 500 {}
             for signer in [signer, cookieSigner] {
                 try await signer.retireExpired(record: keyEvent(origin: .server))
             }
@@ -205,42 +205,10 @@ public final class Project: Sendable {
             while try await store.write({ [now = clock.now()] in try $0.forgetRevocations(now: now, limit: 500) }) {}
             while try await store.write({ [now = clock.now()] in try $0.forgetGuesses(now: now, limit: 500) }) {}
             try await anonymousExpiry.sweep(now: clock.now())
+            try await eventUpkeep.sweep(now: clock.now())
             _ = try store.checkReaders()
         } catch {
             resources.log.error("the sweep failed", ["error": .text("\(error)")])
-        }
-    }
-
-    /// Deletes what is over. A session's time slides with its use, so its row moves when it comes up.
-    private static func settleExpired(
-        clock: Clock
-    ) -> @Sendable (borrowing WriteTransaction, ExpiredRecord) throws -> Void {
-        { transaction, expired in
-            switch expired.tableID {
-            case Tables.sessions.id: try transaction.settleSession(expired.key, now: clock.now())
-            case Tables.idempotency.id: try transaction.forgetIdempotency(expired.key)
-            case Tables.oobCodes.id: try transaction.forgetOobCode(expired.key)
-            case Tables.outbox.id: try transaction.forgetOutboxMessage(expired.key)
-            case Tables.usedProofs.id: try transaction.delete(Tables.usedProofs, HashKey(expired.key))
-            case Tables.usedTokenIDs.id: try transaction.delete(Tables.usedTokenIDs, HashKey(expired.key))
-            default: break
-            }
-        }
-    }
-}
-
-extension WriteTransaction {
-    fileprivate func settleSession(_ id: [UInt8], now: Timestamp) throws {
-        guard let session = try get(Tables.sessions, SessionKey(id)) else { return }
-        guard let record = try get(Tables.tenants, TenantPrefix(session.tenantID)), !record.deleted else { return }
-        let settings = TenantSettings(record)
-        let lastUse = Timestamp(microseconds: max(session.lastUsedAtMicros, session.createdAtMicros))
-        let end = min(
-            lastUse + settings.sessionIdle, Timestamp(microseconds: session.createdAtMicros) + settings.sessionAbsolute)
-        if end > now {
-            try scheduleExpiry(at: end, Tables.sessions, SessionKey(id))
-        } else {
-            try removeSession(id, of: UserKey(session.tenantID, session.uid))
         }
     }
 }

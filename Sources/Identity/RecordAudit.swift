@@ -17,20 +17,11 @@ public enum RecordAudit {
 
     private static func liveTenants(_ transaction: borrowing ReadTransaction) throws -> Set<Text> {
         var live: Set<Text> = []
-        try transaction.scan(Tables.tenants) { key, value in
-            let record = try StoredTenant(decoding: value, limits: Limits())
-            if !record.deleted { live.insert(tenant(of: key)) }
+        try transaction.scan(Tables.tenants) { row in
+            if try !row.record.deleted { live.insert(try row.key.tenant) }
             return true
         }
         return live
-    }
-
-    private static func tenant(of key: UnsafeRawBufferPointer) -> Text {
-        Text(unchecked: [UInt8](key.prefix { $0 != 0 }))
-    }
-
-    private static func afterTenant(_ key: UnsafeRawBufferPointer) -> [UInt8] {
-        [UInt8](key.drop { $0 != 0 }.dropFirst())
     }
 
     /// Each user's names lead to the user; there are as many rows in the indexes as names.
@@ -38,16 +29,15 @@ public enum RecordAudit {
         _ transaction: borrowing ReadTransaction, _ live: Set<Text>, _ findings: inout Findings
     ) throws {
         var nameCounts = (emails: 0, phones: 0, identities: 0)
-        var row = 0
-        try transaction.scan(Tables.users) { key, value in
-            defer { row += 1 }
-            let tenantID = tenant(of: key)
+        var index = 0
+        try transaction.scan(Tables.users) { row in
+            defer { index += 1 }
+            let key = try row.key
+            let tenantID = key.tenant
             guard live.contains(tenantID) else { return true }
-            let account = try Account(StoredUser(decoding: value, limits: Limits()))
-            let uid = afterTenant(key)
-            let names = UniqueNames(account)
-            func expect(_ owner: [UInt8]?, in index: String) {
-                if owner != uid { findings.add("users: not found by \(index)", at: "row \(row)") }
+            let names = UniqueNames(try Account(row.record))
+            func expect(_ owner: [UInt8]?, in table: String) {
+                if owner != key.uid.bytes { findings.add("users: not found by \(table)", at: "row \(index)") }
             }
             if let email = names.email {
                 nameCounts.emails += 1
@@ -63,29 +53,29 @@ public enum RecordAudit {
             }
             return true
         }
-        func compare<Key>(_ table: Table<Key, [UInt8]>, _ expected: Int) throws {
+        func compare<Key>(_ table: Table<Key, [UInt8]>, _ expected: Int, tenant: (Key) -> Text) throws {
             var count = 0
-            try transaction.scan(table) { key, _ in
-                if live.contains(tenant(of: key)) { count += 1 }
+            try transaction.scan(table) { row in
+                if live.contains(tenant(try row.key)) { count += 1 }
                 return true
             }
             if count > expected { findings.add("\(table.name): rows without a user", at: "\(count - expected) rows") }
         }
-        try compare(Tables.userByEmail, nameCounts.emails)
-        try compare(Tables.userByPhone, nameCounts.phones)
-        try compare(Tables.userByProvider, nameCounts.identities)
+        try compare(Tables.userByEmail, nameCounts.emails) { $0.tenant }
+        try compare(Tables.userByPhone, nameCounts.phones) { $0.tenant }
+        try compare(Tables.userByProvider, nameCounts.identities) { $0.tenant }
     }
 
     /// Adds a finding for each row of `table` that is not sound.
     private static func check<Key, Value>(
         _ table: Table<Key, Value>, _ transaction: borrowing ReadTransaction, orFind what: String,
         _ findings: inout Findings,
-        isSound: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+        isSound: (Row<Key, Value>) throws -> Bool
     ) throws {
-        var row = 0
-        try transaction.scan(table) { key, value in
-            if try !isSound(key, value) { findings.add("\(table.name): \(what)", at: "row \(row)") }
-            row += 1
+        var index = 0
+        try transaction.scan(table) { row in
+            if try !isSound(row) { findings.add("\(table.name): \(what)", at: "row \(index)") }
+            index += 1
             return true
         }
     }
@@ -93,47 +83,44 @@ public enum RecordAudit {
     private static func compareSessions(
         _ transaction: borrowing ReadTransaction, _ live: Set<Text>, _ findings: inout Findings
     ) throws {
-        try check(Tables.sessions, transaction, orFind: "not found by user", &findings) { key, value in
-            let session = try StoredSession(decoding: value, limits: Limits())
+        try check(Tables.sessions, transaction, orFind: "not found by user", &findings) { row in
+            let session = try row.record
             guard live.contains(session.tenantID) else { return true }
-            let index = UserSessionKey(session.tenantID, session.uid, [UInt8](key))
+            let index = UserSessionKey(session.tenantID, session.uid, try row.key.sessionID)
             return try transaction.exists(Tables.sessionByUser, index)
         }
-        try check(Tables.sessionByUser, transaction, orFind: "row without a session", &findings) { key, _ in
-            guard live.contains(tenant(of: key)) else { return true }
-            return try transaction.exists(Tables.sessions, SessionKey([UInt8](key.suffix(16))))
+        try check(Tables.sessionByUser, transaction, orFind: "row without a session", &findings) { row in
+            let key = try row.key
+            guard live.contains(key.tenant) else { return true }
+            return try transaction.exists(Tables.sessions, SessionKey(key.sessionID))
         }
     }
 
     private static func compareCodes(
         _ transaction: borrowing ReadTransaction, _ live: Set<Text>, _ findings: inout Findings
     ) throws {
-        try check(Tables.oobCodeBySubject, transaction, orFind: "row without a code", &findings) { key, _ in
-            let tenantID = tenant(of: key)
-            guard live.contains(tenantID) else { return true }
-            return try transaction.exists(Tables.oobCodes, TenantHashKey(tenantID, [UInt8](key.suffix(32))))
+        try check(Tables.oobCodeBySubject, transaction, orFind: "row without a code", &findings) { row in
+            let key = try row.key
+            guard live.contains(key.tenant) else { return true }
+            return try transaction.exists(Tables.oobCodes, TenantHashKey(key.tenant, key.codeHash))
         }
     }
 
     private static func compareMail(
         _ transaction: borrowing ReadTransaction, _ live: Set<Text>, _ findings: inout Findings
     ) throws {
-        try check(Tables.outboxDue, transaction, orFind: "row without a message", &findings) { key, _ in
-            let tenantID = tenant(of: key)
-            guard live.contains(tenantID) else { return true }
-            // tenant ‖ 0x00 ‖ time (8 bytes) ‖ message id
-            let messageID = Text(unchecked: Array(afterTenant(key).dropFirst(8)))
-            return try transaction.exists(Tables.outbox, TenantTextKey(tenantID, messageID))
+        try check(Tables.outboxDue, transaction, orFind: "row without a message", &findings) { row in
+            let key = try row.key
+            guard live.contains(key.tenant) else { return true }
+            return try transaction.exists(Tables.outbox, TenantTextKey(key.tenant, key.messageID))
         }
     }
 
     private static func compareRevocations(
         _ transaction: borrowing ReadTransaction, _ findings: inout Findings
     ) throws {
-        try check(Tables.revocationTenants, transaction, orFind: "row without a revocation", &findings) { key, value in
-            guard key.count == 8 else { return true }
-            let sequence = Int64(bitPattern: UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)))
-            let place = SequenceKey(Text(unchecked: [UInt8](value)), sequence)
+        try check(Tables.revocationTenants, transaction, orFind: "row without a revocation", &findings) { row in
+            let place = SequenceKey(Text(unchecked: [UInt8](row.value)), try row.key.sequence)
             return try transaction.exists(Tables.revocations, place)
         }
         let (revocations, tenants) = (

@@ -6,7 +6,7 @@ public struct RecordMACs: RecordAuthenticator {
     private let keys: [MACKey]
 
     public init(masterKey: MasterKey) {
-        self.keys = (0..<64).map { masterKey.recordMAC(table: "\($0)") }
+        self.keys = (0...UInt8.max).map { masterKey.recordMAC(table: "\($0)") }
     }
 
     public func tag(

@@ -34,6 +34,7 @@ public final class Instance: Sendable {
         fileprivate var boundedStore: StoreConfiguration {
             var store = store
             store.limits = limits
+            store.migrations = Migration.domain
             // Our own records are no peer's messages: what bounds those must not make these unreadable.
             store.limits.boundMessages(as: Limits())
             return store

@@ -46,23 +46,15 @@ struct Page {
         "INVALID_PAGE_TOKEN", field: "page_token",
         "is not one this server gave out for the same request; start from the first page")
 
-    /// The token of the page behind `last`; empty when there is none.
-    func token(after last: Text?) -> Text {
-        guard let last else { return .empty }
+    /// The token of the page that follows; empty when none does. `position` names a row among those of the listing.
+    func token<Key>(after page: StoredPage<Key>, position: (Key) -> Text) -> Text {
+        guard let last = page.last.map(position) else { return .empty }
         let tag = key.tag(of: listing + last.bytes).prefix(Self.tagByteCount)
         return Text(unchecked: Base64.url.encode([Self.version] + tag + last.bytes))
     }
 
-    /// The same, where the key of the page's last row is `prefix`, the position, and with `isTerminated` a zero byte.
-    func token(
-        after page: StoredPage, behind prefix: some StoreKey = EmptyPrefix(), isTerminated: Bool = false
-    ) -> Text {
-        guard let key = page.lastKey else { return .empty }
-        return token(after: Text(unchecked: Array(key.dropFirst(prefix.bytes.count).dropLast(isTerminated ? 1 : 0))))
-    }
-
     /// Where the scan of this page begins.
-    func start(_ key: (Text) -> some StoreKey) -> ScanStart { last.map { .after(key($0).bytes) } ?? .first }
+    func start(_ key: (Text) -> some StoreKey) -> ScanStart { last.map { .after(key($0)) } ?? .first }
 
     private static func position(in token: Text, key: HMACKey, listing: [UInt8]) throws(Failure) -> Text {
         guard token.byteCount <= tokenByteCountMax, let bytes = Base64.url.decode(token.bytes),
@@ -83,12 +75,12 @@ struct Page {
     }
 }
 
-extension StoredPage.Row {
+extension PagedRow {
     /// The record's field `item`, unless its field `deleted` says that nothing but a tombstone is left.
     static func undeleted(
         _ record: UnsafeRawBufferPointer, item: Int, deleted: Int
-    ) throws(DecodeError) -> StoredPage.Row {
-        var row = StoredPage.Row.skipped
+    ) throws(DecodeError) -> PagedRow {
+        var row = PagedRow.skipped
         var fields = FieldReader(record)
         while let field = try fields.next() {
             switch field.value {

@@ -244,6 +244,9 @@ private struct PrometheusPage {
         single(
             "postern_sweeps_put_off_total", "counter", "Sweeps that waited for the clock to be proven.",
             Double(project.sweepsPutOff.value))
+        single(
+            "postern_event_faults_total", "counter", "Events that the sweep found missing or altered.",
+            Double(project.eventUpkeep.faults.value))
     }
 
     mutating func store(_ statistics: StoreStatistics) {

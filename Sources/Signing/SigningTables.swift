@@ -4,7 +4,8 @@ public import Store
 /// The tables of this target.
 public enum SigningTables {
     /// key id → the sealed signing key.
-    public static let keys = Table<TextKey, StoredSigningKey>(id: 24, name: "signing_keys")
+    public static let keys = Table<TextKey, StoredSigningKey>(
+        id: 24, name: "signing_keys", owner: .nobody, purge: .noTenant)
 
     public static let all = [keys.declaration]
 }

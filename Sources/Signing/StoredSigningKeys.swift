@@ -22,8 +22,8 @@ extension ReadTransaction {
     /// The number of the next key: above those of all there are, the revoked ones too.
     func nextSigningKeySequence() throws -> Int64 {
         var last: Int64 = 0
-        try scan(SigningTables.keys) { _, value in
-            last = max(last, try StoredSigningKey(decoding: value).sequence)
+        try scan(SigningTables.keys) { row in
+            last = max(last, try row.record.sequence)
             return true
         }
         return last + 1
@@ -31,12 +31,22 @@ extension ReadTransaction {
 
     func allSigningKeys(for use: TokenUse) throws -> [StoredSigningKey] {
         var keys: [StoredSigningKey] = []
-        try scan(SigningTables.keys) { _, value in
-            let stored = try StoredSigningKey(decoding: value)
+        try scan(SigningTables.keys) { row in
+            let stored = try row.record
             if stored.isUsed(for: use) { keys.append(stored) }
             return true
         }
         return keys
+    }
+
+    /// The keys of one use that verify nothing any more at `now` and are not listed either.
+    func signingKeysOver(for use: TokenUse, at now: Timestamp) throws -> [StoredSigningKey] {
+        try allSigningKeys(for: use).filter { key in
+            guard key.revokedAtMicros == 0 else {
+                return Timestamp(microseconds: key.revokedAtMicros) + TokenSigner.revokedKept <= now
+            }
+            return key.retiresAtMicros != 0 && Timestamp(microseconds: key.retiresAtMicros) <= now
+        }
     }
 
     /// The keys of one use that were revoked, as they are listed.

@@ -17,7 +17,7 @@ public struct RevokedSigningKey: Sendable {
 
 extension TokenSigner {
     /// How long a revoked key is listed: as long as the verifiers are told of it.
-    private static let revokedKept = Duration.hours(15 * 24)
+    static let revokedKept = Duration.hours(15 * 24)
 
     /// Makes a new key, which signs after `publishAhead`; the present one then verifies for one token's life more.
     public func rotate(
@@ -32,6 +32,19 @@ extension TokenSigner {
             try record(transaction, .signingKeyCreated, made.id)
         }
         return try publishedInfo(of: made.id)
+    }
+
+    /// Makes the key of a store that has none; another node may have made it meanwhile.
+    func makeFirst(_ algorithm: SigningAlgorithm, record: @escaping KeyEvent) async throws {
+        let now = clock.now()
+        let made = try await newKey(algorithm)
+        let latest = latestIssuedAt
+        try await store.write { [self] transaction in
+            guard try transaction.reading.signingKeys(for: use).isEmpty else { return }
+            try add(made, signsFrom: now, latestIssued: latest, now: now, in: transaction)
+            try record(transaction, .signingKeyCreated, made.id)
+        }
+        try refresh()
     }
 
     /// Ends a key whose private part somebody else may have: it verifies nothing from now on, and its private part is
@@ -78,19 +91,12 @@ extension TokenSigner {
     /// Deletes keys that verify nothing any more. Called now and then.
     public func retireExpired(record: @escaping KeyEvent) async throws {
         let now = clock.now()
-        func isOver(_ key: StoredSigningKey) -> Bool {
-            guard key.revokedAtMicros == 0 else {
-                return Timestamp(microseconds: key.revokedAtMicros) + Self.revokedKept <= now
-            }
-            return key.retiresAtMicros != 0 && Timestamp(microseconds: key.retiresAtMicros) <= now
-        }
-        let over = try store.read { try $0.allSigningKeys(for: use).filter(isOver).map(\.keyID) }
-        guard !over.isEmpty else { return }
+        let use = use
+        guard try store.read({ try $0.signingKeysOver(for: use, at: now).isEmpty }) == false else { return }
         try await store.write { transaction in
-            for id in over {
-                guard let key = try transaction.get(SigningTables.keys, TextKey(id)) else { continue }
-                try transaction.delete(SigningTables.keys, TextKey(id))
-                if key.revokedAtMicros == 0 { try record(transaction, .signingKeyRetired, id) }
+            for key in try transaction.reading.signingKeysOver(for: use, at: now) {
+                try transaction.delete(SigningTables.keys, TextKey(key.keyID))
+                if key.revokedAtMicros == 0 { try record(transaction, .signingKeyRetired, key.keyID) }
             }
             transaction.announce(.signingKeys)
         }

@@ -49,9 +49,7 @@ public actor TokenSigner {
     /// Reads the stored keys and publishes them; makes the first one if there is none.
     public func start(algorithm: SigningAlgorithm, record: @escaping KeyEvent) async throws {
         try refresh()
-        if published.current.entries.isEmpty {
-            _ = try await rotate(algorithm: algorithm, publishAhead: .zero, record: record)
-        }
+        if published.current.entries.isEmpty { try await makeFirst(algorithm, record: record) }
     }
 
     /// Writes what the event log says about a key, in the key's own transaction.
@@ -125,5 +123,5 @@ public actor TokenSigner {
 
 extension ChangeTopic {
     /// The signing keys of tokens and cookies.
-    public static let signingKeys = ChangeTopic("signing keys", true)
+    public static let signingKeys = ChangeTopic("signing keys")
 }

@@ -1,14 +1,14 @@
-/// What a write is about, for those who wait for it to change: a hash, so that naming it costs next to nothing.
-///
-/// Two topics of one hash are woken for each other, which is harmless. Hashes differ from process to process.
-public struct ChangeTopic: Hashable, Sendable {
-    private let hash: Int
+public import Base
 
-    /// `kind` keeps topics of equal names apart.
-    public init(_ kind: StaticString, _ names: some Hashable) {
-        var hasher = Hasher()
-        hasher.combine(bytes: UnsafeRawBufferPointer(start: kind.utf8Start, count: kind.utf8CodeUnitCount))
-        hasher.combine(names)
-        hash = hasher.finalize()
+/// What a write is about, for those who wait for it to change: a kind and a name, the same on every node.
+public struct ChangeTopic: Hashable, Sendable {
+    /// What sort of thing changed: "user", for example.
+    public let kind: Text
+    /// Which of them; empty where there is only one.
+    public let name: [UInt8]
+
+    public init(_ kind: Text, _ name: [UInt8] = []) {
+        self.kind = kind
+        self.name = name
     }
 }

@@ -18,8 +18,9 @@ final class Environment: @unchecked Sendable {
 
     /// Indexed by table id.
     private let handles: UnsafeMutablePointer<MDB_dbi>
-    private let names: [String?]
     private let owners: [RowOwner]
+    /// Every table, the store's own first.
+    let tables: [TableDeclaration]
     private let lock: DirectoryLock
     private let registry = Mutex(Registry())
     private let witness = Mutex<Witness?>(nil)
@@ -51,14 +52,9 @@ final class Environment: @unchecked Sendable {
         self.raw = try Self.openRaw(configuration)
         self.handles = .allocate(capacity: 256)
         handles.initialize(repeating: 0, count: 256)
-        var names = [String?](repeating: nil, count: 256)
+        self.tables = Schema.tables(with: configuration.tables)
         var owners = [RowOwner](repeating: .nobody, count: 256)
-        for table in Schema.storeTables + configuration.tables {
-            precondition(names[Int(table.id)] == nil, "two tables with id \(table.id)")
-            names[Int(table.id)] = table.name.description
-            owners[Int(table.id)] = table.owner
-        }
-        self.names = names
+        for table in tables { owners[Int(table.id)] = table.owner }
         self.owners = owners
         do throws(StoreError) {
             try openTables()
@@ -77,7 +73,8 @@ final class Environment: @unchecked Sendable {
         guard let raw = created else { preconditionFailure("mdb_env_create made nothing") }
         do throws(StoreError) {
             try StoreError.check(mdb_env_set_mapsize(raw, configuration.mapByteCount), "mdb_env_set_mapsize")
-            try StoreError.check(mdb_env_set_maxdbs(raw, MDB_dbi(configuration.tablesMax)), "mdb_env_set_maxdbs")
+            try StoreError.check(
+                mdb_env_set_maxdbs(raw, MDB_dbi(Schema.tables(with: configuration.tables).count)), "mdb_env_set_maxdbs")
             let readersMax = UInt32(configuration.readersMax)
             try StoreError.check(mdb_env_set_maxreaders(raw, readersMax), "mdb_env_set_maxreaders")
             // Never NOSYNC (corrupts on power failure) and never WRITEMAP (SIGBUS on a full disk).
@@ -121,10 +118,9 @@ final class Environment: @unchecked Sendable {
         try StoreError.check(mdb_txn_begin(raw, nil, isReadOnly ? UInt32(MDB_RDONLY) : 0, &begun), "mdb_txn_begin")
         guard let transaction = begun else { preconditionFailure("mdb_txn_begin made nothing") }
         do throws(StoreError) {
-            for (id, name) in names.enumerated() {
-                guard let name else { continue }
+            for table in tables {
                 let flags = isReadOnly ? 0 : UInt32(MDB_CREATE)
-                let code = mdb_dbi_open(transaction, name, flags, handles + id)
+                let code = mdb_dbi_open(transaction, table.name.description, flags, handles + Int(table.id))
                 if isReadOnly, code == MDB_NOTFOUND { continue }
                 try StoreError.check(code, "mdb_dbi_open")
             }
@@ -154,14 +150,12 @@ final class Environment: @unchecked Sendable {
     static let freePages = MDB_dbi(0)
 
     /// LMDB's own table of tables, and all that were declared.
-    var openHandles: [MDB_dbi] { [1] + names.indices.filter { names[$0] != nil }.map { handles[$0] } }
+    var openHandles: [MDB_dbi] { [1] + tables.map { handles[Int($0.id)] } }
 
-    /// The tables whose rows are a tenant's.
-    var ownedTables: [(id: UInt8, owner: RowOwner)] {
-        owners.enumerated().filter { $0.element != .nobody }.map { (UInt8($0.offset), $0.element) }
-    }
+    /// Nil for an id that this version does not know.
+    func table(_ id: UInt8) -> TableDeclaration? { tables.first { $0.id == id } }
 
-    func corrupt(_ table: UInt8) -> StoreError { .corrupt(table: names[Int(table)] ?? "\(table)") }
+    func corrupt(_ id: UInt8) -> StoreError { .corrupt(table: table(id)?.name.description ?? "\(id)") }
 }
 
 // MARK: - The witness

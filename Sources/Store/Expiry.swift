@@ -1,10 +1,54 @@
 public import Base
+public import Messages
+
+/// A record that ends by itself: whoever puts it also schedules its end, and the sweep deals with it then.
+///
+///     extension StoredUsedTokenID: ExpiringRecord {
+///         public static func expire(
+///             _ key: HashKey, of table: Table<HashKey, Self>, in transaction: borrowing WriteTransaction,
+///             now: Timestamp
+///         ) throws {
+///             try transaction.delete(table, key)
+///         }
+///     }
+public protocol ExpiringRecord: Message {
+    associatedtype Key: StoreKey
+
+    /// Called in the sweep's write once the time has come, also when the record is gone by now. Deletes the record and
+    /// what belongs to it, or schedules its end again if its life was extended.
+    static func expire(
+        _ key: Key, of table: Table<Key, Self>, in transaction: borrowing WriteTransaction, now: Timestamp) throws
+}
+
+extension Table where Record: ExpiringRecord, Record.Key == Key {
+    public var declaration: TableDeclaration {
+        TableDeclaration(id: id, name: name, owner: owner, purge: purge) { bytes, transaction, now in
+            guard let key = Key(stored: bytes) else { throw transaction.reading.corrupt(id) }
+            try Record.expire(key, of: self, in: transaction, now: now)
+        }
+    }
+}
 
 /// time (µs since 1970, 8 bytes big-endian) ‖ table id ‖ the record's key: rows lie in the order they fall due.
 struct ExpiryKey: StoreKey {
     var time: UInt64
     var tableID: UInt8
     var key: [UInt8]
+
+    init(time: Timestamp, tableID: UInt8, key: [UInt8]) {
+        // Times before 1970 are simply due: an unsigned key would sort them last.
+        self.time = UInt64(max(0, time.microseconds))
+        self.tableID = tableID
+        self.key = key
+    }
+
+    init?(stored bytes: UnsafeRawBufferPointer) {
+        var reader = KeyReader(bytes)
+        guard let time = reader.bigEndian(), let tableID = reader.byte(), !reader.isAtEnd else { return nil }
+        self.time = time
+        self.tableID = tableID
+        self.key = reader.remainder()
+    }
 
     func write(into writer: inout KeyWriter) {
         writer.append(bigEndian: time)
@@ -13,77 +57,58 @@ struct ExpiryKey: StoreKey {
     }
 }
 
-/// A record whose time has come.
-public struct ExpiredRecord: Sendable, Equatable {
-    public let time: Timestamp
-    public let tableID: UInt8
-    public let key: [UInt8]
-}
-
 extension WriteTransaction {
-    /// Has `sweep` look at the record under `key` once `time` has passed. The key may take 502 bytes at most.
-    public func scheduleExpiry<Key: StoreKey, Record>(
-        at time: Timestamp, _ table: Table<Key, Record>, _ key: Key
+    /// Has the sweep deal with the record under `key` once `time` has passed. The key may take 502 bytes at most.
+    public func scheduleExpiry<Record: ExpiringRecord>(
+        at time: Timestamp, _ table: Table<Record.Key, Record>, _ key: Record.Key
     ) throws(StoreError) {
         try put(Schema.expiry, try expiryKey(time, table, key), [])
     }
 
     /// Takes a scheduled expiry back; false if there was none at this very time.
     @discardableResult
-    public func cancelExpiry<Key: StoreKey, Record>(
-        at time: Timestamp, _ table: Table<Key, Record>, _ key: Key
+    public func cancelExpiry<Record: ExpiringRecord>(
+        at time: Timestamp, _ table: Table<Record.Key, Record>, _ key: Record.Key
     ) throws(StoreError) -> Bool {
         try delete(Schema.expiry, try expiryKey(time, table, key))
-    }
-
-    /// Takes up to `limit` rows that are due at `now` out of the schedule, the oldest first.
-    ///
-    /// The caller deletes each record, or schedules it again if its life was extended in the meantime.
-    public func takeExpired(now: Timestamp, limit: Int) throws -> [ExpiredRecord] {
-        var expired: [ExpiredRecord] = []
-        let end = UInt64(max(0, now.microseconds))
-        try scan(Schema.expiry, limit: limit) { key, _ in
-            guard key.count > 9 else { throw reading.corrupt(Schema.expiry.id) }
-            let time = UInt64(bigEndian: key.loadUnaligned(as: UInt64.self))
-            guard time <= end else { return false }
-            expired.append(
-                ExpiredRecord(
-                    time: Timestamp(microseconds: Int64(clamping: time)), tableID: key[8], key: [UInt8](key[9...])))
-            return true
-        }
-        for row in expired {
-            let key = ExpiryKey(time: UInt64(row.time.microseconds), tableID: row.tableID, key: row.key)
-            try delete(Schema.expiry, key)
-        }
-        return expired
     }
 
     private func expiryKey<Key: StoreKey, Record>(
         _ time: Timestamp, _ table: Table<Key, Record>, _ key: Key
     ) throws(StoreError) -> ExpiryKey {
         let bytes = try withBytes(of: key) { bytes throws(StoreError) in [UInt8](bytes) }
-        // Times before 1970 are simply due: an unsigned key would sort them last.
-        return ExpiryKey(time: UInt64(max(0, time.microseconds)), tableID: table.id, key: bytes)
+        return ExpiryKey(time: time, tableID: table.id, key: bytes)
+    }
+
+    /// Deals with up to `limit` records that are due at `now`, the oldest first, and returns how many there were. A row
+    /// of a table that this version does not know is dropped: its record stays.
+    public func expireRecords(now: Timestamp, limit: Int) throws -> Int {
+        let end = UInt64(max(0, now.microseconds))
+        var due: [ExpiryKey] = []
+        try scan(Schema.expiry, limit: limit) { row in
+            let key = try row.key
+            if key.time <= end { due.append(key) }
+            return key.time <= end
+        }
+        for row in due { try delete(Schema.expiry, row) }
+        for row in due {
+            guard let table = reading.environment.table(row.tableID), let expire = table.expire else { continue }
+            try row.key.withUnsafeBytes { try expire($0, self, now) }
+        }
+        return due.count
     }
 }
 
 extension Store {
-    /// Lets `handler` deal with up to `limit` records that are due, in one write; returns how many there were.
+    /// Deals with up to `limit` records that are due, in one write; returns how many there were.
     ///
-    /// As many as `limit` means that more may be due: sweep again, with other writes in between. A handler that throws
+    /// As many as `limit` means that more may be due: sweep again, with other writes in between. A record that throws
     /// undoes the whole slice. In a full store the slice is a smaller one.
-    public func sweep(
-        now: Timestamp, limit: Int,
-        _ handler: @escaping @Sendable (borrowing WriteTransaction, ExpiredRecord) throws -> Void
-    ) async throws -> Int {
+    public func sweep(now: Timestamp, limit: Int) async throws -> Int {
         do {
-            return try await write(for: .removal) { transaction in
-                let expired = try transaction.takeExpired(now: now, limit: limit)
-                for record in expired { try handler(transaction, record) }
-                return expired.count
-            }
+            return try await write(for: .removal) { try $0.expireRecords(now: now, limit: limit) }
         } catch StoreError.full where limit >= 16 {
-            return try await sweep(now: now, limit: limit / 8, handler)
+            return try await sweep(now: now, limit: limit / 8)
         }
     }
 }

@@ -2,26 +2,20 @@ public import Base
 
 // Keys of any domain. A tenant's rows begin with its id and a zero byte, which no Text holds.
 
-extension StoreKey {
-    /// The key as one array: where a scan resumes. Too long a key is our own mistake here and traps.
-    public var bytes: [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: KeyWriter.byteCountMax) { buffer, count in
-            var writer = KeyWriter(into: UnsafeMutableRawBufferPointer(buffer))
-            write(into: &writer)
-            precondition(!writer.isTooLong, "a key above \(KeyWriter.byteCountMax) bytes")
-            count = writer.count
-        }
-    }
-}
-
 /// `tenant ‖ 0x00 ‖ text`
-public struct TenantTextKey: StoreKey, Hashable, Sendable {
+public struct TenantTextKey: StoreKey, Hashable {
     public var tenant: Text
     public var text: Text
 
     public init(_ tenant: Text, _ text: Text) {
         self.tenant = tenant
         self.text = text
+    }
+
+    public init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let tenant = key.terminated() else { return nil }
+        self.init(tenant, key.remainingText())
     }
 
     public func write(into key: inout KeyWriter) {
@@ -31,13 +25,19 @@ public struct TenantTextKey: StoreKey, Hashable, Sendable {
 }
 
 /// `tenant ‖ 0x00 ‖ hash`
-public struct TenantHashKey: StoreKey, Sendable {
+public struct TenantHashKey: StoreKey {
     public var tenant: Text
     public var hash: [UInt8]
 
     public init(_ tenant: Text, _ hash: [UInt8]) {
         self.tenant = tenant
         self.hash = hash
+    }
+
+    public init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let tenant = key.terminated() else { return nil }
+        self.init(tenant, key.remainder())
     }
 
     public func write(into key: inout KeyWriter) {
@@ -47,32 +47,37 @@ public struct TenantHashKey: StoreKey, Sendable {
 }
 
 /// `hash`
-public struct HashKey: StoreKey, Sendable {
+public struct HashKey: StoreKey {
     public var hash: [UInt8]
 
     public init(_ hash: [UInt8]) { self.hash = hash }
+
+    public init?(stored bytes: UnsafeRawBufferPointer) { self.init([UInt8](bytes)) }
 
     public func write(into key: inout KeyWriter) { key.append(contentsOf: hash) }
 }
 
 /// The text's bytes.
-public struct TextKey: StoreKey, Sendable {
+public struct TextKey: StoreKey {
     public var text: Text
 
     public init(_ text: Text) { self.text = text }
+
+    public init?(stored bytes: UnsafeRawBufferPointer) { self.init(Text(unchecked: [UInt8](bytes))) }
 
     public func write(into key: inout KeyWriter) { key.append(contentsOf: text.bytes) }
 }
 
 /// `time (µs)`; what is from before 1970 counts as from 1970.
-public struct TimeKey: StoreKey, Sendable {
+public struct TimeKey: StoreKey {
     public var time: Timestamp
 
     public init(_ time: Timestamp) { self.time = time }
 
-    public init(stored key: UnsafeRawBufferPointer) {
-        let micros = key.count == 8 ? UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)) : 0
-        self.time = Timestamp(microseconds: Int64(clamping: micros))
+    public init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let micros = key.bigEndian(), key.isAtEnd else { return nil }
+        self.init(Timestamp(microseconds: Int64(clamping: micros)))
     }
 
     // Proof: no negative number is converted.

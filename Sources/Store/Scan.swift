@@ -1,28 +1,94 @@
+public import Base
 internal import CLMDB
 import Glibc
+public import Messages
 
 /// Where a scan begins, in its own direction. A key before the prefix's keys means all of them, one behind them none.
-public enum ScanStart: Sendable, Equatable {
-    case first
-    case at([UInt8])
-    /// Behind the last key of the page before.
-    case after([UInt8])
+public struct ScanStart: Sendable {
+    fileprivate enum Place { case first, at, after, behindPrefix }
+
+    fileprivate let place: Place
+    fileprivate let key: [UInt8]
+
+    /// At the first key of the prefix.
+    public static let first = ScanStart(place: .first, key: [])
+
+    /// At the key, or the next one if it is not there.
+    public static func at(_ key: some StoreKey) -> ScanStart { ScanStart(place: .at, key: key.bytes) }
+
+    /// Behind the key: the last one of the page before.
+    public static func after(_ key: some StoreKey) -> ScanStart { ScanStart(place: .after, key: key.bytes) }
+
+    /// Behind all keys that begin with `prefix`.
+    public static func behind(_ prefix: some KeyPrefix) -> ScanStart {
+        ScanStart(place: .behindPrefix, key: prefix.bytes)
+    }
+}
+
+/// A row that a scan came to. Valid during the call of the scan's body only.
+public struct Row<Key: StoreKey, Record: Sendable> {
+    /// The record's bytes where they lie in the map.
+    public let value: UnsafeRawBufferPointer
+    @usableFromInline let keyBytes: UnsafeRawBufferPointer
+    private let tableID: UInt8
+    // Unowned: the reader or the writer that made the scan's transaction holds the environment for longer.
+    private unowned(unsafe) let environment: Environment
+
+    @usableFromInline
+    init(
+        _ table: Table<Key, Record>, keyBytes: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer,
+        in transaction: borrowing ReadTransaction
+    ) {
+        self.value = value
+        self.keyBytes = keyBytes
+        self.tableID = table.id
+        self.environment = transaction.environment
+    }
+
+    /// Throws `.corrupt` where the bytes are not such a key.
+    @inlinable
+    public var key: Key {
+        get throws(StoreError) {
+            guard let key = Key(stored: keyBytes) else { throw corrupt }
+            return key
+        }
+    }
+
+    @usableFromInline var corrupt: StoreError { environment.corrupt(tableID) }
+    @usableFromInline var limits: Limits { environment.limits }
+}
+
+extension Row where Record: Message {
+    /// Throws `.corrupt` where the bytes are not such a record.
+    @inlinable
+    public var record: Record {
+        get throws(StoreError) {
+            do throws(DecodeError) {
+                return try Record(decoding: value, limits: limits)
+            } catch {
+                throw corrupt
+            }
+        }
+    }
 }
 
 extension ReadTransaction {
-    /// Calls `body` with each key and record under `prefix` in key order until it returns false or `limit` was reached.
+    /// Calls `body` with each row under `prefix` in the order of the keys until it returns false or `limit` was
+    /// reached.
     ///
-    /// `body` may not change the store: collect, then change. Both pointers are valid during the call only.
+    /// `body` may not change the store: collect, then change.
     @inlinable
     public func scan<Key: StoreKey, Record>(
-        _ table: Table<Key, Record>, prefix: some StoreKey = EmptyPrefix(), from start: ScanStart = .first,
-        reversed: Bool = false, limit: Int = .max,
-        _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+        _ table: Table<Key, Record>, prefix: some KeyPrefix = EmptyPrefix(), from start: ScanStart = .first,
+        reversed: Bool = false, limit: Int = .max, _ body: (Row<Key, Record>) throws -> Bool
     ) throws {
         var failure: (any Error)?
         try withBytes(of: prefix) { prefix throws(StoreError) in
             do {
-                try scan(tableID: table.id, prefix: prefix, from: start, reversed: reversed, limit: limit, body)
+                try scan(tableID: table.id, prefix: prefix, from: start, reversed: reversed, limit: limit) {
+                    key, value in
+                    try body(Row(table, keyBytes: key, value: value, in: self))
+                }
             } catch {
                 failure = error
             }
@@ -80,47 +146,43 @@ struct Cursor: ~Copyable {
     }
 
     func first(of prefix: UnsafeRawBufferPointer, _ start: ScanStart) throws(StoreError) -> Entry? {
-        guard let resume = start.key, !resume.precedes(prefix) else { return try seek(prefix) }
+        let resume = start.place == .behindPrefix ? start.key.endOfPrefix : start.key
+        guard let resume else { return nil }
+        guard start.place != .first, !resume.precedes(prefix) else { return try seek(prefix) }
         let found = try resume.span.withUnsafeBytes { bytes throws(StoreError) in try seek(bytes) }
-        guard start.isExclusive, let found, found.key.elementsEqual(resume) else { return found }
+        guard start.place == .after, let found, found.key.elementsEqual(resume) else { return found }
         return try move(MDB_NEXT)
     }
 
     func last(of prefix: UnsafeRawBufferPointer, _ start: ScanStart) throws(StoreError) -> Entry? {
-        guard let resume = start.key, resume.starts(with: prefix) || resume.precedes(prefix) else {
+        // Every key with a prefix is at the prefix or behind it.
+        let resume = start.key
+        guard start.place != .first, resume.starts(with: prefix) || resume.precedes(prefix) else {
             return try lastBefore(endOf: prefix)
         }
         if resume.precedes(prefix) { return nil }
         let found = try resume.span.withUnsafeBytes { bytes throws(StoreError) in try seek(bytes) }
         guard let found else { return try move(MDB_LAST) }
-        if found.key.elementsEqual(resume), !start.isExclusive { return found }
+        if found.key.elementsEqual(resume), start.place == .at { return found }
         return try move(MDB_PREV)
     }
 
-    /// The last key below the smallest byte string that is above every key with `prefix`.
     private func lastBefore(endOf prefix: UnsafeRawBufferPointer) throws(StoreError) -> Entry? {
-        guard let index = prefix.lastIndex(where: { $0 != 0xFF }) else { return try move(MDB_LAST) }
-        var end = [UInt8](prefix[...index])
-        end[index] += 1
+        guard let end = [UInt8](prefix).endOfPrefix else { return try move(MDB_LAST) }
         let found = try end.span.withUnsafeBytes { bytes throws(StoreError) in try seek(bytes) }
         return found == nil ? try move(MDB_LAST) : try move(MDB_PREV)
     }
 }
 
-extension ScanStart {
-    fileprivate var key: [UInt8]? {
-        switch self {
-        case .first: nil
-        case .at(let key), .after(let key): key
-        }
-    }
-
-    fileprivate var isExclusive: Bool {
-        if case .after = self { true } else { false }
-    }
-}
-
 extension [UInt8] {
+    /// The smallest byte string that is above all that begin with these bytes; nil when there is none.
+    fileprivate var endOfPrefix: [UInt8]? {
+        guard let index = lastIndex(where: { $0 != 0xFF }) else { return nil }
+        var end = Array(self[...index])
+        end[index] += 1
+        return end
+    }
+
     fileprivate func precedes(_ other: UnsafeRawBufferPointer) -> Bool { lexicographicallyPrecedes(other) }
 }
 

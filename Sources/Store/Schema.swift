@@ -7,28 +7,48 @@ public enum Schema {
     ///
     /// - 2: Servers of version 1 would mail decoys, which stand in the outbox for addresses without an account, and
     ///   mails whose links are not filled in yet.
-    public static let version: UInt32 = 2
+    /// - 3: Servers of version 2 would take a log of events that begins at a checkpoint for a broken one.
+    public static let version: UInt32 = 3
 
     /// The store's own tables are below, the domain's from here on.
     public static let firstDomainTableID: UInt8 = 16
 
-    /// `"schema"` → version (4 bytes, big-endian); `"sequence"` → the last global event sequence (8 bytes); `"usage"` →
-    /// nothing, once the rows of every tenant were counted; `"witness"` → the id by which the witness knows the store;
-    /// `"time"` → the highest time seen (µs, 8 bytes).
-    static let meta = Table<[UInt8], [UInt8]>(id: 0, name: "meta")
+    /// `"schema"` → version (4 bytes, big-endian); `"upgraded"` → the version of the last `Migration` that ran (4);
+    /// `"sequence"` → the last global event sequence (8); `"witness"` → the id by which the witness knows the store;
+    /// `"time"` → the highest time seen (µs, 8).
+    static let meta = Table<[UInt8], [UInt8]>(id: 0, name: "meta", owner: .nobody, purge: .noTenant)
     /// time (µs, 8 bytes) ‖ table id ‖ key → nothing.
-    static let expiry = Table<ExpiryKey, [UInt8]>(id: 1, name: "expiry")
+    static let expiry = Table<ExpiryKey, [UInt8]>(id: 1, name: "expiry", owner: .nobody, purge: .noTenant)
     /// tenant ‖ 0x00 ‖ sequence → event.
-    static let events = Table<EventKey, [UInt8]>(id: 2, name: "events", owner: .keyPrefix)
+    static let events = Table<EventKey, [UInt8]>(
+        id: 2, name: "events", owner: .keyPrefix, purge: .otherwise("deleteEvents leaves a checkpoint"))
     /// tenant ‖ 0x00 → the tenant's newest event: sequence and hash.
-    static let eventHeads = Table<TenantPrefix, [UInt8]>(id: 3, name: "event_heads", owner: .keyPrefix)
+    static let eventHeads = Table<TenantPrefix, [UInt8]>(
+        id: 3, name: "event_heads", owner: .keyPrefix, purge: .otherwise("deleteEvents leaves a checkpoint"))
     /// tenant ‖ 0x00 → what the tenant's rows take.
-    static let tenantUsage = Table<TenantPrefix, StoredTenantUsage>(id: 4, name: "tenant_usage")
+    static let tenantUsage = Table<TenantPrefix, StoredTenantUsage>(
+        id: 4, name: "tenant_usage", owner: .nobody, purge: .otherwise("goes with the tenant's last row"))
+
+    /// tenant ‖ 0x00 → the last of the tenant's events that were deleted.
+    static let eventCheckpoints = Table<TenantPrefix, [UInt8]>(
+        id: 5, name: "event_checkpoints", owner: .keyPrefix,
+        purge: .otherwise("they stay, so that nobody can pass other events for the tenant's"))
+
+    static let own = [
+        meta.declaration, expiry.declaration, events.declaration, eventHeads.declaration, tenantUsage.declaration,
+        eventCheckpoints.declaration,
+    ]
+
+    /// The store's own tables and the domain's. An id or a name that two tables have is our own mistake.
+    static func tables(with domain: [TableDeclaration]) -> [TableDeclaration] {
+        let tables = own + domain
+        precondition(Set(tables.map(\.id)).count == tables.count, "two tables have one id")
+        precondition(Set(tables.map(\.name.description)).count == tables.count, "two tables have one name")
+        let isFree = domain.allSatisfy { $0.id >= firstDomainTableID && $0.id != witnessID }
+        precondition(isFree, "a table of the domain has an id of the store's own")
+        return tables
+    }
 
     /// Not a table: the MACs in the file `witness` are made as if it were one.
     static let witnessID: UInt8 = 54
-
-    static let storeTables = [
-        meta.declaration, expiry.declaration, events.declaration, eventHeads.declaration, tenantUsage.declaration,
-    ]
 }

@@ -8,7 +8,7 @@ public final class Store: Sendable {
     let counters = WriteCounters()
     private let writer: Writer
     private let isClosed = Atomic(false)
-    private let isUpgradePending = Atomic(false)
+    let isUpgradePending = Atomic(false)
     private let foundRollback = Mutex<Rollback?>(nil)
 
     /// Opens or makes the store in `configuration.directory` and starts its writer.
@@ -40,7 +40,7 @@ public final class Store: Sendable {
         }
         writer.start()
         do throws(StoreError) {
-            try checkSchema()
+            try upgrade()
             if let rollback = try atStart(compareWithWitness) {
                 let configuration = environment.configuration
                 guard configuration.acceptsRollback || configuration.durability == .relaxed else {
@@ -138,36 +138,11 @@ extension Store {
     var queuedWriteCount: Int { writer.queuedCount }
 }
 
-// MARK: - Schema
+// MARK: - Opening
 
 extension Store {
-    /// The store is of an older server and too full to be marked as upgraded, or for its tenants' totals. It is served
-    /// all the same: without what is deleted there never is room. The next start tries again.
-    public var isUpgradePutOff: Bool { isUpgradePending.load(ordering: .relaxed) }
-
-    /// Notes the schema's version in a new store, refuses a newer one, and upgrades an older one. Reading the version
-    /// checks the master key as well.
-    private func checkSchema() throws(StoreError) {
-        let found = try change { transaction throws(StoreError) in
-            if let found = try transaction.schemaVersion { return found }
-            try transaction.put(Schema.meta, [UInt8]("usage".utf8), [])
-            try transaction.noteSchemaVersion()
-            return Schema.version
-        }
-        guard found <= Schema.version else { throw .newerSchema(found: found, supported: Schema.version) }
-        do {
-            // The mark first: it needs less room, and without it an older server may open the store.
-            if found < Schema.version {
-                try change { transaction throws(StoreError) in try transaction.noteSchemaVersion() }
-            }
-            try change { transaction throws(StoreError) in try transaction.countUsageOnce() }
-        } catch .full {
-            isUpgradePending.store(true, ordering: .relaxed)
-        }
-    }
-
     /// What opening a store does to itself throws nothing else.
-    private func atStart<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
+    func atStart<Value>(_ body: () throws -> Value) throws(StoreError) -> Value {
         do {
             return try body()
         } catch let error as StoreError {
@@ -179,7 +154,7 @@ extension Store {
     }
 
     /// A write that throws nothing but the store's own errors.
-    private func change<Value: Sendable>(
+    func change<Value: Sendable>(
         _ body: @escaping @Sendable (borrowing WriteTransaction) throws(StoreError) -> Value
     ) throws(StoreError) -> Value {
         do {
@@ -189,19 +164,5 @@ extension Store {
         } catch {
             preconditionFailure("a change of the schema threw \(error)")
         }
-    }
-}
-
-extension WriteTransaction {
-    private static var schemaKey: [UInt8] { [UInt8]("schema".utf8) }
-
-    fileprivate var schemaVersion: UInt32? {
-        get throws(StoreError) {
-            try get(Schema.meta, Self.schemaKey).map { $0.reduce(0) { $0 << 8 | UInt32($1) } }
-        }
-    }
-
-    fileprivate borrowing func noteSchemaVersion() throws(StoreError) {
-        try put(Schema.meta, Self.schemaKey, withUnsafeBytes(of: Schema.version.bigEndian) { [UInt8]($0) })
     }
 }

@@ -18,7 +18,6 @@ public struct StoreConfiguration: Sendable {
     public var createsIfMissing = true
     /// Address space, not memory or disk: the file grows up to this.
     public var mapByteCount = 64 << 30
-    public var tablesMax = 64
     public var readersMax = 1_024
     public var durability = Durability.synced
     public var relaxedSyncInterval = Duration.milliseconds(100)
@@ -28,6 +27,14 @@ public struct StoreConfiguration: Sendable {
     /// Called on the writer's thread when a batch is committed, before its writes are acknowledged, with what they
     /// announced. It must be quick.
     public var onCommit: @Sendable (_ topics: [ChangeTopic]) -> Void = { _ in }
+    /// Called on the writer's thread with each batch that changes something, before its commit. When it throws, the
+    /// batch's writes fail with that error. Nil: the list is not made.
+    public var beforeCommit: (@Sendable (StoreChanges) throws(StoreError) -> Void)?
+    /// For tests: each batch runs twice. Its first run is taken back, and this is committed before the second, as if
+    /// another node had been first. So a body that acts on what it read in its first run is found.
+    public var beforeRerun: (@Sendable (borrowing WriteTransaction) throws(StoreError) -> Void)?
+    /// Steps that upgrade the domain's records.
+    public var migrations: [Migration] = []
     /// Called on the writer's thread when the store begins to take fewer writes, for another reason, or for none.
     public var onTrouble: @Sendable (StoreTrouble?) -> Void = { _ in }
     /// How long those who let their commit be put off (`Store.write`) will have to wait for something else anyway.

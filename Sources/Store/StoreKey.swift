@@ -1,11 +1,18 @@
 public import Base
 
-/// Something that writes itself as the bytes of a key; the store orders and compares nothing but these bytes.
+/// The beginning of keys: what a scan stays within.
+public protocol KeyPrefix: Sendable {
+    /// Must write the same bytes every time.
+    func write(into key: inout KeyWriter)
+}
+
+/// A table's key; the store orders and compares nothing but its bytes.
 ///
 /// Variable-length parts before another part end in a zero byte (`append(terminated:)`; no `Text` holds one), numbers
-/// are big-endian, identifiers that can be long are hashed by the caller. Must write the same bytes every time.
-public protocol StoreKey {
-    func write(into key: inout KeyWriter)
+/// are big-endian, identifiers that can be long are hashed by the caller.
+public protocol StoreKey: KeyPrefix {
+    /// Reads what `write` wrote. Nil for bytes that no such key writes.
+    init?(stored bytes: UnsafeRawBufferPointer)
 }
 
 /// A key being written into a buffer on the caller's stack. Too long a key makes the operation throw `.keySize`.
@@ -53,14 +60,70 @@ public struct KeyWriter: ~Copyable {
     }
 }
 
-/// The bytes as they are: resume keys, ids of fixed length.
-extension Array: StoreKey where Element == UInt8 {
+/// Takes a stored key apart in the order in which `KeyWriter` wrote it. Each function is nil when the bytes that are
+/// left are too few.
+public struct KeyReader {
+    private var rest: Slice<UnsafeRawBufferPointer>
+
+    public init(_ bytes: UnsafeRawBufferPointer) { rest = bytes[...] }
+
+    /// A text up to its zero byte.
+    public mutating func terminated() -> Text? {
+        guard let end = rest.firstIndex(of: 0) else { return nil }
+        // A key's bytes are under its record's MAC: they are what a `Text` wrote.
+        let text = Text(unchecked: [UInt8](rest[..<end]))
+        rest = rest[(end + 1)...]
+        return text
+    }
+
+    public mutating func byte() -> UInt8? { rest.popFirst() }
+
+    public mutating func bytes(_ count: Int) -> [UInt8]? {
+        guard rest.count >= count else { return nil }
+        defer { rest = rest.dropFirst(count) }
+        return [UInt8](rest.prefix(count))
+    }
+
+    public mutating func bigEndian() -> UInt64? {
+        guard rest.count >= 8 else { return nil }
+        defer { rest = rest.dropFirst(8) }
+        return rest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// All that is left.
+    public mutating func remainder() -> [UInt8] {
+        defer { rest = rest.dropFirst(rest.count) }
+        return [UInt8](rest)
+    }
+
+    /// All that is left, which a `Text` wrote.
+    public mutating func remainingText() -> Text { Text(unchecked: remainder()) }
+
+    public var isAtEnd: Bool { rest.isEmpty }
+}
+
+extension KeyPrefix {
+    /// The key as one array. Too long a key is our own mistake here and traps.
+    public var bytes: [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: KeyWriter.byteCountMax) { buffer, count in
+            var writer = KeyWriter(into: UnsafeMutableRawBufferPointer(buffer))
+            write(into: &writer)
+            precondition(!writer.isTooLong, "a key above \(KeyWriter.byteCountMax) bytes")
+            count = writer.count
+        }
+    }
+}
+
+/// The bytes as they are: ids of fixed length.
+extension Array: KeyPrefix, StoreKey where Element == UInt8 {
+    public init?(stored bytes: UnsafeRawBufferPointer) { self.init(bytes) }
+
     @inlinable
     public func write(into key: inout KeyWriter) { key.append(contentsOf: self) }
 }
 
 /// Before every key: the prefix of a scan over a whole table.
-public struct EmptyPrefix: StoreKey, Sendable {
+public struct EmptyPrefix: KeyPrefix {
     @inlinable
     public init() {}
 
@@ -69,11 +132,17 @@ public struct EmptyPrefix: StoreKey, Sendable {
 }
 
 /// `tenant ‖ 0x00`: what all keys of one tenant begin with.
-public struct TenantPrefix: StoreKey, Sendable, Hashable {
+public struct TenantPrefix: StoreKey, Hashable {
     public var tenant: Text
 
     @inlinable
     public init(_ tenant: Text) { self.tenant = tenant }
+
+    public init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let tenant = key.terminated(), key.isAtEnd else { return nil }
+        self.tenant = tenant
+    }
 
     @inlinable
     public func write(into key: inout KeyWriter) { key.append(terminated: tenant) }
@@ -81,7 +150,7 @@ public struct TenantPrefix: StoreKey, Sendable, Hashable {
 
 /// The key's bytes on the stack for the duration of `body`: no heap on the hot path.
 @inlinable
-func withBytes<Key: StoreKey, Result>(
+func withBytes<Key: KeyPrefix, Result>(
     of key: Key, _ body: (UnsafeRawBufferPointer) throws(StoreError) -> Result
 ) throws(StoreError) -> Result {
     try withUnsafeTemporaryAllocation(byteCount: KeyWriter.byteCountMax, alignment: 1) {

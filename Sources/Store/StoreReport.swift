@@ -30,7 +30,7 @@ public struct StoreReport: Sendable {
         configuration.isReadOnly = true
         let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
         defer { environment.close() }
-        guard (Schema.storeTables + configuration.tables).allSatisfy({ environment.hasTable($0.id) }) else {
+        guard Schema.tables(with: configuration.tables).allSatisfy({ environment.hasTable($0.id) }) else {
             lines.append("the records were not compared with each other: an older version made the store")
             return
         }
@@ -63,7 +63,7 @@ extension StoreReport {
         _ walk: PageWalk, _ configuration: StoreConfiguration, _ authenticator: any RecordAuthenticator
     ) throws(StoreError) {
         let ids = Dictionary(
-            uniqueKeysWithValues: (Schema.storeTables + configuration.tables).map { ($0.name.description, $0.id) })
+            uniqueKeysWithValues: Schema.tables(with: configuration.tables).map { ($0.name.description, $0.id) })
         let (free, main) = try walk.roots()
         var freeCount: UInt64 = 0
         walk.walk(free) { row in freeCount += Self.claimFreePages(row, walk) }
@@ -127,8 +127,8 @@ extension StoreReport {
 
     private static func followEvents(_ transaction: borrowing ReadTransaction, _ findings: inout Findings) throws {
         var tenants: [Text] = []
-        try transaction.scan(Schema.eventHeads) { key, _ in
-            tenants.append(Text(unchecked: [UInt8](key.dropLast())))
+        try transaction.scan(Schema.eventHeads) { row in
+            tenants.append(try row.key.tenant)
             return true
         }
         for (index, tenant) in tenants.enumerated() {
@@ -140,17 +140,16 @@ extension StoreReport {
 
     private static func addUp(_ transaction: borrowing ReadTransaction, _ findings: inout Findings) throws {
         // A store of a server that did not count yet has no sums.
-        guard try transaction.exists(Schema.meta, [UInt8]("usage".utf8)) else { return }
+        guard try transaction.hasUsage() else { return }
         var counted = try transaction.countedUsage()
-        var row = 0
-        try transaction.scan(Schema.tenantUsage) { key, value in
-            let stored = try StoredTenantUsage(decoding: value, limits: Limits())
-            let tenant = [UInt8](key.dropLast())
-            let sum = counted.removeValue(forKey: tenant) ?? TenantUsage()
+        var index = 0
+        try transaction.scan(Schema.tenantUsage) { row in
+            let stored = try row.record
+            let sum = counted.removeValue(forKey: try row.key.tenant.bytes) ?? TenantUsage()
             if sum != TenantUsage(byteCount: stored.bytes, rowCount: stored.rows) {
-                findings.add("tenant_usage: sum differs from its rows", at: "tenant \(row) in order")
+                findings.add("tenant_usage: sum differs from its rows", at: "tenant \(index) in order")
             }
-            row += 1
+            index += 1
             return true
         }
         if !counted.isEmpty { findings.add("tenant_usage: rows without a sum", at: "\(counted.count) tenants") }

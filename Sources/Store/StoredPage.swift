@@ -4,20 +4,20 @@ public import Base
 ///
 /// Valid until the transaction that read it ends. A page is read at once, in one short transaction: a transaction that
 /// stayed open while a client takes its time would keep every page of the file that is replaced meanwhile.
-public struct StoredPage {
-    /// What a row of the table is to the page.
-    public enum Row {
-        /// An item; the bytes lie in the row.
-        case item(UnsafeRawBufferPointer)
-        /// Left out: deleted, or not what is asked for.
-        case skipped
-        /// The list ends before this row.
-        case end
-    }
-
+public struct StoredPage<Key: StoreKey> {
     public fileprivate(set) var items: [UnsafeRawBufferPointer] = []
-    /// The last row that was read, when the list goes on behind it; nil on the last page.
-    public fileprivate(set) var lastKey: [UInt8]?
+    /// The key of the last row that was read, when the list goes on behind it; nil on the last page.
+    public fileprivate(set) var last: Key?
+}
+
+/// What a row of the table is to a page.
+public enum PagedRow {
+    /// An item; the bytes lie in the row.
+    case item(UnsafeRawBufferPointer)
+    /// Left out: deleted, or not what is asked for.
+    case skipped
+    /// The list ends before this row.
+    case end
 }
 
 /// When a page ends: at its number of items, at their bytes, or at what was read for it, so that neither long rows nor
@@ -39,35 +39,37 @@ public struct PageBounds: Sendable {
 extension ReadTransaction {
     /// Reads a page of the rows under `prefix`. A page always makes progress: it reads one row at least.
     public func page<Key: StoreKey, Record>(
-        of table: Table<Key, Record>, prefix: some StoreKey = EmptyPrefix(), from start: ScanStart,
-        reversed: Bool = false, bounds: PageBounds,
-        row: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> StoredPage.Row
-    ) throws -> StoredPage {
-        var page = StoredPage()
+        of table: Table<Key, Record>, prefix: some KeyPrefix = EmptyPrefix(), from start: ScanStart,
+        reversed: Bool = false, bounds: PageBounds, _ classify: (Row<Key, Record>) throws -> PagedRow
+    ) throws -> StoredPage<Key> {
+        var page = StoredPage<Key>()
         var byteCount = 0
         var rowsRead = 0
         var bytesRead = 0
         var lastRead: [UInt8] = []
-        try scan(table, prefix: prefix, from: start, reversed: reversed) { key, value in
-            guard rowsRead < bounds.rowsReadMax, bytesRead < bounds.bytesReadMax else {
-                page.lastKey = lastRead
+        var goesOn = false
+        try scan(table, prefix: prefix, from: start, reversed: reversed) { row in
+            goesOn = true
+            guard rowsRead < bounds.rowsReadMax, bytesRead < bounds.bytesReadMax else { return false }
+            switch try classify(row) {
+            case .end:
+                goesOn = false
                 return false
-            }
-            switch try row(key, value) {
-            case .end: return false
             case .skipped: break
             case .item(let item):
-                guard page.items.count < bounds.itemMax, byteCount < bounds.byteMax else {
-                    page.lastKey = lastRead
-                    return false
-                }
+                guard page.items.count < bounds.itemMax, byteCount < bounds.byteMax else { return false }
                 page.items.append(item)
                 byteCount += item.count
             }
+            goesOn = false
             rowsRead += 1
-            bytesRead += value.count
-            lastRead.replaceSubrange(0..., with: key)
+            bytesRead += row.value.count
+            lastRead.replaceSubrange(0..., with: row.keyBytes)
             return true
+        }
+        if goesOn {
+            guard let last = lastRead.withUnsafeBytes({ Key(stored: $0) }) else { throw corrupt(table.id) }
+            page.last = last
         }
         return page
     }

@@ -160,7 +160,7 @@ extension ReadTransaction {
         var changes = UsageChanges()
         beginBorrow()
         defer { endBorrow() }
-        for table in environment.ownedTables {
+        for table in environment.tables where table.owner != .nobody {
             let cursor = try Cursor(self, tableID: table.id)
             var entry = try cursor.move(MDB_FIRST)
             while let (key, value) = entry {
@@ -184,21 +184,22 @@ extension WriteTransaction {
             let tenantID = Text(unchecked: tenant)
             var usage = try reading.usage(ofTenant: tenantID)
             usage.add(change)
+            guard usage != TenantUsage() else {
+                try delete(Schema.tenantUsage, TenantPrefix(tenantID))
+                continue
+            }
             try put(
                 Schema.tenantUsage, TenantPrefix(tenantID),
                 StoredTenantUsage(bytes: usage.byteCount, rows: usage.rowCount))
         }
     }
 
-    /// Counts the rows of a store that an older server made; does nothing later.
-    func countUsageOnce() throws(StoreError) {
-        let key = [UInt8]("usage".utf8)
-        guard try !reading.exists(Schema.meta, key) else { return }
+    /// Counts the rows of a store that an older server made, which had no totals or not all.
+    func countUsage() throws(StoreError) {
         for (tenant, usage) in try reading.countedUsage() {
             try put(
                 Schema.tenantUsage, TenantPrefix(Text(unchecked: tenant)),
                 StoredTenantUsage(bytes: usage.byteCount, rows: usage.rowCount))
         }
-        try put(Schema.meta, key, [])
     }
 }

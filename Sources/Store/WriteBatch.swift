@@ -8,8 +8,13 @@ final class WriteBatch {
     private(set) var changeCount = 0
     /// LMDB gave the transaction up: it can only be aborted, even if a body swallowed the error.
     private(set) var failure: StoreError?
-    /// The last global event sequence, once this transaction has read it.
-    var sequence: UInt64?
+    /// What its writes appended to tenants' logs so far.
+    private(set) var events: [PendingEvent] = []
+    /// The number of the newest event of all, once the batch's events have their numbers.
+    var newestEvent: UInt64?
+    /// What the writes put and deleted so far; nil when nobody asked for it.
+    private(set) var changes: [StoreChange]?
+    private var pendingByteCount: Int64 = 0
     /// What its writes announced so far.
     var topics: [ChangeTopic] = []
     /// Whether the write that runs now said that it makes the store grow, whatever it was asked for.
@@ -19,7 +24,10 @@ final class WriteBatch {
     private var scratch = ByteBuffer()
     private static let scratchByteCountKept = 64 * 1024
 
-    init() {
+    private let isRecording: Bool
+
+    init(isRecording: Bool) {
+        self.isRecording = isRecording
         borrowCount = .allocate(capacity: 1)
         borrowCount.initialize(to: 0)
     }
@@ -29,9 +37,29 @@ final class WriteBatch {
     func begin() {
         changeCount = 0
         failure = nil
-        sequence = nil
+        events.removeAll(keepingCapacity: true)
+        newestEvent = nil
+        changes = isRecording ? [] : nil
+        pendingByteCount = 0
         topics.removeAll(keepingCapacity: true)
         usage.removeAll()
+    }
+
+    /// What the writes so far add to tenants' rows.
+    var addedByteCount: Int64 { usage.addedByteCount + pendingByteCount }
+
+    /// An event is a change of the write that appends it.
+    func append(_ event: PendingEvent) {
+        assertChangeable()
+        events.append(event)
+        pendingByteCount += Int64(event.rowByteCount)
+        changeCount += 1
+    }
+
+    /// A record was put, or deleted (nil).
+    func note(_ tableID: UInt8, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer?) {
+        guard changes != nil, StoreChange.isShared(tableID, key) else { return }
+        changes?.append(StoreChange(tableID: tableID, key: [UInt8](key), value: value.map { [UInt8]($0) }))
     }
 
     /// A value's bytes before they go into the map. Valid until the next call.

@@ -74,17 +74,46 @@ public struct WriteTransaction: ~Copyable {
 
     /// Deletes up to `limit` records under `prefix` and returns how many: less than `limit` means that none is left.
     public func deleteAll<Key: StoreKey, Record>(
-        _ table: Table<Key, Record>, prefix: some StoreKey, limit: Int
+        _ table: Table<Key, Record>, prefix: some KeyPrefix, limit: Int
     ) throws -> Int {
+        try deleteAll(tableID: table.id, prefix: prefix.bytes, limit: limit)
+    }
+
+    /// Deletes up to `limit` rows of each table that says so (`RowPurge.withTenant`); whether there may be more.
+    public func deleteRows(ofTenant tenantID: Text, limit: Int) throws -> Bool {
+        let prefix = TenantPrefix(tenantID).bytes
+        var isMore = false
+        for table in reading.environment.tables {
+            guard case .withTenant = table.purge else { continue }
+            if try deleteAll(tableID: table.id, prefix: prefix, limit: limit) == limit { isMore = true }
+        }
+        return isMore
+    }
+
+    private func deleteAll(tableID: UInt8, prefix: [UInt8], limit: Int) throws -> Int {
         var keys: [[UInt8]] = []
-        try reading.scan(table, prefix: prefix, limit: limit) { key, _ in
-            keys.append([UInt8](key))
-            return true
+        try prefix.withUnsafeBytes { prefix in
+            try reading.scan(tableID: tableID, prefix: prefix, from: .first, reversed: false, limit: limit) { key, _ in
+                keys.append([UInt8](key))
+                return true
+            }
         }
         for key in keys {
-            try key.span.withUnsafeBytes { key throws(StoreError) in _ = try delete(tableID: table.id, key: key) }
+            try key.span.withUnsafeBytes { key throws(StoreError) in _ = try delete(tableID: tableID, key: key) }
         }
         return keys.count
+    }
+}
+
+// MARK: - The end of a batch
+
+extension WriteTransaction {
+    /// What follows from all of a batch's writes together. Here, and nowhere else, sequences and the heads of chains
+    /// are assigned.
+    func finishBatch() throws(StoreError) {
+        try writeEvents()
+        try writeUsage()
+        try writeTimeMark()
     }
 }
 
@@ -133,9 +162,8 @@ extension WriteTransaction {
 
     @inlinable
     public func scan<Key: StoreKey, Record>(
-        _ table: Table<Key, Record>, prefix: some StoreKey = EmptyPrefix(), from start: ScanStart = .first,
-        reversed: Bool = false, limit: Int = .max,
-        _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool
+        _ table: Table<Key, Record>, prefix: some KeyPrefix = EmptyPrefix(), from start: ScanStart = .first,
+        reversed: Bool = false, limit: Int = .max, _ body: (Row<Key, Record>) throws -> Bool
     ) throws {
         try reading.scan(table, prefix: prefix, from: start, reversed: reversed, limit: limit, body)
     }
@@ -177,6 +205,7 @@ extension WriteTransaction {
         }
         try batch.checkChange(code, "mdb_put")
         RecordSeal.seal(payload, into: value.mv_data, tag: tag)
+        batch.note(tableID, key, payload)
         if let tenant = owner.tenant(key: key, payload: payload) {
             batch.usage.put(tenant: tenant, key: key, byteCount: byteCount, replacing: replacedByteCount)
         }
@@ -206,6 +235,7 @@ extension WriteTransaction {
         let code = mdb_del(reading.raw, handle, &keyValue, nil)
         if code == MDB_NOTFOUND { return false }
         try batch.checkChange(code, "mdb_del")
+        batch.note(tableID, key, nil)
         if let deleted { batch.usage.subtract(deleted) }
         return true
     }

@@ -19,7 +19,7 @@ final class Writer: @unchecked Sendable {
     private let threadID = Atomic<UInt>(0)
     private let commitOutcome: @Sendable (Int32) -> Int32
 
-    private let batch = WriteBatch()
+    private let batch: WriteBatch
     private var fatal: StoreError?
     private var lastSync = Instant.now
     private var isSyncDue = false
@@ -42,6 +42,7 @@ final class Writer: @unchecked Sendable {
         self.counters = counters
         self.space = try StoreSpace(environment, counters: counters, allocate: allocate)
         self.commitOutcome = commitOutcome
+        self.batch = WriteBatch(isRecording: environment.configuration.beforeCommit != nil)
         environment.onFatal(onFatal)
     }
 
@@ -157,10 +158,8 @@ extension Writer {
         do throws(StoreError) {
             if let fatal { throw fatal }
             try space.requireLinkedFile()
-            var begun: OpaquePointer?
-            try StoreError.check(mdb_txn_begin(environment.raw, nil, 0, &begun), "mdb_txn_begin")
-            guard let raw = begun else { preconditionFailure("mdb_txn_begin made nothing") }
-            batch.begin()
+            try rehearse(part)
+            let raw = try begin()
             do throws(StoreError) {
                 if let index = try run(part, in: WriteTransaction(raw: raw, environment: environment, batch: batch)) {
                     mdb_txn_abort(raw)
@@ -172,6 +171,10 @@ extension Writer {
                     if case .refused(let wasShort) = verdict {
                         mdb_txn_abort(raw)
                         return .refused(purpose, wasShort: wasShort)
+                    }
+                    if let changes = batch.changes, batch.changeCount > 0 {
+                        let list = StoreChanges(changes: changes, topics: batch.topics)
+                        try environment.configuration.beforeCommit?(list)
                     }
                 }
             } catch {
@@ -185,13 +188,41 @@ extension Writer {
                 space.committed(purpose(of: part))
                 counters.commits.add()
                 if environment.configuration.durability == .relaxed { isSyncDue = true }
-                environment.noteCommit(event: batch.sequence)
+                environment.noteCommit(event: batch.newestEvent)
             }
             if !batch.topics.isEmpty { environment.configuration.onCommit(batch.topics) }
             return .committed
         } catch {
             return .failed(error)
         }
+    }
+
+    private func begin() throws(StoreError) -> OpaquePointer {
+        var begun: OpaquePointer?
+        try StoreError.check(mdb_txn_begin(environment.raw, nil, 0, &begun), "mdb_txn_begin")
+        guard let raw = begun else { preconditionFailure("mdb_txn_begin made nothing") }
+        batch.begin()
+        return raw
+    }
+
+    /// For tests, else nothing: runs the bodies of `part` over a state that is gone when they run for good.
+    private func rehearse(_ part: ArraySlice<WriteRequest>) throws(StoreError) {
+        guard let beforeRerun = environment.configuration.beforeRerun else { return }
+        let included = part.filter { !$0.isExcluded }
+        var raw = try begin()
+        _ = try? run(part, in: WriteTransaction(raw: raw, environment: environment, batch: batch))
+        mdb_txn_abort(raw)
+        for request in included { request.isExcluded = false }
+        raw = try begin()
+        do throws(StoreError) {
+            let others = WriteTransaction(raw: raw, environment: environment, batch: batch)
+            try beforeRerun(others)
+            try others.finishBatch()
+        } catch {
+            mdb_txn_abort(raw)
+            throw error
+        }
+        try StoreError.check(mdb_txn_commit(raw), "mdb_txn_commit")
     }
 
     /// The weakest purpose among the writes of `part` that changed something.
@@ -206,7 +237,7 @@ extension Writer {
         for index in part.indices where !part[index].isExcluded {
             let request = part[index]
             let changesBefore = batch.changeCount
-            let addedBefore = batch.usage.addedByteCount
+            let addedBefore = batch.addedByteCount
             do {
                 request.error = nil
                 batch.isGrowth = false
@@ -221,11 +252,9 @@ extension Writer {
                 return index
             }
             request.addedByteCount =
-                batch.changeCount == changesBefore ? nil : batch.usage.addedByteCount - addedBefore
+                batch.changeCount == changesBefore ? nil : batch.addedByteCount - addedBefore
         }
-        try transaction.writeSequence()
-        try transaction.writeUsage()
-        try transaction.writeTimeMark()
+        try transaction.finishBatch()
         return nil
     }
 

@@ -44,8 +44,8 @@ struct Fixture: Sendable {
     func rows<Key, Record>(_ table: Table<Key, Record>) throws -> [[UInt8]: [UInt8]] {
         try store.read { transaction in
             var rows: [[UInt8]: [UInt8]] = [:]
-            try transaction.scan(table) { key, value in
-                rows[[UInt8](key)] = [UInt8](value)
+            try transaction.scan(table) { row in
+                rows[try row.key.bytes] = [UInt8](row.value)
                 return true
             }
             return rows
@@ -55,13 +55,15 @@ struct Fixture: Sendable {
 
 /// Runs `body` with a fresh fixture, or with one over an existing directory.
 func withFixture<Result>(
-    at directory: String? = nil, limits: Limits = Limits(), _ body: (Fixture) async throws -> Result
+    at directory: String? = nil, limits: Limits = Limits(),
+    open: (String) throws -> Store = { try openTestStore(at: $0, tables: Tables.all) },
+    _ body: (Fixture) async throws -> Result
 ) async throws -> Result {
     guard let directory else {
-        return try await withTemporaryDirectory { try await withFixture(at: $0, limits: limits, body) }
+        return try await withTemporaryDirectory { try await withFixture(at: $0, limits: limits, open: open, body) }
     }
     let clock = ManualClock()
-    let store = try openTestStore(at: directory, tables: Tables.all)
+    let store = try open(directory)
     let loops = EventLoopGroup(count: 2, name: "test")
     loops.start()
     defer { end(loops, store) }

@@ -58,7 +58,7 @@ final class MethodRecorder {
     private func keyCount() throws -> Int {
         var count = 0
         try server.project.store.read { transaction in
-            try transaction.scan(Tables.idempotency) { _, _ in
+            try transaction.scan(Tables.idempotency) { _ in
                 count += 1
                 return true
             }

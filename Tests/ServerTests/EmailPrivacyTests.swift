@@ -139,12 +139,12 @@ import Testing
             wakeCount = server.project.mailer.wakeCount.value
             (codeCount, subjectCount, mailCount, dueCount, byteCount) = try store.read { transaction in
                 var byteCount = 0
-                try transaction.scan(Tables.oobCodes) { _, value in
-                    byteCount += value.count
+                try transaction.scan(Tables.oobCodes) { row in
+                    byteCount += row.value.count
                     return true
                 }
-                try transaction.scan(Tables.outbox) { _, value in
-                    byteCount += value.count
+                try transaction.scan(Tables.outbox) { row in
+                    byteCount += row.value.count
                     return true
                 }
                 return (

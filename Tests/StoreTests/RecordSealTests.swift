@@ -42,7 +42,7 @@ import Testing
             #expect(throws: corrupt) { try store.read { try $0.get(blobs, [1]) } }
             #expect(throws: corrupt) { try store.read { try $0.exists(blobs, [1]) } }
             #expect(throws: corrupt) { try store.read { try $0.withValue(blobs, [1]) { _ in } } }
-            #expect(throws: corrupt) { try store.read { try $0.scan(blobs) { _, _ in true } } }
+            #expect(throws: corrupt) { try store.read { try $0.scan(blobs) { _ in true } } }
             #expect(throws: corrupt) { try store.writeBlocking { try $0.get(blobs, [1]) } }
             #expect(try store.read { try $0.get(blobs, [2]) } == Self.second)
             #expect(try store.writeBlocking { try $0.delete(blobs, [1]) })

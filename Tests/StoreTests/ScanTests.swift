@@ -23,9 +23,9 @@ import Testing
     ) throws -> [[UInt8]] {
         var found: [[UInt8]] = []
         try store.read { transaction in
-            try transaction.scan(blobs, prefix: prefix, from: start, reversed: reversed, limit: limit) { key, value in
-                #expect(key.elementsEqual(value))
-                found.append([UInt8](key))
+            try transaction.scan(blobs, prefix: prefix, from: start, reversed: reversed, limit: limit) { row in
+                #expect(try row.key == [UInt8](row.value))
+                found.append(try row.key)
                 return true
             }
         }
@@ -68,7 +68,7 @@ import Testing
             #expect(try scan(store, [], limit: 0) == [])
             var count = 0
             try store.read { transaction in
-                try transaction.scan(blobs) { _, _ in
+                try transaction.scan(blobs) { _ in
                     count += 1
                     return count < 3
                 }
@@ -86,8 +86,8 @@ import Testing
             }
             var ids: [UInt64] = []
             try store.read { transaction in
-                try transaction.scan(users, prefix: TenantPrefix("a")) { _, value in
-                    ids.append(try TestRecord(decoding: value).id)
+                try transaction.scan(users, prefix: TenantPrefix("a")) { row in
+                    ids.append(try row.record.id)
                     return true
                 }
             }
@@ -99,7 +99,7 @@ import Testing
         struct Stop: Error {}
         try withKeys { store throws in
             #expect(throws: Stop.self) {
-                try store.read { try $0.scan(blobs) { _, _ in throw Stop() } }
+                try store.read { try $0.scan(blobs) { _ in throw Stop() } }
             }
         }
     }

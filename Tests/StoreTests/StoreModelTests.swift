@@ -89,9 +89,10 @@ import Testing
         var order: [[UInt8]] = []
         try store.read { transaction in
             #expect(try transaction.count(blobs) == model.count, "seed \(seed)")
-            try transaction.scan(blobs, prefix: prefix) { key, value in
-                found[[UInt8](key)] = [UInt8](value)
-                order.append([UInt8](key))
+            try transaction.scan(blobs, prefix: prefix) { row in
+                let key = try row.key
+                found[key] = [UInt8](row.value)
+                order.append(key)
                 return true
             }
         }

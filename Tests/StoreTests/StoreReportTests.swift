@@ -43,8 +43,9 @@ import Testing
         return try store.read { transaction in
             var rows: [[UInt8]] = []
             for table in [blobs.id, users.id, Schema.events.id] {
-                try transaction.scan(Table<[UInt8], [UInt8]>(id: table, name: "")) { key, value in
-                    rows.append([UInt8](key) + [0] + [UInt8](value))
+                let table = Table<[UInt8], [UInt8]>(id: table, name: "", owner: .nobody, purge: .noTenant)
+                try transaction.scan(table) { row in
+                    rows.append(try row.key + [0] + [UInt8](row.value))
                     return true
                 }
             }

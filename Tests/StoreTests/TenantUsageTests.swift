@@ -11,18 +11,18 @@ import Testing
     private struct Refused: Error {}
 
     /// A key that says whose it is, one that does not, and rows of nobody.
-    private static let keyed = Table<UserKey, [UInt8]>(id: 30, name: "keyed", owner: .keyPrefix)
-    private static let byField = Table<[UInt8], StoredSession>(id: 31, name: "by_field", owner: .field(1))
-    private static let nobodys = Table<[UInt8], [UInt8]>(id: 32, name: "nobodys")
+    private static let keyed = Table<UserKey, [UInt8]>(id: 30, name: "keyed", owner: .keyPrefix, purge: .withTenant)
+    private static let byField = Table<[UInt8], StoredSession>(
+        id: 31, name: "by_field", owner: .field(1), purge: .otherwise("a test's"))
+    private static let nobodys = Table<[UInt8], [UInt8]>(id: 32, name: "nobodys", owner: .nobody, purge: .noTenant)
     private static let tables = [keyed.declaration, byField.declaration, nobodys.declaration]
 
     private static func totals(_ store: Store) throws -> [[UInt8]: TenantUsage] {
         try store.read { transaction in
             var totals: [[UInt8]: TenantUsage] = [:]
-            try transaction.scan(Schema.tenantUsage) { key, _ in
-                let tenant = [UInt8](key.dropLast())
-                let usage = try transaction.usage(ofTenant: Text(unchecked: tenant))
-                if usage != TenantUsage() { totals[tenant] = usage }
+            try transaction.scan(Schema.tenantUsage) { row in
+                let tenant = try row.key.tenant
+                totals[tenant.bytes] = try transaction.usage(ofTenant: tenant)
                 return true
             }
             return totals
@@ -77,7 +77,7 @@ import Testing
             let expected = try Self.totals(first)
             try first.writeBlocking { transaction in
                 try transaction.delete(Schema.tenantUsage, TenantPrefix("acme"))
-                try transaction.delete(Schema.meta, [UInt8]("usage".utf8))
+                try transaction.put(Schema.meta, Migration.upgradedKey, [0, 0, 0, 1])
             }
             #expect(try Self.totals(first).isEmpty)
             first.close()
@@ -105,7 +105,7 @@ import Testing
         let expected = try totals(store)
         try store.writeBlocking { transaction in
             for tenant in tenants { try transaction.delete(Schema.tenantUsage, TenantPrefix(tenant)) }
-            try transaction.delete(Schema.meta, [UInt8]("usage".utf8))
+            try transaction.put(Schema.meta, Migration.upgradedKey, [0, 0, 0, 1])
         }
         try change(store)
         return expected

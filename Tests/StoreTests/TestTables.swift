@@ -32,15 +32,73 @@ struct UserKey: StoreKey {
     var tenant: Text
     var id: UInt64
 
+    init(tenant: Text, id: UInt64) {
+        self.tenant = tenant
+        self.id = id
+    }
+
+    init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let tenant = key.terminated(), let id = key.bigEndian(), key.isAtEnd else { return nil }
+        self.init(tenant: tenant, id: id)
+    }
+
     func write(into key: inout KeyWriter) {
         key.append(terminated: tenant)
         key.append(bigEndian: id)
     }
 }
 
-let users = Table<UserKey, TestRecord>(id: 16, name: "users")
-let blobs = Table<[UInt8], [UInt8]>(id: 17, name: "blobs")
-let testTables = [users.declaration, blobs.declaration]
+let users = Table<UserKey, TestRecord>(id: 16, name: "users", owner: .nobody, purge: .noTenant)
+let blobs = Table<[UInt8], [UInt8]>(id: 17, name: "blobs", owner: .nobody, purge: .noTenant)
+let ending = Table<[UInt8], EndingRecord>(id: 18, name: "ending", owner: .nobody, purge: .noTenant)
+let testTables = [users.declaration, blobs.declaration, ending.declaration]
+
+/// A record that ends by itself, in the way that it says.
+struct EndingRecord: Message, ExpiringRecord {
+    enum End: Equatable {
+        case isDeleted
+        /// It is scheduled again, for this time.
+        case isPutOff(until: Timestamp)
+        case fails
+    }
+
+    struct Failed: Error {}
+
+    var end = End.isDeleted
+
+    init() {}
+
+    init(_ end: End) { self.end = end }
+
+    init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        guard bytes.count == 8 else { throw .malformed }
+        let time = Int64(bitPattern: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)))
+        self.end = time == 0 ? .isDeleted : time == -1 ? .fails : .isPutOff(until: Timestamp(microseconds: time))
+    }
+
+    var encodedByteCount: Int { 8 }
+
+    func encode(into buffer: inout ByteBuffer) {
+        let time: Int64 =
+            switch end {
+            case .isDeleted: 0
+            case .fails: -1
+            case .isPutOff(let time): time.microseconds
+            }
+        withUnsafeBytes(of: UInt64(bitPattern: time).bigEndian) { buffer.append(contentsOf: $0) }
+    }
+
+    static func expire(
+        _ key: [UInt8], of table: Table<[UInt8], Self>, in transaction: borrowing WriteTransaction, now: Timestamp
+    ) throws {
+        switch try transaction.get(table, key)?.end {
+        case .isPutOff(let time) where time > now: try transaction.scheduleExpiry(at: time, table, key)
+        case .fails: throw Failed()
+        default: try transaction.delete(table, key)
+        }
+    }
+}
 
 /// SplitMix64: the same numbers for the same seed.
 struct SeededGenerator: RandomNumberGenerator {

@@ -9,8 +9,8 @@ import Synchronization
 /// in. Whether one goes is decided in the transaction that deletes it.
 public final class AnonymousExpiry: Sendable {
     private struct State {
-        /// Behind which row the next sweep goes on; empty = from the beginning.
-        var place: [UInt8] = []
+        /// Behind which row the next sweep goes on; nil = from the beginning.
+        var place: UserKey?
     }
 
     public let expiredCount = Counter()
@@ -20,13 +20,13 @@ public final class AnonymousExpiry: Sendable {
     private static let rowsMax = 20_000
     private static let trustedAfter = Duration.hours(1)
 
-    init(resources: Resources) { self.resources = resources }
+    init(_ resources: Resources) { self.resources = resources }
 
     /// One slice. Does nothing while the wall clock has not been right for an hour: a whole account goes here.
     func sweep(now: Timestamp) async throws {
         guard resources.time.hasAgreed(for: Self.trustedAfter) else { return }
-        let start = state.withLock { $0.place }
-        let (found, next) = try candidates(from: start, now: now)
+        let last = state.withLock { $0.place }
+        let (found, next) = try candidates(after: last, now: now)
         state.withLock { $0.place = next }
         guard !found.isEmpty else { return }
         let count = try await resources.store.write { transaction in
@@ -38,19 +38,19 @@ public final class AnonymousExpiry: Sendable {
     }
 
     /// Rows that look as if they were to go, or to leave the list, and where to look next.
-    private func candidates(from start: [UInt8], now: Timestamp) throws -> (keys: [UserKey], next: [UInt8]) {
+    private func candidates(after last: UserKey?, now: Timestamp) throws -> (keys: [UserKey], next: UserKey?) {
         try resources.store.read { transaction in
             var found: [UserKey] = []
             var expiries: [Text: Duration] = [:]
-            var next: [UInt8] = []
+            var next: UserKey?
             var rowCount = 0
-            try transaction.scan(Tables.anonymousUsers, from: start.isEmpty ? .first : .after(start)) { row, _ in
+            try transaction.scan(Tables.anonymousUsers, from: last.map { .after($0) } ?? .first) { row in
                 guard rowCount < Self.rowsMax, found.count < resources.limits.anonymousUsersExpiredPerSweep else {
                     return false
                 }
                 rowCount += 1
-                next = [UInt8](row)
-                guard let key = UserKey(row: row) else { return true }
+                let key = try row.key
+                next = key
                 let expiry = try expiries[key.tenant] ?? transaction.anonymousUserExpiry(tenantID: key.tenant)
                 expiries[key.tenant] = expiry
                 if expiry > .zero, try transaction.anonymousUserState(key, expiry: expiry, now: now) != .used {
@@ -59,7 +59,7 @@ public final class AnonymousExpiry: Sendable {
                 return true
             }
             let isAtEnd = rowCount < Self.rowsMax && found.count < resources.limits.anonymousUsersExpiredPerSweep
-            return (found, isAtEnd ? [] : next)
+            return (found, isAtEnd ? nil : next)
         }
     }
 }
@@ -103,13 +103,5 @@ extension WriteTransaction {
             try remove(account, origin: .server, detail: "unused anonymous user", now: now)
             return true
         }
-    }
-}
-
-extension UserKey {
-    /// From a row's key; nil for what is none.
-    fileprivate init?(row: UnsafeRawBufferPointer) {
-        guard let end = row.firstIndex(of: 0) else { return nil }
-        self.init(Text(unchecked: [UInt8](row[..<end])), Text(unchecked: [UInt8](row[(end + 1)...])))
     }
 }

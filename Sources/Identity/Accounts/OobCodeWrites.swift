@@ -51,8 +51,8 @@ extension ReadTransaction {
 
     func oobCodeHashes(_ prefix: OobSubjectKey) throws -> [[UInt8]] {
         var hashes: [[UInt8]] = []
-        try scan(Tables.oobCodeBySubject, prefix: prefix) { key, _ in
-            hashes.append([UInt8](key.suffix(32)))
+        try scan(Tables.oobCodeBySubject, prefix: prefix) { row in
+            hashes.append(try row.key.codeHash)
             return true
         }
         return hashes
@@ -111,15 +111,6 @@ extension WriteTransaction {
         try removeOobCodes(of: key) { $0.requestType == .verifyAndChangeEmail }
     }
 
-    /// What `Project.sweep` does with a code whose time has come.
-    func forgetOobCode(_ key: [UInt8]) throws {
-        guard let zero = key.firstIndex(of: 0) else { return }
-        let tenantID = Text(unchecked: Array(key[..<zero]))
-        let hash = Array(key[(zero + 1)...])
-        guard let stored = try get(Tables.oobCodes, TenantHashKey(tenantID, hash)) else { return }
-        try removeOobCode(hash: hash, stored, tenantID: tenantID)
-    }
-
     private func removeOobCodes(
         _ prefix: OobSubjectKey, where isVoid: (StoredOobCode) -> Bool = { _ in true }
     ) throws {
@@ -139,7 +130,7 @@ extension WriteTransaction {
         try removeOobCode(hash: code.twinHash, tenantID: tenantID)
     }
 
-    private func removeOobCode(hash: [UInt8], tenantID: Text) throws {
+    fileprivate func removeOobCode(hash: [UInt8], tenantID: Text) throws {
         guard !hash.isEmpty, let stored = try get(Tables.oobCodes, TenantHashKey(tenantID, hash)) else { return }
         try removeOobCode(hash: hash, stored, tenantID: tenantID)
     }
@@ -151,5 +142,14 @@ extension WriteTransaction {
             OobSubjectKey(
                 tenantID, subject: OobCodes.subject(of: stored), kind: UInt8(stored.requestType.rawValue),
                 codeHash: hash))
+    }
+}
+
+extension StoredOobCode: ExpiringRecord {
+    public static func expire(
+        _ key: TenantHashKey, of _: Table<TenantHashKey, Self>, in transaction: borrowing WriteTransaction,
+        now _: Timestamp
+    ) throws {
+        try transaction.removeOobCode(hash: key.hash, tenantID: key.tenant)
     }
 }

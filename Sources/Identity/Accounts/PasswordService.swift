@@ -167,10 +167,9 @@ extension PasswordService {
 extension ReadTransaction {
     fileprivate func passwordHashCosts(tenantID: Text, limit: Int) throws -> [(cost: Text, count: Int64)] {
         var costs: [(cost: Text, count: Int64)] = []
-        try scan(Tables.passwordHashKinds, prefix: TenantPrefix(tenantID), limit: limit) { key, value in
-            let cost = Text(unchecked: [UInt8](key.dropFirst(tenantID.byteCount + 1)))
-            let count = try StoredCount(decoding: value).count
-            if count > 0 { costs.append((cost, count)) }
+        try scan(Tables.passwordHashKinds, prefix: TenantPrefix(tenantID), limit: limit) { row in
+            let count = try row.record.count
+            if count > 0 { costs.append((try row.key.text, count)) }
             return true
         }
         return costs

@@ -1,13 +1,13 @@
-import Base
-import Messages
-import Store
+public import Base
+public import Messages
+public import Store
 
 extension ReadTransaction {
     /// The ids of a user's sessions.
     func sessionIDs(of key: UserKey) throws -> [[UInt8]] {
         var ids: [[UInt8]] = []
-        try scan(Tables.sessionByUser, prefix: UserSessionKey(key.tenant, key.uid)) { key, _ in
-            ids.append([UInt8](key.suffix(16)))
+        try scan(Tables.sessionByUser, prefix: UserSessionKey(key.tenant, key.uid)) { row in
+            ids.append(try row.key.sessionID)
             return true
         }
         return ids
@@ -15,7 +15,7 @@ extension ReadTransaction {
 
     func sessionCount(of key: UserKey) throws -> Int {
         var count = 0
-        try scan(Tables.sessionByUser, prefix: UserSessionKey(key.tenant, key.uid)) { _, _ in
+        try scan(Tables.sessionByUser, prefix: UserSessionKey(key.tenant, key.uid)) { _ in
             count += 1
             return true
         }
@@ -66,6 +66,17 @@ extension WriteTransaction {
         return true
     }
 
+    /// Deletes up to `limit` sessions of a deleted tenant; whether there may be more.
+    func removeSessions(ofTenant tenantID: Text, limit: Int) throws -> Bool {
+        var keys: [UserSessionKey] = []
+        try scan(Tables.sessionByUser, prefix: TenantPrefix(tenantID), limit: limit) { row in
+            keys.append(try row.key)
+            return true
+        }
+        for key in keys { try removeSession(key.sessionID, of: UserKey(key.tenant, key.uid)) }
+        return keys.count == limit
+    }
+
     func removeSession(_ id: [UInt8], of key: UserKey) throws {
         try delete(Tables.sessions, SessionKey(id))
         try delete(Tables.sessionByUser, UserSessionKey(key.tenant, key.uid, id))
@@ -74,5 +85,25 @@ extension WriteTransaction {
     private func lastUse(of id: [UInt8]) throws -> Int64 {
         guard let session = try get(Tables.sessions, SessionKey(id)) else { return 0 }
         return max(session.lastUsedAtMicros, session.createdAtMicros)
+    }
+}
+
+extension StoredSession: ExpiringRecord {
+    /// A session's life slides with its use: its end is scheduled again when it comes up too early.
+    public static func expire(
+        _ key: SessionKey, of table: Table<SessionKey, Self>, in transaction: borrowing WriteTransaction, now: Timestamp
+    ) throws {
+        guard let session = try transaction.get(table, key),
+            let tenant = try transaction.get(Tables.tenants, TenantPrefix(session.tenantID)), !tenant.deleted
+        else { return }
+        let settings = TenantSettings(tenant)
+        let createdAt = Timestamp(microseconds: session.createdAtMicros)
+        let lastUse = max(createdAt, Timestamp(microseconds: session.lastUsedAtMicros))
+        let end = min(lastUse + settings.sessionIdle, createdAt + settings.sessionAbsolute)
+        if end > now {
+            try transaction.scheduleExpiry(at: end, table, key)
+        } else {
+            try transaction.removeSession(key.sessionID, of: UserKey(session.tenantID, session.uid))
+        }
     }
 }

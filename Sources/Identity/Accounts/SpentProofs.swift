@@ -1,6 +1,6 @@
-import Base
-import Messages
-import Store
+public import Base
+public import Messages
+public import Store
 import Tokens
 
 // What counts once is kept as used until it has expired. Where an operator lowers the clock (`--accept-clock`), some of
@@ -26,7 +26,7 @@ extension ReadTransaction {
     /// Whether a proof that ends at `end` counts as used, whatever else is known of it.
     func isSpent(_ proof: OnceOnlyProof, until end: Timestamp) throws -> Bool {
         guard let latest = try get(Tables.spentProofs, proof.key) else { return false }
-        return latest.withUnsafeBytes { end <= TimeKey(stored: $0).time }
+        return latest.withUnsafeBytes { TimeKey(stored: $0).map { end <= $0.time } ?? true }
     }
 }
 
@@ -37,5 +37,13 @@ extension WriteTransaction {
             let latest = min(former + TimeKeeping.slack, now + proof.endsWithin)
             try put(Tables.spentProofs, proof.key, TimeKey(latest).bytes)
         }
+    }
+}
+
+extension StoredUsedTokenID: ExpiringRecord {
+    public static func expire(
+        _ key: HashKey, of table: Table<HashKey, Self>, in transaction: borrowing WriteTransaction, now _: Timestamp
+    ) throws {
+        try transaction.delete(table, key)
     }
 }

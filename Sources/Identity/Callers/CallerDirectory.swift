@@ -121,12 +121,20 @@ public final class CallerDirectory: Sendable {
     /// Makes the first project-admin key of an empty store; nil if there are keys. `keep` as in `create`: a start that
     /// was ended after it finds no key and makes another one.
     public func createFirstAdmin(keep: (Secret) throws -> Void = { _ in }) async throws -> Secret? {
-        let isEmpty = try resources.store.read { try $0.count(Tables.apiKeys) == 0 }
-        guard isEmpty else { return nil }
-        return try await create(
+        guard try resources.store.read({ try $0.count(Tables.apiKeys) == 0 }) else { return nil }
+        let (stored, secret) = try makeKey(
             role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "first admin key",
-            trustsEndUserIP: false, validateOnly: false, origin: .server, keep: keep
-        ).secret
+            trustsEndUserIP: false, quotas: nil)
+        let (id, now) = (stored.apiKey?.apiKeyID ?? .empty, resources.clock.now())
+        try keep(secret)
+        let isFirst = try await resources.store.write { transaction in
+            guard try transaction.reading.count(Tables.apiKeys) == 0 else { return false }
+            try transaction.put(Tables.apiKeys, TextKey(id), stored)
+            try transaction.appendEvent(.apiKeyCreated, tenantID: .empty, origin: .server, detail: id, now: now)
+            return true
+        }
+        credentialsChanged()
+        return isFirst ? secret : nil
     }
 
     /// Changes a key; nil leaves a field as it is. API_KEY_NOT_FOUND, INVALID_DISPLAY_NAME, INVALID_QUOTA.
@@ -191,9 +199,8 @@ extension ReadTransaction {
     /// API keys in the order of their ids, behind `last`.
     public func apiKeys(after last: Text?, limit: Int) throws -> [ApiKey] {
         var keys: [ApiKey] = []
-        let start = last.map { ScanStart.after($0.bytes) } ?? .first
-        try scan(Tables.apiKeys, from: start, limit: limit) { _, value in
-            if let key = try StoredApiKey(decoding: value).apiKey { keys.append(key) }
+        try scan(Tables.apiKeys, from: last.map { .after(TextKey($0)) } ?? .first, limit: limit) { row in
+            if let key = try row.record.apiKey { keys.append(key) }
             return true
         }
         return keys

@@ -65,7 +65,7 @@ public struct RevocationSnapshot: Sendable {
     private let feed: RevocationFeed
     private let last: Int64
     private let since: Timestamp
-    private var lastTenant: [UInt8]?
+    private var lastTenant: TenantPrefix?
     private var hasTenants = false
     private var sequence: Int64?
     public private(set) var isDone = false
@@ -107,12 +107,11 @@ public struct RevocationSnapshot: Sendable {
             return disabled
         }
         var count = 0
-        var end: [UInt8]?
-        try transaction.scan(Tables.tenants, from: lastTenant.map { .after($0) } ?? .first, limit: limit) {
-            key, value in
+        var end: TenantPrefix?
+        try transaction.scan(Tables.tenants, from: lastTenant.map { .after($0) } ?? .first, limit: limit) { row in
             count += 1
-            end = [UInt8](key)
-            if let revocation = Self.disabling(try StoredTenant(decoding: value)) { disabled.append(revocation) }
+            end = try row.key
+            if let revocation = Self.disabling(try row.record) { disabled.append(revocation) }
             return true
         }
         lastTenant = end ?? lastTenant

@@ -116,9 +116,10 @@ extension WriteTransaction {
 
     private func forgetRevocationTimes(before end: Timestamp, limit: Int) throws -> Bool {
         var old: [TimeKey] = []
-        try scan(Tables.revocationTimes, limit: limit) { key, _ in
-            guard TimeKey(stored: key).time <= end else { return false }
-            old.append(TimeKey(stored: key))
+        try scan(Tables.revocationTimes, limit: limit) { row in
+            let key = try row.key
+            guard key.time <= end else { return false }
+            old.append(key)
             return true
         }
         // The newest of them says what may go; it goes when there is a newer one.
@@ -149,8 +150,8 @@ extension ReadTransaction {
 
     private func revocationSequence(reversed: Bool) throws -> Int64 {
         var sequence: Int64 = 0
-        try scan(Tables.revocationTenants, reversed: reversed, limit: 1) { key, _ in
-            sequence = Self.sequence(of: key)
+        try scan(Tables.revocationTenants, reversed: reversed, limit: 1) { row in
+            sequence = try row.key.sequence
             return false
         }
         return sequence
@@ -159,10 +160,8 @@ extension ReadTransaction {
     /// Up to `limit` revocations of all tenants behind a sequence, in order.
     public func revocations(after sequence: Int64, limit: Int) throws -> [SequencedRevocation] {
         var places: [(Int64, Text)] = []
-        try scan(
-            Tables.revocationTenants, from: .after(RevocationKey(sequence).bytes), limit: limit
-        ) { key, tenant in
-            places.append((Self.sequence(of: key), Text(unchecked: [UInt8](tenant))))
+        try scan(Tables.revocationTenants, from: .after(RevocationKey(sequence)), limit: limit) { row in
+            places.append((try row.key.sequence, Text(unchecked: [UInt8](row.value))))
             return true
         }
         return try places.compactMap { sequence, tenantID in
@@ -187,12 +186,9 @@ extension ReadTransaction {
 
     private func revocations(rows: Text, after sequence: Int64, limit: Int) throws -> [SequencedRevocation] {
         var found: [SequencedRevocation] = []
-        try scan(
-            Tables.revocations, prefix: TenantPrefix(rows), from: .after(SequenceKey(rows, sequence).bytes),
-            limit: limit
-        ) { key, value in
-            found.append(
-                SequencedRevocation(sequence: Self.sequence(of: key), revocation: try Revocation(decoding: value)))
+        let start = ScanStart.after(SequenceKey(rows, sequence))
+        try scan(Tables.revocations, prefix: TenantPrefix(rows), from: start, limit: limit) { row in
+            found.append(SequencedRevocation(sequence: try row.key.sequence, revocation: try row.record))
             return true
         }
         return found
@@ -202,22 +198,17 @@ extension ReadTransaction {
     /// (`noteRevocationTime`). The rows' own times do not count: no row is old because a clock was wrong when it was
     /// written.
     public func revocationSequence(before time: Timestamp) throws -> Int64 {
-        try noted(from: .at(TimeKey(time).bytes))?.sequence ?? 0
+        try noted(from: .at(TimeKey(time)))?.sequence ?? 0
     }
 
     fileprivate func newestRevocationTime() throws -> (time: Timestamp, sequence: Int64)? { try noted(from: .first) }
 
     private func noted(from start: ScanStart) throws -> (time: Timestamp, sequence: Int64)? {
         var found: (Timestamp, Int64)?
-        try scan(Tables.revocationTimes, from: start, reversed: true, limit: 1) { key, value in
-            found = (TimeKey(stored: key).time, Self.sequence(of: value))
+        try scan(Tables.revocationTimes, from: start, reversed: true, limit: 1) { row in
+            found = (try row.key.time, RevocationKey(stored: row.value)?.sequence ?? 0)
             return false
         }
         return found
-    }
-
-    private static func sequence(of key: UnsafeRawBufferPointer) -> Int64 {
-        guard key.count >= 8 else { return 0 }
-        return Int64(bitPattern: UInt64(bigEndian: key.loadUnaligned(fromByteOffset: key.count - 8, as: UInt64.self)))
     }
 }

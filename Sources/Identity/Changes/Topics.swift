@@ -3,14 +3,14 @@ public import Store
 
 extension ChangeTopic {
     /// The account or one of its sessions.
-    public static func user(_ key: UserKey) -> ChangeTopic { ChangeTopic("user", key) }
+    public static func user(_ key: UserKey) -> ChangeTopic { ChangeTopic("user", key.bytes) }
     /// The refusals of the tenant's self-service toggles.
-    public static func denials(_ tenantID: Text) -> ChangeTopic { ChangeTopic("denials", tenantID) }
+    public static func denials(_ tenantID: Text) -> ChangeTopic { ChangeTopic("denials", tenantID.bytes) }
     /// The tenant's settings.
-    public static func tenant(_ tenantID: Text) -> ChangeTopic { ChangeTopic("tenant", tenantID) }
+    public static func tenant(_ tenantID: Text) -> ChangeTopic { ChangeTopic("tenant", tenantID.bytes) }
     /// What the tenant's verifiers have to refuse.
-    public static func revocations(_ tenantID: Text) -> ChangeTopic { ChangeTopic("revocations", tenantID) }
-    public static let allRevocations = ChangeTopic("all revocations", true)
+    public static func revocations(_ tenantID: Text) -> ChangeTopic { ChangeTopic("revocations", tenantID.bytes) }
+    public static let allRevocations = ChangeTopic("all revocations")
     /// The credentials callers have.
-    public static let callers = ChangeTopic("callers", true)
+    public static let callers = ChangeTopic("callers")
 }

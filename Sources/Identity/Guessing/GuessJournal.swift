@@ -105,9 +105,9 @@ actor GuessJournal {
         var entries: [Entry] = []
         try resources.store.read { transaction in
             let start = GuessRowKey(time: now - PasswordThrottle.forgottenAfter, serverID: 0, row: 0)
-            try transaction.scan(Tables.guesses, from: .at(start.bytes)) { key, value in
-                let time = min(now, GuessRowKey(stored: key).time)
-                for guess in try StoredGuesses(decoding: value).guesses {
+            try transaction.scan(Tables.guesses, from: .at(start)) { row in
+                let time = min(now, try row.key.time)
+                for guess in try row.record.guesses {
                     guard let note = guess.note else { continue }
                     entries.append(Entry(time: time, note: note, count: Int(clamping: max(1, guess.count))))
                 }
@@ -124,15 +124,15 @@ extension WriteTransaction {
     func forgetGuesses(now: Timestamp, limit: Int) throws -> Bool {
         let (start, end) = (now - PasswordThrottle.forgottenAfter, now + PasswordThrottle.forgottenAfter)
         var old: [GuessRowKey] = []
-        try scan(Tables.guesses, limit: limit) { key, _ in
-            guard GuessRowKey(stored: key).time < start else { return false }
-            old.append(GuessRowKey(stored: key))
-            return true
+        try scan(Tables.guesses, limit: limit) { row in
+            let key = try row.key
+            if key.time < start { old.append(key) }
+            return key.time < start
         }
-        try scan(Tables.guesses, reversed: true, limit: limit - old.count) { key, _ in
-            guard GuessRowKey(stored: key).time > end else { return false }
-            old.append(GuessRowKey(stored: key))
-            return true
+        try scan(Tables.guesses, reversed: true, limit: limit - old.count) { row in
+            let key = try row.key
+            if key.time > end { old.append(key) }
+            return key.time > end
         }
         for key in old { try delete(Tables.guesses, key) }
         return old.count == limit

@@ -30,8 +30,9 @@ extension ReadTransaction {
     ) throws -> [OutboxDueKey] {
         var due: [OutboxDueKey] = []
         guard limit > 0 else { return due }
-        try scan(Tables.outboxDue, prefix: TenantPrefix(tenant)) { key, _ in
-            guard let key = OutboxDueKey(key), key.time <= now else { return false }
+        try scan(Tables.outboxDue, prefix: TenantPrefix(tenant)) { row in
+            let key = try row.key
+            guard key.time <= now else { return false }
             if !isTaken(key) { due.append(key) }
             return due.count < limit
         }
@@ -40,9 +41,8 @@ extension ReadTransaction {
 
     private func tenantWithMail(after last: Text?, upTo end: Text?) throws -> Text? {
         var found: Text?
-        // Every key of a tenant begins with its id and 0, so all of them come before its id and 1.
-        try scan(Tables.outboxDue, from: last.map { .at($0.bytes + [1]) } ?? .first, limit: 1) { key, _ in
-            found = OutboxDueKey(key)?.tenant
+        try scan(Tables.outboxDue, from: last.map { .behind(TenantPrefix($0)) } ?? .first, limit: 1) { row in
+            found = try row.key.tenant
             return false
         }
         if let end, let tenant = found, end.bytes.lexicographicallyPrecedes(tenant.bytes) { return nil }
@@ -56,16 +56,6 @@ extension ReadTransaction {
             message.nextAttemptAtMicros == key.time.microseconds
         else { return nil }
         return stored
-    }
-}
-
-extension OutboxDueKey {
-    fileprivate init?(_ bytes: UnsafeRawBufferPointer) {
-        guard let zero = bytes.firstIndex(of: 0), bytes.count > zero + 9 else { return nil }
-        let time = bytes.loadUnaligned(fromByteOffset: zero + 1, as: Int64.self)
-        self.init(
-            Timestamp(microseconds: Int64(bigEndian: time)), Text(unchecked: Array(bytes[..<zero])),
-            Text(unchecked: Array(bytes[(zero + 9)...])))
     }
 }
 

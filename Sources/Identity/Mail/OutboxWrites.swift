@@ -81,14 +81,6 @@ extension WriteTransaction {
         return message
     }
 
-    /// What `Project.sweep` does with a message whose time has come.
-    func forgetOutboxMessage(_ key: [UInt8]) throws {
-        guard let zero = key.firstIndex(of: 0) else { return }
-        let row = TenantTextKey(Text(unchecked: Array(key[..<zero])), Text(unchecked: Array(key[(zero + 1)...])))
-        guard let stored = try get(Tables.outbox, row) else { return }
-        try forgetOutboxMessage(row, stored)
-    }
-
     fileprivate func forgetOutboxMessage(_ row: TenantTextKey, _ stored: StoredOutboxMessage) throws {
         try delete(Tables.outbox, row)
         guard let message = stored.message, message.nextAttemptAtMicros > 0 else { return }
@@ -107,5 +99,15 @@ extension ReadTransaction {
             throw Failure(.notFound, "OUTBOX_MESSAGE_NOT_FOUND", "There is no such message in this tenant's outbox.")
         }
         return stored
+    }
+}
+
+extension StoredOutboxMessage: ExpiringRecord {
+    public static func expire(
+        _ key: TenantTextKey, of table: Table<TenantTextKey, Self>, in transaction: borrowing WriteTransaction,
+        now _: Timestamp
+    ) throws {
+        guard let stored = try transaction.get(table, key) else { return }
+        try transaction.forgetOutboxMessage(key, stored)
     }
 }

@@ -208,8 +208,8 @@ extension ReadTransaction {
     /// Providers in the order of their ids, at most `limit`.
     func providers(tenantID: Text, limit: Int) throws -> [Provider] {
         var providers: [Provider] = []
-        try scan(Tables.providers, prefix: TenantPrefix(tenantID), limit: limit) { _, value in
-            if let provider = try StoredProvider(decoding: value).provider { providers.append(provider) }
+        try scan(Tables.providers, prefix: TenantPrefix(tenantID), limit: limit) { row in
+            if let provider = try row.record.provider { providers.append(provider) }
             return true
         }
         return providers

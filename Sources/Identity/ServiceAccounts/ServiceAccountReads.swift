@@ -24,8 +24,8 @@ extension ReadTransaction {
 
     func storedServiceAccountKeys(of accountID: Text) throws -> [StoredServiceAccountKey] {
         var keys: [StoredServiceAccountKey] = []
-        try scan(Tables.serviceAccountKeys, prefix: ServiceAccountKeyKey(accountID)) { _, value in
-            keys.append(try StoredServiceAccountKey(decoding: value))
+        try scan(Tables.serviceAccountKeys, prefix: ServiceAccountKeyKey(accountID)) { row in
+            keys.append(try row.record)
             return true
         }
         return keys

@@ -4,13 +4,19 @@ public import Store
 // The domain's keys: what stands beside the general ones of Store.
 
 /// `tenant ‖ 0x00 ‖ uid`
-public struct UserKey: StoreKey, Sendable, Hashable {
+public struct UserKey: StoreKey, Hashable {
     public var tenant: Text
     public var uid: Text
 
     public init(_ tenant: Text, _ uid: Text) {
         self.tenant = tenant
         self.uid = uid
+    }
+
+    public init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let tenant = key.terminated() else { return nil }
+        self.init(tenant, key.remainingText())
     }
 
     public func write(into key: inout KeyWriter) {
@@ -20,13 +26,19 @@ public struct UserKey: StoreKey, Sendable, Hashable {
 }
 
 /// `service account id ‖ 0x00 ‖ key id`; with an empty key id the prefix of one account's keys.
-public struct ServiceAccountKeyKey: StoreKey, Sendable {
+public struct ServiceAccountKeyKey: StoreKey {
     public var accountID: Text
     public var keyID: Text
 
     public init(_ accountID: Text, _ keyID: Text = .empty) {
         self.accountID = accountID
         self.keyID = keyID
+    }
+
+    public init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let accountID = key.terminated() else { return nil }
+        self.init(accountID, key.remainingText())
     }
 
     public func write(into key: inout KeyWriter) {
@@ -36,16 +48,18 @@ public struct ServiceAccountKeyKey: StoreKey, Sendable {
 }
 
 /// The 16 bytes of a session id.
-public struct SessionKey: StoreKey, Sendable {
+public struct SessionKey: StoreKey {
     public var sessionID: [UInt8]
 
     public init(_ sessionID: [UInt8]) { self.sessionID = sessionID }
+
+    public init?(stored bytes: UnsafeRawBufferPointer) { self.init([UInt8](bytes)) }
 
     public func write(into key: inout KeyWriter) { key.append(contentsOf: sessionID) }
 }
 
 /// `tenant ‖ 0x00 ‖ uid ‖ 0x00 ‖ session id`; with an empty session id the prefix of one user's sessions.
-public struct UserSessionKey: StoreKey, Sendable {
+public struct UserSessionKey: StoreKey {
     public var tenant: Text
     public var uid: Text
     public var sessionID: [UInt8]
@@ -56,6 +70,12 @@ public struct UserSessionKey: StoreKey, Sendable {
         self.sessionID = sessionID
     }
 
+    public init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let tenant = key.terminated(), let uid = key.terminated() else { return nil }
+        self.init(tenant, uid, key.remainder())
+    }
+
     public func write(into key: inout KeyWriter) {
         key.append(terminated: tenant)
         key.append(terminated: uid)
@@ -64,13 +84,19 @@ public struct UserSessionKey: StoreKey, Sendable {
 }
 
 /// `tenant ‖ 0x00 ‖ sequence`
-public struct SequenceKey: StoreKey, Sendable {
+public struct SequenceKey: StoreKey {
     public var tenant: Text
     public var sequence: Int64
 
     public init(_ tenant: Text, _ sequence: Int64) {
         self.tenant = tenant
         self.sequence = sequence
+    }
+
+    public init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let tenant = key.terminated(), let sequence = key.bigEndian(), key.isAtEnd else { return nil }
+        self.init(tenant, Int64(bitPattern: sequence))
     }
 
     public func write(into key: inout KeyWriter) {
@@ -80,16 +106,22 @@ public struct SequenceKey: StoreKey, Sendable {
 }
 
 /// `sequence`
-public struct RevocationKey: StoreKey, Sendable {
+public struct RevocationKey: StoreKey {
     public var sequence: Int64
 
     public init(_ sequence: Int64) { self.sequence = sequence }
+
+    public init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let sequence = key.bigEndian(), key.isAtEnd else { return nil }
+        self.init(Int64(bitPattern: sequence))
+    }
 
     public func write(into key: inout KeyWriter) { key.append(bigEndian: UInt64(bitPattern: sequence)) }
 }
 
 /// `time (µs) ‖ server id ‖ row`: what each server counted, in the order of time.
-public struct GuessRowKey: StoreKey, Sendable, Equatable {
+public struct GuessRowKey: StoreKey, Equatable {
     public var time: Timestamp
     public var serverID: UInt64
     public var row: UInt64
@@ -100,13 +132,12 @@ public struct GuessRowKey: StoreKey, Sendable, Equatable {
         self.row = row
     }
 
-    /// A key as it lies in the store; of one that is too short the missing parts are 0.
-    public init(stored key: UnsafeRawBufferPointer) {
-        func part(_ index: Int) -> UInt64 {
-            key.count < (index + 1) * 8
-                ? 0 : UInt64(bigEndian: key.loadUnaligned(fromByteOffset: index * 8, as: UInt64.self))
+    public init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let time = key.bigEndian(), let serverID = key.bigEndian(), let row = key.bigEndian(), key.isAtEnd else {
+            return nil
         }
-        self.init(time: Timestamp(microseconds: Int64(clamping: part(0))), serverID: part(1), row: part(2))
+        self.init(time: Timestamp(microseconds: Int64(clamping: time)), serverID: serverID, row: row)
     }
 
     public func write(into key: inout KeyWriter) {
@@ -118,7 +149,7 @@ public struct GuessRowKey: StoreKey, Sendable, Equatable {
 }
 
 /// `tenant ‖ 0x00 ‖ hour (µs) ‖ toggle ‖ operation`
-public struct DenialCountKey: StoreKey, Sendable {
+public struct DenialCountKey: StoreKey {
     public var tenant: Text
     public var hour: Timestamp
     public var toggle: UInt8
@@ -131,6 +162,13 @@ public struct DenialCountKey: StoreKey, Sendable {
         self.operation = operation
     }
 
+    public init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let tenant = key.terminated(), let hour = key.bigEndian(), let toggle = key.byte() else { return nil }
+        let time = Timestamp(microseconds: Int64(bitPattern: hour))
+        self.init(tenant, hour: time, toggle: toggle, operation: key.remainingText())
+    }
+
     public func write(into key: inout KeyWriter) {
         key.append(terminated: tenant)
         key.append(bigEndian: UInt64(bitPattern: hour.microseconds))
@@ -140,17 +178,24 @@ public struct DenialCountKey: StoreKey, Sendable {
 }
 
 /// `tenant ‖ 0x00 ‖ SHA-256 of the subject ‖ kind ‖ code's hash`; without the last or the last two parts a prefix.
-public struct OobSubjectKey: StoreKey, Sendable {
+public struct OobSubjectKey: StoreKey {
     public var tenant: Text
     public var subject: [UInt8]
     public var kind: UInt8?
     public var codeHash: [UInt8]
+    private static let subjectByteCount = 32
 
     public init(_ tenant: Text, subject: [UInt8], kind: UInt8? = nil, codeHash: [UInt8] = []) {
         self.tenant = tenant
         self.subject = subject
         self.kind = kind
         self.codeHash = codeHash
+    }
+
+    public init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let tenant = key.terminated(), let subject = key.bytes(Self.subjectByteCount) else { return nil }
+        self.init(tenant, subject: subject, kind: key.byte(), codeHash: key.remainder())
     }
 
     public func write(into key: inout KeyWriter) {
@@ -162,7 +207,7 @@ public struct OobSubjectKey: StoreKey, Sendable {
 }
 
 /// `tenant ‖ 0x00 ‖ time (µs) ‖ message id`: what is due is looked for tenant by tenant.
-public struct OutboxDueKey: StoreKey, Sendable {
+public struct OutboxDueKey: StoreKey {
     public var time: Timestamp
     public var tenant: Text
     public var messageID: Text
@@ -171,6 +216,12 @@ public struct OutboxDueKey: StoreKey, Sendable {
         self.time = time
         self.tenant = tenant
         self.messageID = messageID
+    }
+
+    public init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let tenant = key.terminated(), let time = key.bigEndian() else { return nil }
+        self.init(Timestamp(microseconds: Int64(bitPattern: time)), tenant, key.remainingText())
     }
 
     public func write(into key: inout KeyWriter) {

@@ -6,118 +6,119 @@ public import Store
 public enum Tables {
     /// (tenant, uid) → the account.
     public static let users = Table<UserKey, StoredUser>(
-        id: 16, name: "users", owner: .keyPrefix)
+        id: 16, name: "users", owner: .keyPrefix, purge: .withTenant)
     /// (tenant, canonical email) → uid. A put in the user's own transaction is what makes an email unique.
     public static let userByEmail = Table<TenantTextKey, [UInt8]>(
-        id: 17, name: "user_by_email", owner: .keyPrefix)
+        id: 17, name: "user_by_email", owner: .keyPrefix, purge: .withTenant)
     /// (tenant, phone number) → uid.
     public static let userByPhone = Table<TenantTextKey, [UInt8]>(
-        id: 18, name: "user_by_phone", owner: .keyPrefix)
+        id: 18, name: "user_by_phone", owner: .keyPrefix, purge: .withTenant)
     /// (tenant, SHA-256 of provider, raw id and issuer) → uid.
     public static let userByProvider = Table<TenantHashKey, [UInt8]>(
-        id: 19, name: "user_by_provider", owner: .keyPrefix)
+        id: 19, name: "user_by_provider", owner: .keyPrefix, purge: .withTenant)
     /// session id → the session.
     public static let sessions = Table<SessionKey, StoredSession>(
-        id: 20, name: "sessions", owner: .field(1))
+        id: 20, name: "sessions", owner: .field(1), purge: .otherwise("removeSessions finds them by session_by_user"))
     /// (tenant, uid, session id) → nothing.
     public static let sessionByUser = Table<UserSessionKey, [UInt8]>(
-        id: 21, name: "session_by_user", owner: .keyPrefix)
+        id: 21, name: "session_by_user", owner: .keyPrefix,
+        purge: .otherwise("removeSessions deletes them with their sessions"))
     /// tenant → settings and toggles; a deleted tenant leaves a tombstone.
     public static let tenants = Table<TenantPrefix, StoredTenant>(
-        id: 22, name: "tenants", owner: .keyPrefix)
+        id: 22, name: "tenants", owner: .keyPrefix,
+        purge: .otherwise("a tombstone stays, because an id is never used again"))
     /// API key id → role, scope and the hash of the key.
-    public static let apiKeys = Table<TextKey, StoredApiKey>(id: 23, name: "api_keys")
+    public static let apiKeys = Table<TextKey, StoredApiKey>(
+        id: 23, name: "api_keys", owner: .nobody, purge: .noTenant)
     /// (tenant, SHA-256 of the secret) → a sealed secret that imported password hashes need.
     public static let hashSecrets = Table<TenantHashKey, StoredHashSecret>(
-        id: 25, name: "hash_secrets", owner: .keyPrefix)
+        id: 25, name: "hash_secrets", owner: .keyPrefix, purge: .withTenant)
     /// (tenant, sequence) → a refusal of a self-service toggle.
     public static let denials = Table<SequenceKey, Denial>(
-        id: 26, name: "denials", owner: .keyPrefix)
+        id: 26, name: "denials", owner: .keyPrefix, purge: .withTenant)
     /// tenant → where its refusals' sequence stands.
     public static let denialHeads = Table<TenantPrefix, StoredDenialHead>(
-        id: 27, name: "denial_heads", owner: .keyPrefix)
+        id: 27, name: "denial_heads", owner: .keyPrefix, purge: .withTenant)
     /// (tenant, hour, toggle, operation) → how often.
     public static let denialCounts = Table<DenialCountKey, StoredCount>(
-        id: 28, name: "denial_counts", owner: .keyPrefix)
+        id: 28, name: "denial_counts", owner: .keyPrefix, purge: .withTenant)
     /// SHA-256 of (caller, tenant, method, idempotency-key) → the answer that was given.
     public static let idempotency = Table<HashKey, StoredIdempotency>(
-        id: 29, name: "idempotency", owner: .field(20))
+        id: 29, name: "idempotency", owner: .field(20),
+        purge: .otherwise("they stay for a day: a repeated Tenants.Delete is answered from them"))
 
     /// (tenant, kind of password hash) → how many users have one: what unknown users are made to look like.
     public static let passwordHashKinds = Table<TenantTextKey, StoredCount>(
-        id: 30, name: "password_hash_kinds", owner: .keyPrefix)
+        id: 30, name: "password_hash_kinds", owner: .keyPrefix, purge: .withTenant)
 
     /// caller → how many idempotency records it has: what older servers counted; rows go as their records expire.
-    public static let idempotencyCounts = Table<TextKey, StoredCount>(id: 31, name: "idempotency_counts")
+    public static let idempotencyCounts = Table<TextKey, StoredCount>(
+        id: 31, name: "idempotency_counts", owner: .nobody, purge: .noTenant)
 
     /// service account id → role, scope, what it may; a deleted account leaves a tombstone.
-    public static let serviceAccounts = Table<TextKey, StoredServiceAccount>(id: 32, name: "service_accounts")
+    public static let serviceAccounts = Table<TextKey, StoredServiceAccount>(
+        id: 32, name: "service_accounts", owner: .nobody, purge: .noTenant)
     /// (service account id, key id) → the public key.
     public static let serviceAccountKeys = Table<ServiceAccountKeyKey, StoredServiceAccountKey>(
-        id: 33, name: "service_account_keys")
+        id: 33, name: "service_account_keys", owner: .nobody, purge: .noTenant)
     /// SHA-256 of (issuer, jti) → until when: a token that was used and counts once.
-    public static let usedTokenIDs = Table<HashKey, StoredUsedTokenID>(id: 34, name: "used_token_ids")
+    public static let usedTokenIDs = Table<HashKey, StoredUsedTokenID>(
+        id: 34, name: "used_token_ids", owner: .nobody, purge: .noTenant)
     /// (tenant, provider id) → how the tenant uses an identity provider, with its client secret sealed.
     public static let providers = Table<TenantTextKey, StoredProvider>(
-        id: 35, name: "providers", owner: .keyPrefix)
+        id: 35, name: "providers", owner: .keyPrefix, purge: .withTenant)
     /// (tenant, SHA-256 of a code that was sent) → what it is for.
     public static let oobCodes = Table<TenantHashKey, StoredOobCode>(
-        id: 36, name: "oob_codes", owner: .keyPrefix)
+        id: 36, name: "oob_codes", owner: .keyPrefix, purge: .withTenant)
     /// (tenant, hash of whom it is for, kind, code's hash) → nothing: a newer code of a kind voids the older.
     public static let oobCodeBySubject = Table<OobSubjectKey, [UInt8]>(
-        id: 37, name: "oob_code_by_subject", owner: .keyPrefix)
+        id: 37, name: "oob_code_by_subject", owner: .keyPrefix, purge: .withTenant)
     /// (tenant, message id) → mail on its way out.
     public static let outbox = Table<TenantTextKey, StoredOutboxMessage>(
-        id: 38, name: "outbox", owner: .keyPrefix)
+        id: 38, name: "outbox", owner: .keyPrefix, purge: .withTenant)
     /// (time of the next attempt, tenant, message id) → nothing.
     public static let outboxDue = Table<OutboxDueKey, [UInt8]>(
-        id: 39, name: "outbox_due", owner: .keyPrefix)
+        id: 39, name: "outbox_due", owner: .keyPrefix, purge: .withTenant)
 
     /// tenant → how its mail goes out, with the secrets of that sealed.
     public static let emailConfigs = Table<TenantPrefix, StoredEmailConfig>(
-        id: 40, name: "email_configs", owner: .keyPrefix)
+        id: 40, name: "email_configs", owner: .keyPrefix, purge: .withTenant)
 
     /// (tenant, sequence) → what its verifiers have to refuse; the sequence counts those of all tenants.
     public static let revocations = Table<SequenceKey, Revocation>(
-        id: 41, name: "revocations", owner: .keyPrefix)
+        id: 41, name: "revocations", owner: .keyPrefix,
+        purge: .otherwise("they stay until no token is left that they refuse"))
     /// sequence → the tenant of that revocation.
-    public static let revocationTenants = Table<RevocationKey, [UInt8]>(id: 42, name: "revocation_tenants")
+    public static let revocationTenants = Table<RevocationKey, [UInt8]>(
+        id: 42, name: "revocation_tenants", owner: .nobody, purge: .noTenant)
 
     /// (tenant, hash of a caller and of whom its requests are about) → how many idempotency records they have.
     public static let idempotencyCountsBySubject = Table<TenantHashKey, StoredCount>(
-        id: 45, name: "idempotency_counts_by_subject", owner: .keyPrefix)
+        id: 45, name: "idempotency_counts_by_subject", owner: .keyPrefix, purge: .withTenant)
     /// (tenant, uid) → nothing: who signed up anonymously, until another way to sign in is known.
-    public static let anonymousUsers = Table<UserKey, [UInt8]>(id: 46, name: "anonymous_users", owner: .keyPrefix)
+    public static let anonymousUsers = Table<UserKey, [UInt8]>(
+        id: 46, name: "anonymous_users", owner: .keyPrefix, purge: .withTenant)
 
     /// SHA-256 of (tenant, proof id) → until when: a proof in a pending token that was used and counts once.
-    public static let usedProofs = Table<HashKey, StoredUsedTokenID>(id: 50, name: "used_proofs")
+    public static let usedProofs = Table<HashKey, StoredUsedTokenID>(
+        id: 50, name: "used_proofs", owner: .nobody, purge: .noTenant)
 
     /// (tenant, provider id) → whose identities count besides those of the provider's present issuer.
     public static let identityIssuers = Table<TenantTextKey, StoredIdentityIssuers>(
-        id: 51, name: "identity_issuers", owner: .keyPrefix)
+        id: 51, name: "identity_issuers", owner: .keyPrefix, purge: .withTenant)
 
     /// (time, server, row) → the guesses that a server counted in a second. Worth something for an hour.
-    public static let guesses = Table<GuessRowKey, StoredGuesses>(id: 48, name: "guesses")
+    public static let guesses = Table<GuessRowKey, StoredGuesses>(
+        id: 48, name: "guesses", owner: .nobody, purge: .noTenant)
 
     /// A time at which every revocation up to a sequence was committed → that sequence.
-    public static let revocationTimes = Table<TimeKey, [UInt8]>(id: 56, name: "revocation_times")
+    public static let revocationTimes = Table<TimeKey, [UInt8]>(
+        id: 56, name: "revocation_times", owner: .nobody, purge: .noTenant)
 
     /// Kind of proof → the latest end of those that are refused as used, because the rows that said so may be gone.
-    public static let spentProofs = Table<TextKey, [UInt8]>(id: 57, name: "spent_proofs")
+    public static let spentProofs = Table<TextKey, [UInt8]>(
+        id: 57, name: "spent_proofs", owner: .nobody, purge: .noTenant)
 
-    /// What opening the store takes.
-    public static let all: [TableDeclaration] =
-        SigningTables.all + [
-            users.declaration, userByEmail.declaration, userByPhone.declaration, userByProvider.declaration,
-            sessions.declaration, sessionByUser.declaration, tenants.declaration, apiKeys.declaration,
-            hashSecrets.declaration, denials.declaration, denialHeads.declaration,
-            denialCounts.declaration, idempotency.declaration, passwordHashKinds.declaration,
-            idempotencyCounts.declaration, providers.declaration, serviceAccounts.declaration,
-            serviceAccountKeys.declaration, usedTokenIDs.declaration, oobCodes.declaration,
-            oobCodeBySubject.declaration,
-            outbox.declaration, outboxDue.declaration, emailConfigs.declaration,
-            revocations.declaration, revocationTenants.declaration, idempotencyCountsBySubject.declaration,
-            anonymousUsers.declaration, usedProofs.declaration, identityIssuers.declaration, guesses.declaration,
-            revocationTimes.declaration, spentProofs.declaration,
-        ]
+    /// What opening the store takes. The list `declared` is generated from this file.
+    public static let all: [TableDeclaration] = SigningTables.all + declared
 }

@@ -42,30 +42,25 @@ extension ReadTransaction {
 
     /// Refusals above `sequence` in their order, at most `limit`.
     public func denials(tenantID: Text, after sequence: Int64, limit: Int) throws -> [Denial] {
-        try denials(tenantID: tenantID, from: .at(SequenceKey(tenantID, sequence + 1).bytes), limit: limit)
+        try denials(tenantID: tenantID, from: .at(SequenceKey(tenantID, sequence + 1)), limit: limit)
     }
 
-    /// A page of the refusals of the time range below `sequence` (nil = from the newest), newest first. `last` is the
-    /// sequence it goes on behind; nil on the last page.
+    /// A page of the refusals of the time range below `sequence` (nil = from the newest), newest first.
     public func denials(
         tenantID: Text, before sequence: Int64?, from: Timestamp, to: Timestamp, bounds: PageBounds
-    ) throws -> (page: StoredPage, last: Int64?) {
-        let start = sequence.map { ScanStart.after(SequenceKey(tenantID, $0).bytes) } ?? .first
-        let page = try page(
+    ) throws -> StoredPage<SequenceKey> {
+        let start = sequence.map { ScanStart.after(SequenceKey(tenantID, $0)) } ?? .first
+        return try page(
             of: Tables.denials, prefix: TenantPrefix(tenantID), from: start, reversed: true, bounds: bounds
-        ) { _, value in
+        ) { row in
             var time: Int64 = 0
-            var fields = FieldReader(value)
+            var fields = FieldReader(row.value)
             while let field = try fields.next() {
                 if field.number == 2, case .varint(let bits) = field.value { time = Int64(bitPattern: bits) }
             }
             if time < from.microseconds { return .end }
-            return time < to.microseconds ? .item(value) : .skipped
+            return time < to.microseconds ? .item(row.value) : .skipped
         }
-        let last = page.lastKey.map { key in
-            key.suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        }
-        return (page, last.map { Int64(bitPattern: $0) })
     }
 
     /// How often each operation was refused in the hours that the range touches, oldest hour first.
@@ -74,19 +69,15 @@ extension ReadTransaction {
         let first = max(0, from.microseconds - from.microseconds % hour)
         let start = DenialCountKey(tenantID, hour: Timestamp(microseconds: first), toggle: 0, operation: .empty)
         var counts: [DenialCount] = []
-        let prefixByteCount = tenantID.byteCount + 1
         try scan(
-            Tables.denialCounts, prefix: TenantPrefix(tenantID), from: .at(start.bytes), limit: limit
-        ) { key, value in
-            let rest = UnsafeRawBufferPointer(rebasing: key.dropFirst(prefixByteCount))
-            let time = Int64(bigEndian: rest.loadUnaligned(as: Int64.self))
-            guard time < to.microseconds else { return false }
-            let operation = Text(unchecked: [UInt8](rest.dropFirst(9)))
+            Tables.denialCounts, prefix: TenantPrefix(tenantID), from: .at(start), limit: limit
+        ) { row in
+            let key = try row.key
+            guard key.hour < to else { return false }
             counts.append(
                 DenialCount(
-                    hourStartMicros: time, operation: operation,
-                    toggle: Toggle(rawValue: Int32(rest[8])) ?? .unspecified,
-                    count: try StoredCount(decoding: value).count))
+                    hourStartMicros: key.hour.microseconds, operation: key.operation,
+                    toggle: Toggle(rawValue: Int32(key.toggle)) ?? .unspecified, count: try row.record.count))
             return true
         }
         return counts
@@ -94,8 +85,8 @@ extension ReadTransaction {
 
     private func denials(tenantID: Text, from start: ScanStart, limit: Int) throws -> [Denial] {
         var found: [Denial] = []
-        try scan(Tables.denials, prefix: TenantPrefix(tenantID), from: start, limit: limit) { _, value in
-            found.append(try Denial(decoding: value))
+        try scan(Tables.denials, prefix: TenantPrefix(tenantID), from: start, limit: limit) { row in
+            found.append(try row.record)
             return true
         }
         return found

@@ -114,7 +114,9 @@ public final class TenantDirectory: Sendable {
                 record.tenant?.revision += 1
                 try transaction.put(Tables.tenants, TenantPrefix(tenantID), record)
                 try transaction.appendRevocation(.tenantDeleted, tenantID: tenantID, now: now)
-                try transaction.appendEvent(.tenantDeleted, tenantID: tenantID, origin: origin, now: now)
+                // The tenant's own log goes with it.
+                try transaction.appendEvent(
+                    .tenantDeleted, tenantID: .empty, origin: origin, detail: tenantID, now: now)
                 deleted = record
                 return TenantsDeleteResponse()
             }
@@ -122,17 +124,17 @@ public final class TenantDirectory: Sendable {
         }
         guard let record = deleted else { return }
         _ = remember(TenantSettings(record), isDeleted: true)
-        try await resources.store.purgeTenant(tenantID)
+        try await resources.store.purgeTenant(tenantID, now: now)
     }
 
     /// Tenants in the order of their ids, behind `last`; deleted ones are left out.
     public func list(
         after last: Text?, limit: Int, in transaction: borrowing ReadTransaction
     ) throws -> [Messages.Tenant] {
-        let start = last.map { ScanStart.after(TenantPrefix($0).bytes) } ?? .first
+        let start = last.map { ScanStart.after(TenantPrefix($0)) } ?? .first
         var tenants: [Messages.Tenant] = []
-        try transaction.scan(Tables.tenants, from: start) { _, value in
-            let record = try StoredTenant(decoding: value)
+        try transaction.scan(Tables.tenants, from: start) { row in
+            let record = try row.record
             if !record.deleted, let tenant = record.tenant { tenants.append(tenant) }
             return tenants.count < limit
         }
@@ -181,13 +183,15 @@ public final class TenantDirectory: Sendable {
     private func resumeDeletions() async throws {
         let unfinished = try resources.store.read { transaction in
             var ids: [Text] = []
-            try transaction.scan(Tables.tenants) { _, value in
-                let record = try StoredTenant(decoding: value)
+            try transaction.scan(Tables.tenants) { row in
+                let record = try row.record
                 if record.deleted, !record.purged, let tenant = record.tenant { ids.append(tenant.tenantID) }
                 return true
             }
             return ids
         }
-        for tenantID in unfinished { try await resources.store.purgeTenant(tenantID) }
+        for tenantID in unfinished {
+            try await resources.store.purgeTenant(tenantID, now: resources.clock.now())
+        }
     }
 }

@@ -89,10 +89,9 @@ import Tokens
         try await withFixture { fixture in
             try await insert(7, usedAt: fixture.now, in: fixture)
             let due = fixture.now + .seconds(3_600)
-            let early = try await fixture.store.write { try $0.takeExpired(now: due - .microseconds(1), limit: 10) }
-            #expect(early.isEmpty)
-            let expired = try await fixture.store.write { try $0.takeExpired(now: due, limit: 10) }
-            #expect(expired.map(\.key) == [id(7)] && expired.map(\.tableID) == [Tables.sessions.id])
+            let early = try await fixture.store.write { try $0.expireRecords(now: due - .microseconds(1), limit: 10) }
+            #expect(early == 0)
+            #expect(try await fixture.store.write { try $0.expireRecords(now: due, limit: 10) } == 1)
         }
     }
 

@@ -113,7 +113,7 @@ import Testing
                     let bounds = PageBounds(itemMax: limit, limits: Limits())
                     return try transaction.denials(
                         tenantID: "acme", before: sequence, from: from, to: to, bounds: bounds
-                    ).page.items.map { try Denial(decoding: $0).sequence }
+                    ).items.map { try Denial(decoding: $0).sequence }
                 }
             }
             #expect(try before(nil, 0, 10) == [10, 9, 8, 7, 6, 5, 4, 3, 2, 1])

@@ -195,7 +195,7 @@ import Testing
                 await server.project.sweep()
                 let isEmpty = try server.project.store.read { transaction in
                     var isEmpty = true
-                    try transaction.scan(Tables.guesses) { _, _ in
+                    try transaction.scan(Tables.guesses) { _ in
                         isEmpty = false
                         return false
                     }

@@ -137,7 +137,7 @@ import Testing
     private static func usedProofCount(_ server: TestServer) throws -> Int {
         var count = 0
         try server.project.store.read { transaction in
-            try transaction.scan(Tables.usedProofs) { _, _ in
+            try transaction.scan(Tables.usedProofs) { _ in
                 count += 1
                 return true
             }

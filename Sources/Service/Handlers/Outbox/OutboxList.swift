@@ -9,15 +9,17 @@ enum OutboxList: PageMethod {
         _ request: OutboxListRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<OutboxListResponse> {
         let page = try call.page(request)
-        let prefix = TenantPrefix(call.tenantID)
         let found = try transaction.page(
-            of: Tables.outbox, prefix: prefix, from: page.start { TenantTextKey(call.tenantID, $0) }, reversed: true,
+            of: Tables.outbox, prefix: TenantPrefix(call.tenantID),
+            from: page.start { TenantTextKey(call.tenantID, $0) }, reversed: true,
             bounds: page.bounds
-        ) { _, value in
-            guard let message = try ListedMessage(value), message.isShown(in: request.state) else { return .skipped }
+        ) { row in
+            guard let message = try ListedMessage(row.value), message.isShown(in: request.state) else {
+                return .skipped
+            }
             return .item(message.bytes)
         }
-        return .list(1, found.items, OutboxListResponse(nextPageToken: page.token(after: found, behind: prefix)))
+        return .list(1, found.items, OutboxListResponse(nextPageToken: page.token(after: found) { $0.text }))
     }
 }
 

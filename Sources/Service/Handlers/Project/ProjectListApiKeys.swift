@@ -11,7 +11,7 @@ enum ProjectListApiKeys: PageMethod {
         let page = try call.page(request)
         let found = try transaction.page(
             of: Tables.apiKeys, from: page.start { TextKey($0) }, bounds: page.bounds
-        ) { _, value in firstField(1, in: value).map { .item($0) } ?? .skipped }
-        return .list(1, found.items, ProjectListApiKeysResponse(nextPageToken: page.token(after: found)))
+        ) { row in firstField(1, in: row.value).map { .item($0) } ?? .skipped }
+        return .list(1, found.items, ProjectListApiKeysResponse(nextPageToken: page.token(after: found) { $0.text }))
     }
 }

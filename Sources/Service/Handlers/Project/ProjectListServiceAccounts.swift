@@ -12,7 +12,8 @@ enum ProjectListServiceAccounts: PageMethod {
         let page = try call.page(request)
         let found = try transaction.page(
             of: Tables.serviceAccounts, from: page.start { TextKey($0) }, bounds: page.bounds
-        ) { _, value in try .undeleted(value, item: 1, deleted: 2) }
-        return .list(1, found.items, ProjectListServiceAccountsResponse(nextPageToken: page.token(after: found)))
+        ) { row in try .undeleted(row.value, item: 1, deleted: 2) }
+        return .list(
+            1, found.items, ProjectListServiceAccountsResponse(nextPageToken: page.token(after: found) { $0.text }))
     }
 }

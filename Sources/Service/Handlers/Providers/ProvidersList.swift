@@ -9,11 +9,11 @@ enum ProvidersList: PageMethod {
         _ request: ProvidersListRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<ProvidersListResponse> {
         let page = try call.page(request)
-        let prefix = TenantPrefix(call.tenantID)
         let found = try transaction.page(
-            of: Tables.providers, prefix: prefix, from: page.start { TenantTextKey(call.tenantID, $0) },
+            of: Tables.providers, prefix: TenantPrefix(call.tenantID),
+            from: page.start { TenantTextKey(call.tenantID, $0) },
             bounds: page.bounds
-        ) { _, value in firstField(1, in: value).map { .item($0) } ?? .skipped }
-        return .list(1, found.items, ProvidersListResponse(nextPageToken: page.token(after: found, behind: prefix)))
+        ) { row in firstField(1, in: row.value).map { .item($0) } ?? .skipped }
+        return .list(1, found.items, ProvidersListResponse(nextPageToken: page.token(after: found) { $0.text }))
     }
 }

@@ -11,8 +11,8 @@ enum TenantsList: PageMethod {
         let page = try call.page(request)
         let found = try transaction.page(
             of: Tables.tenants, from: page.start { TenantPrefix($0) }, bounds: page.bounds
-        ) { _, value in try .undeleted(value, item: 1, deleted: 2) }
+        ) { row in try .undeleted(row.value, item: 1, deleted: 2) }
         return .list(
-            1, found.items, TenantsListResponse(nextPageToken: page.token(after: found, isTerminated: true)))
+            1, found.items, TenantsListResponse(nextPageToken: page.token(after: found) { $0.tenant }))
     }
 }

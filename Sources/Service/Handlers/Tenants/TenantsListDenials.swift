@@ -15,9 +15,9 @@ enum TenantsListDenials: PageMethod {
         }
         let from = Timestamp(microseconds: request.fromMicros)
         let to = Timestamp(microseconds: request.toMicros == 0 ? .max : request.toMicros)
-        let (found, last) = try transaction.denials(
+        let found = try transaction.denials(
             tenantID: call.tenantID, before: before, from: from, to: to, bounds: page.bounds)
-        var rest = TenantsListDenialsResponse(nextPageToken: page.token(after: last.map { Text("\($0)") }))
+        var rest = TenantsListDenialsResponse(nextPageToken: page.token(after: found) { Text("\($0.sequence)") })
         if page.last == nil {
             rest.counts = try transaction.denialCounts(
                 tenantID: call.tenantID, from: from, to: to, limit: call.limits.pageSizeMax)

@@ -9,10 +9,10 @@ enum UsersList: PageMethod {
         _ request: UsersListRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<UsersListResponse> {
         let page = try call.page(request)
-        let prefix = TenantPrefix(call.tenantID)
         let found = try transaction.page(
-            of: Tables.users, prefix: prefix, from: page.start { UserKey(call.tenantID, $0) }, bounds: page.bounds
-        ) { _, value in .item(Account.encodedUser(in: value)) }
-        return .list(1, found.items, UsersListResponse(nextPageToken: page.token(after: found, behind: prefix)))
+            of: Tables.users, prefix: TenantPrefix(call.tenantID), from: page.start { UserKey(call.tenantID, $0) },
+            bounds: page.bounds
+        ) { row in .item(Account.encodedUser(in: row.value)) }
+        return .list(1, found.items, UsersListResponse(nextPageToken: page.token(after: found) { $0.uid }))
     }
 }

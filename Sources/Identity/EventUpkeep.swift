@@ -1,0 +1,141 @@
+public import Base
+import Messages
+import Store
+import Synchronization
+
+/// What the sweep does for the event logs: it deletes the events that a tenant keeps no longer, and follows the chains
+/// of all tenants, in turn, to see whether they are what was committed.
+public final class EventUpkeep: Sendable {
+    /// How far a tenant's chain was followed.
+    private struct Followed {
+        let tenant: Text
+        var place: EventHead
+        var isDone: Bool
+    }
+
+    private struct State {
+        /// The tenant whose retention was looked at last; nil = begin with the first.
+        var trimmed: TenantPrefix?
+        /// Nil = begin with the first tenant.
+        var followed: Followed?
+    }
+
+    /// Events that are missing or not what was committed.
+    public let faults = Counter()
+    private let resources: Resources
+    private let state = Mutex(State())
+    /// Of all tenants in one sweep: at a minute a sweep, a million events are followed in less than an hour.
+    private static let tenantsMax = 5_000
+    private static let eventsFollowedMax = 20_000
+    private static let eventsDeletedPerWrite = 500
+
+    init(_ resources: Resources) { self.resources = resources }
+
+    func sweep(now: Timestamp) async throws {
+        try await trim(now: now)
+        try follow()
+    }
+
+    // MARK: Retention
+
+    private func trim(now: Timestamp) async throws {
+        let last = state.withLock { $0.trimmed }
+        let (keeping, next) = try tenantsWithRetention(after: last)
+        for (tenantID, retention) in keeping {
+            var isMore = true
+            while isMore {
+                isMore = try await resources.store.write(for: .removal) { transaction in
+                    try transaction.trimEvents(
+                        of: tenantID, before: now - retention, limit: Self.eventsDeletedPerWrite, now: now)
+                }
+            }
+        }
+        state.withLock { $0.trimmed = next }
+    }
+
+    private func tenantsWithRetention(
+        after last: TenantPrefix?
+    ) throws -> (found: [(Text, Duration)], next: TenantPrefix?) {
+        try resources.store.read { transaction in
+            var found: [(Text, Duration)] = []
+            var next: TenantPrefix?
+            var count = 0
+            try transaction.scan(Tables.tenants, from: last.map { .after($0) } ?? .first, limit: Self.tenantsMax) {
+                row in
+                let record = try row.record
+                next = try row.key
+                count += 1
+                if record.eventRetentionSeconds > 0, !record.deleted {
+                    found.append((try row.key.tenant, .seconds(record.eventRetentionSeconds)))
+                }
+                return true
+            }
+            return (found, count < Self.tenantsMax ? nil : next)
+        }
+    }
+
+    // MARK: Verification
+
+    /// Goes on with the chains where the last sweep ended. A fault is logged each time it is come to.
+    private func follow() throws {
+        let start = state.withLock { $0.followed }
+        let end = try resources.store.read { transaction in
+            var followed = start
+            var budget = Self.eventsFollowedMax
+            while budget > 0 {
+                guard var next = try place(after: followed, in: transaction) else { return Followed?.none }
+                budget -= try follow(&next, limit: budget, in: transaction)
+                followed = next
+            }
+            return followed
+        }
+        state.withLock { $0.followed = end }
+    }
+
+    /// Where to go on; nil behind the last tenant.
+    private func place(after followed: Followed?, in transaction: borrowing ReadTransaction) throws -> Followed? {
+        var next: Followed
+        if let followed, !followed.isDone {
+            next = followed
+        } else {
+            guard let tenant = try transaction.tenantWithEvents(after: followed?.tenant) else { return nil }
+            next = Followed(tenant: tenant, place: .empty, isDone: false)
+        }
+        // Retention may have cut off what was followed.
+        if let cut = try transaction.eventCheckpoint(tenant: next.tenant)?.head, cut.sequence > next.place.sequence {
+            next.place = cut
+        }
+        return next
+    }
+
+    /// How many events it followed, 1 at least.
+    private func follow(
+        _ next: inout Followed, limit: Int, in transaction: borrowing ReadTransaction
+    ) throws -> Int {
+        switch try transaction.followEvents(tenant: next.tenant, from: &next.place, limit: limit) {
+        case .intact(let count):
+            next.isDone = count < limit
+            return max(1, count)
+        case .broken(let sequence):
+            report(next.tenant, sequence)
+            next.isDone = true
+            return 1
+        }
+    }
+
+    private func report(_ tenant: Text, _ sequence: UInt64) {
+        faults.add()
+        resources.log.error(
+            "an event is missing or altered; posternd --verify-store tells more",
+            ["tenant": .text(tenant.string), "sequence": .text("\(sequence)")])
+    }
+}
+
+extension WriteTransaction {
+    /// Deletes up to `limit` of a tenant's events of before `time`; whether there may be more.
+    fileprivate func trimEvents(of tenantID: Text, before time: Timestamp, limit: Int, now: Timestamp) throws -> Bool {
+        try deleteEvents(tenant: tenantID, limit: limit, now: now) { event in
+            try EventRecord(decoding: event.payload).timeMicros < time.microseconds
+        } == limit
+    }
+}

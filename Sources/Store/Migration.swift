@@ -1,0 +1,98 @@
+import Base
+import Synchronization
+
+/// A step that makes what a store of an older version holds into what this version expects.
+///
+/// Steps run at start, in the order of their versions, each in a transaction of its own; a store that is new needs
+/// none. A step that was interrupted runs again from its beginning.
+public struct Migration: Sendable {
+    /// The version of the store once the step is done (`Schema.version`).
+    public let version: UInt32
+    let run: @Sendable (borrowing WriteTransaction) throws -> Void
+
+    public init(to version: UInt32, _ run: @escaping @Sendable (borrowing WriteTransaction) throws -> Void) {
+        self.version = version
+        self.run = run
+    }
+
+    /// The store's own steps.
+    static let own = [Migration(to: 2) { try $0.countUsage() }]
+
+    fileprivate static let schemaKey = [UInt8]("schema".utf8)
+    static let upgradedKey = [UInt8]("upgraded".utf8)
+    /// Servers of versions 1 and 2 noted with this that they had counted usage; other steps there were none.
+    static let usageKey = [UInt8]("usage".utf8)
+}
+
+extension Store {
+    /// The store is of an older server and too full for a step of its upgrade. It is served all the same: without what
+    /// is deleted there never is room. The next start tries again.
+    public var isUpgradePutOff: Bool { isUpgradePending.load(ordering: .relaxed) }
+
+    /// Marks a new store with this version, refuses one of a newer version, and upgrades one of an older. Reading the
+    /// mark checks the master key as well.
+    func upgrade() throws(StoreError) {
+        let found = try change { transaction throws(StoreError) in
+            if let found = try transaction.reading.version(Migration.schemaKey) { return found }
+            try transaction.note(Schema.version, Migration.schemaKey)
+            try transaction.note(Schema.version, Migration.upgradedKey)
+            return Schema.version
+        }
+        guard found <= Schema.version else { throw .newerSchema(found: found, supported: Schema.version) }
+        do {
+            // The mark first: it needs less room, and without it an older server may open the store.
+            if found < Schema.version {
+                try change { transaction throws(StoreError) in
+                    let upgraded = try transaction.reading.upgradedVersion(of: found)
+                    try transaction.note(upgraded, Migration.upgradedKey)
+                    try transaction.note(Schema.version, Migration.schemaKey)
+                }
+            }
+            try runMigrations()
+        } catch .full {
+            isUpgradePending.store(true, ordering: .relaxed)
+        }
+    }
+
+    private func runMigrations() throws(StoreError) {
+        let steps = Migration.own + environment.configuration.migrations
+        let before = try change { transaction throws(StoreError) in
+            try transaction.reading.upgradedVersion(of: Schema.version)
+        }
+        guard before < Schema.version else { return }
+        for version in (before + 1)...Schema.version {
+            do {
+                try writeBlocking { transaction in
+                    for step in steps where step.version == version { try step.run(transaction) }
+                    try transaction.note(version, Migration.upgradedKey)
+                }
+            } catch let error as StoreError {
+                throw error
+            } catch {
+                // What a step throws of its own says that it found records which it cannot read.
+                throw .corrupt(table: "what version \(version) upgrades")
+            }
+        }
+    }
+}
+
+extension ReadTransaction {
+    fileprivate func version(_ key: [UInt8]) throws(StoreError) -> UInt32? {
+        try get(Schema.meta, key).map { $0.reduce(0) { $0 << 8 | UInt32($1) } }
+    }
+
+    /// The version that the store was upgraded to, where its mark is `schema`.
+    fileprivate func upgradedVersion(of schema: UInt32) throws(StoreError) -> UInt32 {
+        if let upgraded = try version(Migration.upgradedKey) { return upgraded }
+        return try exists(Schema.meta, Migration.usageKey) ? schema : min(schema, 1)
+    }
+
+    /// Whether the tenants' totals were counted.
+    func hasUsage() throws(StoreError) -> Bool { try upgradedVersion(of: Schema.version) >= 2 }
+}
+
+extension WriteTransaction {
+    fileprivate func note(_ version: UInt32, _ key: [UInt8]) throws(StoreError) {
+        try put(Schema.meta, key, withUnsafeBytes(of: version.bigEndian) { [UInt8]($0) })
+    }
+}

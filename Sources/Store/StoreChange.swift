@@ -1,0 +1,46 @@
+/// A record that a batch put or deleted.
+public struct StoreChange: Sendable, Equatable {
+    public let tableID: UInt8
+    public let key: [UInt8]
+    /// Nil for a record that was deleted.
+    public let value: [UInt8]?
+
+    public init(tableID: UInt8, key: [UInt8], value: [UInt8]?) {
+        self.tableID = tableID
+        self.key = key
+        self.value = value
+    }
+
+    /// False for what a store knows of itself alone, and for sums that follow from the rows.
+    static func isShared(_ tableID: UInt8, _ key: UnsafeRawBufferPointer) -> Bool {
+        switch tableID {
+        case Schema.tenantUsage.id: false
+        case Schema.meta.id: key.elementsEqual(EventLog.sequenceKey)
+        default: true
+        }
+    }
+}
+
+/// A batch as a list: whoever makes these changes to the same rows, in this order, has the same rows afterwards.
+public struct StoreChanges: Sendable {
+    public let changes: [StoreChange]
+    /// What the batch's writes announced.
+    public let topics: [ChangeTopic]
+}
+
+extension WriteTransaction {
+    /// Makes the changes of a batch that was taken down elsewhere.
+    public func apply(_ changes: [StoreChange]) throws(StoreError) {
+        for change in changes {
+            try change.key.span.withUnsafeBytes { key throws(StoreError) in
+                guard let value = change.value else {
+                    _ = try delete(tableID: change.tableID, key: key)
+                    return
+                }
+                try value.span.withUnsafeBytes { value throws(StoreError) in
+                    _ = try put(tableID: change.tableID, key: key, payload: value, ifAbsent: false)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+import Base
+import Store
+import Testing
+
+@testable import Identity
+
+@Suite struct KeysTests {
+    private static let keys: [any StoreKey] = [
+        UserKey("acme", "ann"), UserKey("", "ann"), TenantTextKey("acme", ""), TenantHashKey("acme", [1, 0, 2]),
+        HashKey([0, 1]), TextKey("a"), TenantPrefix("acme"), TenantPrefix(""),
+        ServiceAccountKeyKey("robot", "key"), SessionKey([1, 2, 3]), UserSessionKey("acme", "ann", [0, 0, 9]),
+        SequenceKey("acme", 7), SequenceKey("", .max), RevocationKey(9), TimeKey(Timestamp(microseconds: 5)),
+        GuessRowKey(time: Timestamp(microseconds: 5), serverID: 6, row: 7),
+        DenialCountKey("acme", hour: Timestamp(microseconds: 3_600_000_000), toggle: 2, operation: "signUp"),
+        OobSubjectKey("acme", subject: [UInt8](repeating: 0, count: 32), kind: 3, codeHash: [4, 5]),
+        OobSubjectKey("acme", subject: [UInt8](repeating: 1, count: 32)),
+        OutboxDueKey(Timestamp(microseconds: 5), "acme", "mail"),
+    ]
+
+    private func reread<Key: StoreKey>(_ key: Key, _ bytes: [UInt8]) -> [UInt8]? {
+        bytes.withUnsafeBytes { Key(stored: $0)?.bytes }
+    }
+
+    @Test func whatAKeyWroteIsReadAsThatKey() {
+        for key in Self.keys { #expect(reread(key, key.bytes) == key.bytes, "\(key)") }
+    }
+
+    /// Cut or changed bytes are another key of the kind, or none; nothing traps.
+    @Test func damagedKeysAreReadWithoutATrap() {
+        for key in Self.keys {
+            for end in 0..<key.bytes.count {
+                let cut = Array(key.bytes[..<end])
+                let found = reread(key, cut)
+                #expect(found == nil || found == cut, "\(key) cut to \(end)")
+            }
+            for place in key.bytes.indices {
+                var changed = key.bytes
+                changed[place] ^= 0xFF
+                _ = reread(key, changed)
+            }
+        }
+    }
+}

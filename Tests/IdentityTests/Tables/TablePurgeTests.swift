@@ -1,0 +1,96 @@
+import Base
+import Messages
+import Store
+import Testing
+
+@testable import Identity
+
+/// What a deleted tenant leaves, table by table; a table that is declared tomorrow is among them.
+@Suite struct TablePurgeTests {
+    /// What stays of a deleted tenant, and why.
+    private static let staying = [
+        // A tombstone: an id is never used again.
+        Tables.tenants.id,
+        // Verifiers refuse by them until the last token is over.
+        Tables.revocations.id,
+        // A repeated Delete is answered from them for a day.
+        Tables.idempotency.id,
+    ]
+
+    /// A table by its id alone.
+    private static func plain(_ declaration: TableDeclaration) -> Table<[UInt8], [UInt8]> {
+        Table(id: declaration.id, name: declaration.name, owner: declaration.owner, purge: declaration.purge)
+    }
+
+    /// Rows in every table whose keys begin with a tenant, and a session; as many as two slices take.
+    private static func fill(_ transaction: borrowing WriteTransaction, tenantID: Text, count: Int) throws {
+        for number in 0..<count {
+            let name = [UInt8]("row \(number)".utf8)
+            for table in Tables.all where table.owner == .keyPrefix && table.id != Tables.tenants.id {
+                let key: [UInt8]
+                if table.id == Tables.sessionByUser.id {
+                    let id = [UInt8](repeating: 7, count: 8 - tenantID.byteCount) + tenantID.bytes + name
+                    key = UserSessionKey(tenantID, "ann", id).bytes
+                    let session = StoredSession(tenantID: tenantID, uid: "ann")
+                    try transaction.put(Tables.sessions, SessionKey(id), session)
+                } else {
+                    key = TenantPrefix(tenantID).bytes + name
+                }
+                try transaction.put(plain(table), key, name)
+            }
+            try transaction.appendEvent(.userUpdated, tenantID: tenantID, origin: .server, now: .zero)
+        }
+    }
+
+    private static func rowCounts(_ fixture: Fixture, tenantID: Text) throws -> [UInt8: Int] {
+        try fixture.store.read { transaction in
+            var counts: [UInt8: Int] = [:]
+            for table in Tables.all where table.owner == .keyPrefix {
+                try transaction.scan(plain(table), prefix: TenantPrefix(tenantID)) { _ in
+                    counts[table.id, default: 0] += 1
+                    return true
+                }
+            }
+            try transaction.scan(Tables.sessions) { row in
+                if try row.record.tenantID == tenantID { counts[Tables.sessions.id, default: 0] += 1 }
+                return true
+            }
+            return counts
+        }
+    }
+
+    @Test func aDeletedTenantLeavesNoRowInAnyTable() async throws {
+        try await withFixture { fixture in
+            let tenants: [Text] = ["acme", "acme2", "", "b"]
+            for tenantID in tenants { try await fixture.makeTenant(tenantID) }
+            try await fixture.store.write { transaction in
+                for tenantID in tenants { try Self.fill(transaction, tenantID: tenantID, count: 600) }
+            }
+            let others = try tenants.dropFirst().map { try Self.rowCounts(fixture, tenantID: $0) }
+            try await fixture.tenantDirectory().delete(tenantID: "acme", validateOnly: false, origin: .server)
+            let left = try Self.rowCounts(fixture, tenantID: "acme")
+            for table in Tables.all where !Self.staying.contains(table.id) {
+                #expect(left[table.id] == nil, "rows of a deleted tenant are left in \(table.name)")
+            }
+            #expect(left[Tables.tenants.id] == 1)
+            let othersAfter = try tenants.dropFirst().map { try Self.rowCounts(fixture, tenantID: $0) }
+            #expect(othersAfter == others)
+            #expect(try fixture.events(of: "acme").isEmpty)
+            let checkpoint = try fixture.store.read { try $0.eventCheckpoint(tenant: "acme") }
+            #expect(checkpoint?.head.sequence == 600)
+            for (tenantID, count) in zip(tenants, [0, 600, 601, 600]) {
+                let status = try fixture.store.read { try $0.verifyEvents(tenant: tenantID) }
+                #expect(status == .intact(count: count))
+            }
+        }
+    }
+
+    @Test func everyRowThatSaysWhoseItIsSaysHowItGoes() {
+        for table in Tables.all {
+            switch (table.owner, table.purge) {
+            case (.nobody, .noTenant), (.keyPrefix, .withTenant), (.keyPrefix, .otherwise), (.field, .otherwise): break
+            default: Issue.record("\(table.name): its owner and the way its rows go do not fit each other")
+            }
+        }
+    }
+}
