@@ -170,7 +170,7 @@ public final class Project: Sendable {
             ["reason": .text("\(rollback)")])
     }
 
-    /// Of ID tokens where nothing else is said.
+    /// The signer of a use of tokens; by default that of ID tokens.
     public func signer(of use: TokenUse) -> TokenSigner { use == .sessionCookie ? cookieSigner : signer }
 
     /// Writes what happens to signing keys to the event log, in the same transaction.

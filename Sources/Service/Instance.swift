@@ -59,8 +59,8 @@ public final class Instance: Sendable {
     private let sweeper: Sweeper
     private let credentialWatch: CredentialWatch
 
-    /// Opens the store and makes everything; nothing is served yet. `onFatal`: the store cannot be trusted any more,
-    /// the process should end.
+    /// Opens the store and makes all parts of the server. Nothing is served yet. `onFatal` is called when the store
+    /// cannot be trusted any more and the process should end.
     public init(
         _ configuration: Configuration, masterKey: MasterKey, log: Log,
         onFatal: @escaping @Sendable (StoreError) -> Void

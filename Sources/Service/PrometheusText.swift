@@ -114,7 +114,7 @@ private struct PrometheusPage {
         single("postern_caller_streams_open", "gauge", "Streams of all credentials.", Double(use.streamsOpen.value))
     }
 
-    /// What connections hold, and what became of those that held too much.
+    /// Appends the memory of connections, and how many were closed for it.
     mutating func memory(_ instance: Instance) {
         let memory = instance.server.memory
         let metrics = instance.server.metrics
@@ -135,7 +135,7 @@ private struct PrometheusPage {
             Double(metrics.pagesRefused.value))
     }
 
-    /// What identity providers and mail templates made the server do, or leave out.
+    /// Appends the counts of identity providers and mail templates.
     mutating func project(_ project: Project) {
         single(
             "postern_provider_keys_checked_total", "counter", "Keys of identity providers checked for a token.",

@@ -142,7 +142,7 @@ final class Environment: @unchecked Sendable {
         return handle
     }
 
-    /// Where the table's rows say whose they are.
+    /// The place in the table's keys that names the tenant.
     @inline(__always)
     func owner(of table: UInt8) -> RowOwner { owners[Int(table)] }
 
@@ -161,7 +161,7 @@ final class Environment: @unchecked Sendable {
 // MARK: - The witness
 
 extension Environment {
-    /// How far the store has come.
+    /// The position of the store: its newest transaction and event.
     func position() throws(StoreError) -> Witness.Position {
         var info = MDB_envinfo()
         try StoreError.check(mdb_env_info(raw, &info), "mdb_env_info")
@@ -188,7 +188,7 @@ extension Environment {
         if configuration.durability == .synced { noteSync() }
     }
 
-    /// All that is committed is on the disk. The writer's thread only.
+    /// Notes that everything committed is on the disk. The writer's thread only.
     func noteSync() {
         guard let position = try? position() else { return }
         witness.withLock { $0?.advance(to: position) }

@@ -21,7 +21,7 @@ public struct EventHead: Sendable, Equatable {
         self.hash = hash
     }
 
-    /// Of a tenant without events.
+    /// The head of a tenant without events.
     public static let empty = EventHead(sequence: 0, hash: [UInt8](repeating: 0, count: EventLog.hashByteCount))
 }
 

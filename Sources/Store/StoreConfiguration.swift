@@ -1,7 +1,7 @@
 public import Base
 import Crypto
 
-/// When an acknowledged write is safe.
+/// The moment at which an acknowledged write is safe.
 public enum Durability: Sendable {
     /// Acknowledged = on the disk.
     case synced
@@ -46,7 +46,7 @@ public struct StoreConfiguration: Sendable {
     public var lock: DirectoryLock?
     /// Opens a store that is older than its witness (`Store.rollback`): for the operator who decides that.
     public var acceptsRollback = false
-    /// For looking at a store without changing it: tables that it lacks are not made.
+    /// True for looking at a store without changing it: missing tables are not made.
     var isReadOnly = false
     /// What the process says when a fault ends it; nil in a process that must not change its signal handlers.
     public var damage: DamageReport?

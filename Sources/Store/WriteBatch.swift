@@ -1,7 +1,7 @@
 internal import Base
 internal import CLMDB
 
-/// What the writer knows about the transaction it is in. The writer's thread only.
+/// The state of the transaction that the writer is in. The writer's thread only.
 final class WriteBatch {
     /// In a box of its own, because transactions point at it.
     let borrowCount: UnsafeMutablePointer<Int>
@@ -15,11 +15,11 @@ final class WriteBatch {
     /// What the writes put and deleted so far; nil when nobody asked for it.
     private(set) var changes: [StoreChange]?
     private var pendingByteCount: Int64 = 0
-    /// What its writes announced so far.
+    /// The topics that the writes have announced so far.
     var topics: [ChangeTopic] = []
     /// Whether the write that runs now said that it makes the store grow, whatever it was asked for.
     var isGrowth = false
-    /// What its writes added to tenants' rows so far.
+    /// The bytes that the writes have added to tenants' rows so far.
     var usage = UsageChanges()
     private var scratch = ByteBuffer()
     private static let scratchByteCountKept = 64 * 1024

@@ -3,7 +3,7 @@ public import Messages
 public import Store
 
 extension ReadTransaction {
-    /// What a code is for. INVALID_OOB_CODE, EXPIRED_OOB_CODE.
+    /// Returns what a code is for. Throws INVALID_OOB_CODE, EXPIRED_OOB_CODE.
     public func oobCode(_ code: Secret, tenantID: Text, now: Timestamp) throws -> StoredOobCode {
         guard let stored = try get(Tables.oobCodes, TenantHashKey(tenantID, OobCodes.hash(code))), !stored.decoy else {
             throw Failure.invalidOobCode
@@ -27,7 +27,7 @@ extension ReadTransaction {
         return WaysBack(codes)
     }
 
-    /// What becomes of `account` when its email is proved; nil when it was proved before.
+    /// The change of `account` when its email is proved. Nil when the email was proved before.
     func proofOfUnprovedEmail(_ account: Account, now: Timestamp) throws -> ProofOfUnprovedEmail? {
         guard !account.user.emailVerified, !account.user.email.isEmpty else { return nil }
         return try waysBack(of: account.key, now: now).meaning(ofProving: account.user.email)
@@ -43,7 +43,7 @@ extension ReadTransaction {
         return true
     }
 
-    /// Who has an email, and whether its prover enters that account.
+    /// The account that has an email, and whether the person who proves the email enters that account.
     func holder(of email: Email, tenantID: Text, now: Timestamp) throws -> EmailHolder? {
         guard let uid = try uid(ofEmail: email, tenantID: tenantID) else { return nil }
         return EmailHolder(uid: uid, isAnothers: try emailIsAnothers(UserKey(tenantID, uid), now: now))

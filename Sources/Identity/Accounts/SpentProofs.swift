@@ -6,7 +6,7 @@ import Tokens
 // What counts once is kept as used until it has expired. Where an operator lowers the clock (`--accept-clock`), some of
 // it is in its time again while the row that says so may be gone. So all that can be in its time then counts as used.
 
-/// What counts once and has an end.
+/// The kinds of proof that count once and expire.
 enum OnceOnlyProof: String, CaseIterable {
     case customToken = "custom token"
     case pendingToken = "pending token"

@@ -9,7 +9,7 @@ public struct VerifiedUser: Sendable {
     public let account: Account
     public let settings: TenantSettings
 
-    /// Without a way to sign in again; who came by a custom token has one.
+    /// Whether the user has no way to sign in again. A user who came by a custom token has one.
     public var isAnonymous: Bool { account.user.providers.isEmpty && token.signInProvider != "custom" }
 
     /// Throws CREDENTIAL_TOO_OLD_LOGIN_AGAIN unless the user logged in recently; anonymous users cannot log in again
@@ -26,7 +26,7 @@ public struct VerifiedUser: Sendable {
 public final class TokenCheck: Sendable {
     private let verifier: IssuedTokenVerifier
     private let clock: Clock
-    /// What is answered to a token that is none.
+    /// The failure for a string that is not a token.
     private let invalid: Failure
 
     public init(verifier: IssuedTokenVerifier, clock: Clock, invalid: Failure = .invalidIDToken) {
@@ -79,7 +79,7 @@ public final class TokenCheck: Sendable {
         _ = try liveUser(of: token, settings: settings, in: transaction)
     }
 
-    /// The same, with the account for who goes on to work on it.
+    /// Checks a token, and returns the account for the caller to work on.
     public func check(
         _ token: VerifiedToken, settings: TenantSettings, in transaction: borrowing ReadTransaction
     ) throws -> VerifiedUser {

@@ -27,7 +27,7 @@ public struct RevocationFeed: Sendable {
 
     public func cursor(_ place: RevocationPlace) -> Text { Text("\(prefix)\(place.sequence).\(place.timeMicros)") }
 
-    /// Where a stream goes on.
+    /// The place where a stream continues.
     public enum Resumption: Equatable, Sendable {
         case behind(RevocationPlace)
         case snapshot(SnapshotReason)
@@ -52,7 +52,7 @@ public struct RevocationFeed: Sendable {
         return try transaction.revocations(of: tenantID, after: sequence, limit: limit)
     }
 
-    /// All that matters to tokens that have not expired at `now`: the earliest that it can be.
+    /// All revocations that matter to tokens which have not expired at `now`, the earliest time that it can be.
     public func snapshot(through last: Int64, now: Timestamp) -> RevocationSnapshot {
         RevocationSnapshot(feed: self, last: last, since: now - retention)
     }

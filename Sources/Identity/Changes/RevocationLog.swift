@@ -23,7 +23,7 @@ public struct SequencedRevocation: Sendable, Equatable {
     public let sequence: Int64
     public let revocation: Revocation
 
-    /// Whose rows it lies among.
+    /// The tenant whose rows hold the record.
     var rows: Text { revocation.kind == .signingKey ? RevocationRows.everyTenant : revocation.tenantID }
 
     public var place: RevocationPlace { RevocationPlace(sequence: sequence, timeMicros: revocation.timeMicros) }
@@ -67,7 +67,7 @@ extension WriteTransaction {
                 timeMicros: now.microseconds))
     }
 
-    /// Of the whole tenant: `.tenantDisabled`, `.tenantEnabled` or `.tenantDeleted`.
+    /// Appends a revocation of the whole tenant: `.tenantDisabled`, `.tenantEnabled` or `.tenantDeleted`.
     func appendRevocation(_ kind: RevocationKind, tenantID: Text, now: Timestamp) throws {
         try append(Revocation(kind: kind, tenantID: tenantID, timeMicros: now.microseconds))
     }
@@ -132,7 +132,7 @@ extension ReadTransaction {
     /// 0 when there never was one.
     public func lastRevocationSequence() throws -> Int64 { try revocationSequence(reversed: true) }
 
-    /// Where the log ends.
+    /// The place of the newest entry of the log.
     public func lastRevocationPlace() throws -> RevocationPlace {
         try revocationPlace(try lastRevocationSequence()) ?? .start
     }
@@ -171,7 +171,7 @@ extension ReadTransaction {
         }
     }
 
-    /// The same of one tenant, and what concerns all of them.
+    /// The revocations of one tenant, and those that concern all tenants.
     public func revocations(of tenantID: Text, after sequence: Int64, limit: Int) throws -> [SequencedRevocation] {
         let own = try revocations(rows: tenantID, after: sequence, limit: limit)
         let everybodys = try revocations(rows: RevocationRows.everyTenant, after: sequence, limit: limit)

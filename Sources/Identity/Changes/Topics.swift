@@ -8,7 +8,7 @@ extension ChangeTopic {
     public static func denials(_ tenantID: Text) -> ChangeTopic { ChangeTopic("denials", tenantID.bytes) }
     /// The tenant's settings.
     public static func tenant(_ tenantID: Text) -> ChangeTopic { ChangeTopic("tenant", tenantID.bytes) }
-    /// What the tenant's verifiers have to refuse.
+    /// The topic of the revocations that the tenant's verifiers follow.
     public static func revocations(_ tenantID: Text) -> ChangeTopic { ChangeTopic("revocations", tenantID.bytes) }
     public static let allRevocations = ChangeTopic("all revocations")
     /// The credentials callers have.

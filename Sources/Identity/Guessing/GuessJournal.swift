@@ -46,7 +46,8 @@ actor GuessJournal {
         self?.assumeIsolated { $0.timerFired() }
     }
 
-    /// To be written within a second. Beyond `Limits.guessesKeptPerSecond` different notes the others are not kept.
+    /// Queues a note, which is written within a second. Above `Limits.guessesKeptPerSecond` different notes, further
+    /// ones are dropped.
     nonisolated func note(_ note: Note) {
         let isFirst = pending.withLock { pending in
             guard pending[note] != nil || pending.count < resources.limits.guessesKeptPerSecond else {
@@ -99,8 +100,8 @@ actor GuessJournal {
         resources.log.error("guesses were not kept for a restart", ["error": .text("\(error)")])
     }
 
-    /// What all servers over this store noted within the last hour, in the order of time. What is from the future
-    /// counts as noted now: a clock that was set back must forget nothing.
+    /// The notes of all servers over this store within the last hour, ordered by time. Notes from the future count as
+    /// made now: a clock that was set back must not make them forgotten.
     nonisolated func entries(now: Timestamp) throws -> [Entry] {
         var entries: [Entry] = []
         try resources.store.read { transaction in

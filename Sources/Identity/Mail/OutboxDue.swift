@@ -76,7 +76,7 @@ extension WriteTransaction {
 }
 
 extension OutboxMessage {
-    /// What an attempt made of the message.
+    /// Notes the outcome of an attempt.
     mutating func settle(_ outcome: Mailer.Outcome, random: UInt64, now: Timestamp) {
         if outcome != .held { attempts &+= 1 }
         nextAttemptAtMicros = 0
