@@ -1,6 +1,6 @@
 /// The error of a refused call: what every failed RPC carries.
 ///
-/// `reason` is the stable key that clients switch on, in UPPER_SNAKE; it is Identity Toolkit's name where that has one.
+/// `reason` is the stable key that clients switch on: the name of a `Reason`, or a name that only a newer server knows.
 /// `message` says what happened and what to do. It never holds a password, a token or an internal detail.
 public struct Failure: Error, Sendable, Equatable {
     public struct Entry: Sendable, Equatable {
@@ -45,12 +45,13 @@ public struct Failure: Error, Sendable, Equatable {
     public var retryAfter: Duration?
     public var guidance: Guidance?
 
+    /// `code` is for a reason that comes with more than one status; without it the usual one is taken.
     public init(
-        _ code: StatusCode, _ reason: String, _ message: String, metadata: [Entry] = [],
+        _ reason: Reason, as code: StatusCode? = nil, _ message: String, metadata: [Entry] = [],
         violations: [FieldViolation] = [], retryAfter: Duration? = nil, guidance: Guidance? = nil
     ) {
-        self.code = code
-        self.reason = reason
+        self.code = code ?? reason.status
+        self.reason = reason.name
         self.message = message
         self.metadata = metadata
         self.violations = violations
@@ -58,12 +59,27 @@ public struct Failure: Error, Sendable, Equatable {
         self.guidance = guidance
     }
 
-    /// An INVALID_ARGUMENT about one field of the request.
-    public static func invalid(_ reason: String, field: String, _ description: String) -> Failure {
+    /// A failure that a peer reported. Its reason may be newer than this library.
+    public init(received code: StatusCode, reason: String, _ message: String) {
+        self.code = code
+        self.reason = reason
+        self.message = message
+        metadata = []
+        violations = []
+    }
+
+    /// A failure about one field of the request. The reason's status is INVALID_ARGUMENT.
+    public static func invalid(_ reason: Reason, field: String, _ description: String) -> Failure {
         Failure(
-            .invalidArgument, reason, "\(field): \(description)",
+            reason, "\(field): \(description)",
             violations: [FieldViolation(field: field, description: description)])
     }
+
+    /// Whether the reason is one of these.
+    public func `is`(_ reasons: Reason...) -> Bool { reasons.contains { $0.name == reason } }
+
+    /// Nil for a reason of a newer server.
+    public var knownReason: Reason? { Reason(name: reason) }
 
     public func with(_ key: String, _ value: String) -> Failure {
         var copy = self

@@ -1,3 +1,5 @@
+// Both declare timespec: which of them counts depends on the files that are compiled together.
+import CThread
 import Glibc
 import Synchronization
 

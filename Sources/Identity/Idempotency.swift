@@ -27,7 +27,7 @@ public struct Idempotency: Sendable {
     ) throws(Failure) {
         guard (1...limits.idempotencyKeyMax).contains(key.count) else {
             throw Failure(
-                .invalidArgument, "INVALID_IDEMPOTENCY_KEY",
+                .invalidIdempotencyKey,
                 "idempotency-key must have 1 to \(limits.idempotencyKeyMax) bytes.")
         }
         self.recordKey = Self.recordKey([UInt8](key), caller: caller, tenantID: tenantID, method: method)
@@ -63,12 +63,12 @@ public struct RepeatedSession: Error {
 extension Failure {
     /// The first answer held something that is told only once.
     static let alreadyDone = Failure(
-        .alreadyExists, "ALREADY_DONE",
+        .alreadyDone,
         "This was done by an earlier request with the same idempotency-key; its answer cannot be given again.")
 
     public static func tooManyIdempotencyKeys(_ limits: Limits) -> Failure {
         Failure(
-            .resourceExhausted, "TOO_MANY_IDEMPOTENCY_KEYS",
+            .tooManyIdempotencyKeys,
             "\(limits.idempotencyRecordsPerSubjectMax) idempotency keys were used for this end user within a day; send "
                 + "the request without one.")
     }
@@ -80,7 +80,7 @@ extension ReadTransaction {
         guard let record = try get(Tables.idempotency, idempotency.recordKey) else { return nil }
         guard constantTimeEqual(record.requestHash, idempotency.requestHash) else {
             throw Failure(
-                .invalidArgument, "IDEMPOTENCY_KEY_REUSED",
+                .idempotencyKeyReused,
                 "This idempotency-key came with another request before; use a new key for each change.")
         }
         return record

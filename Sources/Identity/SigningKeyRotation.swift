@@ -39,7 +39,7 @@ extension Project {
             }
         }
         throw Failure(
-            .notFound, "SIGNING_KEY_NOT_FOUND", "There is no signing key of this id; it may have been retired.")
+            .signingKeyNotFound, "There is no signing key of this id; it may have been retired.")
     }
 }
 

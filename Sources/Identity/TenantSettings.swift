@@ -66,7 +66,7 @@ public final class TenantSettings: Sendable {
     /// INVALID_EMAIL for an address that may not come into an account, though one that has it is found by it.
     func checkMayEnter(_ email: Email, field: String = "email") throws(Failure) {
         guard emailForm.admits(email) else {
-            throw .invalid("INVALID_EMAIL", field: field, "must be in ASCII: this tenant takes no international mail")
+            throw .invalid(.invalidEmail, field: field, "must be in ASCII: this tenant takes no international mail")
         }
     }
 

@@ -17,7 +17,7 @@ func sendOnce<Request, Answer>(
     do throws(Failure) {
         return try await send(request, keyedOptions)
     } catch {
-        guard error.reason == "TOO_MANY_IDEMPOTENCY_KEYS" else { throw error }
+        guard error.is(.tooManyIdempotencyKeys) else { throw error }
     }
     return try await send(request, options)
 }
@@ -27,7 +27,7 @@ private func randomHex() -> String { String(UInt64.random(in: .min ... .max), ra
 /// Returns a message that every answer holds. Throws MALFORMED_RESPONSE when it is missing.
 func required<Part>(_ part: Part?) throws(Failure) -> Part {
     guard let part else {
-        throw Failure(.internal, ClientReason.malformedResponse, "The answer lacks what was asked for.")
+        throw Failure(.malformedResponse, "The answer lacks what was asked for.")
     }
     return part
 }
@@ -36,7 +36,7 @@ func required<Part>(_ part: Part?) throws(Failure) -> Part {
 /// the same.
 func wholeSeconds(_ lifetime: Duration?) throws(Failure) -> Int64 {
     guard let lifetime else { return 0 }
-    guard lifetime > .zero else { throw .invalid("INVALID_DURATION", field: "lifetime", "must be above 0") }
+    guard lifetime > .zero else { throw .invalid(.invalidDuration, field: "lifetime", "must be above 0") }
     return lifetime.secondsRoundedUp
 }
 
@@ -54,6 +54,6 @@ func pause(afterFailures count: Int) async throws(Failure) {
     do {
         try await Task.sleep(for: .milliseconds(Int.random(in: milliseconds / 2...milliseconds)))
     } catch {
-        throw Failure(.cancelled, ClientReason.cancelled, "The task was cancelled.")
+        throw Failure(.cancelled, "The task was cancelled.")
     }
 }

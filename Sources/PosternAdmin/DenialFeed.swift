@@ -64,7 +64,7 @@ public struct DenialFeed: AsyncSequence, Sendable {
                         return denial
                     }
                 } catch {
-                    guard error.code == .unavailable, error.reason != ClientReason.channelClosed else { throw error }
+                    guard error.code == .unavailable, !error.is(.channelClosed) else { throw error }
                 }
                 stream = nil
                 failureCount += 1

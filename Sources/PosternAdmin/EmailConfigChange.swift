@@ -34,15 +34,15 @@ public struct EmailConfigChange: Sendable {
 
     var fields: MaskedFields<EmailConfig> {
         var fields = MaskedFields<EmailConfig>()
-        fields.set("delivery", \.delivery, delivery)
-        fields.setMessage("smtp", \.smtp, smtp)
-        fields.setMessage("webhook", \.webhook, webhook)
-        fields.set("sender_name", \.senderName, senderName)
-        fields.set("sender_address", \.senderAddress, senderAddress)
-        fields.set("reply_to", \.replyTo, replyTo)
-        fields.set("action_url", \.actionURL, actionURL)
-        fields.set("templates", \.templates, templates)
-        fields.set("allow_private_addresses", \.allowPrivateAddresses, allowPrivateAddresses)
+        fields.set(.delivery, \.delivery, delivery)
+        fields.setMessage(.smtp, \.smtp, smtp)
+        fields.setMessage(.webhook, \.webhook, webhook)
+        fields.set(.senderName, \.senderName, senderName)
+        fields.set(.senderAddress, \.senderAddress, senderAddress)
+        fields.set(.replyTo, \.replyTo, replyTo)
+        fields.set(.actionURL, \.actionURL, actionURL)
+        fields.set(.templates, \.templates, templates)
+        fields.set(.allowPrivateAddresses, \.allowPrivateAddresses, allowPrivateAddresses)
         return fields
     }
 }

@@ -99,7 +99,7 @@ struct ImportRun {
 
     private mutating func receive(_ progress: (ImportReport) -> Void) async throws(Failure) {
         guard let answer = try await answers?.next() else {
-            throw Failure(.unavailable, "STREAM_ENDED", "The server ended the import early.")
+            throw Failure(.streamEnded, "The server ended the import early.")
         }
         unsettled.removeFirst()
         sentCount -= 1
@@ -112,7 +112,7 @@ struct ImportRun {
     /// change the result.
     private mutating func resume(after failure: Failure) async throws(Failure) {
         failureCount += 1
-        guard failure.code == .unavailable, failure.reason != ClientReason.channelClosed,
+        guard failure.code == .unavailable, !failure.is(.channelClosed),
             header.onConflict == .skip || header.onConflict == .replace,
             report.checkpoint > 0, failureCount < admin.channel.options.retry.attemptsMax
         else { throw failure.with("checkpoint", "\(report.checkpoint)") }

@@ -1,15 +1,15 @@
 import Base
 import Messages
 
-/// The message of an update, and the names of the fields that were set in it.
-struct MaskedFields<Target: Message>: Sendable {
+/// The message of an update, and the fields that were set in it.
+struct MaskedFields<Target: Message & Updatable>: Sendable {
     var message = Target()
-    private(set) var paths: [Text] = []
+    private(set) var paths: [Target.Path] = []
 
-    var mask: ProtobufFieldMask { ProtobufFieldMask(paths: paths) }
+    var mask: ProtobufFieldMask { ProtobufFieldMask(paths: paths.map(\.name)) }
 
     /// Nil leaves the field alone.
-    mutating func set<Value>(_ path: Text, _ field: WritableKeyPath<Target, Value>, _ value: Value?) {
+    mutating func set<Value>(_ path: Target.Path, _ field: WritableKeyPath<Target, Value>, _ value: Value?) {
         guard let value else { return }
         message[keyPath: field] = value
         paths.append(path)
@@ -17,7 +17,7 @@ struct MaskedFields<Target: Message>: Sendable {
 
     /// The same for a field that is a message; an empty one removes what is there.
     mutating func setMessage<Value: Message>(
-        _ path: Text, _ field: WritableKeyPath<Target, Value?>, _ value: Value?
+        _ path: Target.Path, _ field: WritableKeyPath<Target, Value?>, _ value: Value?
     ) {
         guard let value else { return }
         message[keyPath: field] = value == Value() ? nil : value

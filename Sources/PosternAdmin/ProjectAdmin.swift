@@ -52,8 +52,11 @@ extension ProjectAdmin {
         options: CallOptions = .init()
     ) async throws(Failure) -> Tenant {
         var fields = settings.fields
-        fields.set("synthetic", \.synthetic, synthetic ? true : nil)
-        let request = TenantsCreateRequest(tenantID: tenantID, tenant: fields.message, updateMask: fields.mask)
+        var mask = fields.mask
+        // No update may change it: it is said at creation only.
+        fields.message.synthetic = synthetic
+        if synthetic { mask.paths.append("synthetic") }
+        let request = TenantsCreateRequest(tenantID: tenantID, tenant: fields.message, updateMask: mask)
         return try await required(sendOnce(tenants.create, request, options).tenant)
     }
 

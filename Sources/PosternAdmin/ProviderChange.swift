@@ -46,19 +46,19 @@ public struct ProviderChange: Sendable {
 
     var fields: MaskedFields<Provider> {
         var fields = MaskedFields<Provider>()
-        fields.set("enabled", \.enabled, enabled)
-        fields.set("display_name", \.displayName, displayName)
-        fields.set("client_id", \.clientID, clientID)
-        fields.set("client_secret", \.clientSecret, clientSecret)
-        fields.set("additional_audiences", \.additionalAudiences, additionalAudiences)
-        fields.set("issuer", \.issuer, issuer)
-        fields.setMessage("endpoints", \.endpoints, endpoints)
-        fields.set("allow_http_loopback", \.allowHTTPLoopback, allowHTTPLoopback)
-        fields.set("allow_private_addresses", \.allowPrivateAddresses, allowPrivateAddresses)
-        fields.set("accept_unbound_access_tokens", \.acceptUnboundAccessTokens, acceptUnboundAccessTokens)
-        fields.set("accept_unknown_nonce", \.acceptUnknownNonce, acceptUnknownNonce)
-        fields.setMessage("trust", \.trust, trust)
-        fields.setMessage("apple", \.apple, apple)
+        fields.set(.enabled, \.enabled, enabled)
+        fields.set(.displayName, \.displayName, displayName)
+        fields.set(.clientID, \.clientID, clientID)
+        fields.set(.clientSecret, \.clientSecret, clientSecret)
+        fields.set(.additionalAudiences, \.additionalAudiences, additionalAudiences)
+        fields.set(.issuer, \.issuer, issuer)
+        fields.setMessage(.endpoints, \.endpoints, endpoints)
+        fields.set(.allowHTTPLoopback, \.allowHTTPLoopback, allowHTTPLoopback)
+        fields.set(.allowPrivateAddresses, \.allowPrivateAddresses, allowPrivateAddresses)
+        fields.set(.acceptUnboundAccessTokens, \.acceptUnboundAccessTokens, acceptUnboundAccessTokens)
+        fields.set(.acceptUnknownNonce, \.acceptUnknownNonce, acceptUnknownNonce)
+        fields.setMessage(.trust, \.trust, trust)
+        fields.setMessage(.apple, \.apple, apple)
         return fields
     }
 }

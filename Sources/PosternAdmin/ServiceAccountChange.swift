@@ -27,13 +27,13 @@ public struct ServiceAccountChange: Sendable {
 
     var fields: MaskedFields<ProjectUpdateServiceAccountRequest> {
         var fields = MaskedFields<ProjectUpdateServiceAccountRequest>()
-        fields.set("display_name", \.displayName, displayName)
-        fields.set("role", \.role, role)
-        fields.setMessage("scope", \.scope, scope)
-        fields.set("custom_tokens", \.customTokens, customTokens)
-        fields.set("trusted_end_user_ip", \.trustedEndUserIP, trustedEndUserIP)
-        fields.set("disabled", \.disabled, disabled)
-        fields.setMessage("quotas", \.quotas, quotas)
+        fields.set(.displayName, \.displayName, displayName)
+        fields.set(.role, \.role, role)
+        fields.setMessage(.scope, \.scope, scope)
+        fields.set(.customTokens, \.customTokens, customTokens)
+        fields.set(.trustedEndUserIP, \.trustedEndUserIP, trustedEndUserIP)
+        fields.set(.disabled, \.disabled, disabled)
+        fields.setMessage(.quotas, \.quotas, quotas)
         return fields
     }
 }

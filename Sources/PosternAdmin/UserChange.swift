@@ -38,13 +38,13 @@ public struct UserChange: Sendable {
 
     var fields: MaskedFields<UsersUpdateRequest> {
         var fields = MaskedFields<UsersUpdateRequest>()
-        fields.set("email", \.email, email)
-        fields.set("email_verified", \.emailVerified, emailVerified)
-        fields.set("password", \.password, password)
-        fields.set("display_name", \.displayName, displayName)
-        fields.set("photo_url", \.photoURL, photoURL)
-        fields.set("phone_number", \.phoneNumber, phoneNumber)
-        fields.set("disabled", \.disabled, disabled)
+        fields.set(.email, \.email, email)
+        fields.set(.emailVerified, \.emailVerified, emailVerified)
+        fields.set(.password, \.password, password)
+        fields.set(.displayName, \.displayName, displayName)
+        fields.set(.photoURL, \.photoURL, photoURL)
+        fields.set(.phoneNumber, \.phoneNumber, phoneNumber)
+        fields.set(.disabled, \.disabled, disabled)
         return fields
     }
 }

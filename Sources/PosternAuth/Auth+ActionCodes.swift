@@ -32,7 +32,7 @@ extension Auth {
     public func verifyPasswordResetCode(_ code: String) async throws -> String {
         let info = try await checkActionCode(code)
         guard info.operation == .passwordReset else {
-            throw AuthError(.invalidActionCode, reason: "INVALID_OOB_CODE", "The code is not for a new password.")
+            throw AuthError(.invalidOOBCode, "The code is not for a new password.")
         }
         return info.email
     }

@@ -53,7 +53,7 @@ public final class Auth: Sendable {
             let deviceName = Text(validating: [UInt8](configuration.deviceName.utf8)),
             let endUserIP = Text(validating: [UInt8](configuration.endUserIP.utf8)),
             let languageCode = Text(validating: [UInt8](configuration.languageCode.utf8))
-        else { throw AuthError(.internalError, reason: "INVALID_TEXT", "A setting holds a NUL character.") }
+        else { throw AuthError(.invalidText, "A setting holds a NUL character.") }
         let backend = Backend(
             accounts: AccountsClient(channel: channel), tokens: TokensClient(channel: channel),
             sessions: SessionsClient(channel: channel), tenantID: tenantID, clock: configuration.clock,
@@ -132,7 +132,7 @@ public final class Auth: Sendable {
     public func updateCurrentUser(_ user: User) async throws {
         guard user.backend.tenantID == backend.tenantID else {
             throw AuthError(
-                .tenantIDMismatch, reason: "TENANT_ID_MISMATCH", "The user belongs to another tenant than this Auth.")
+                .tenantIDMismatch, "The user belongs to another tenant than this Auth.")
         }
         await become(user)
     }

@@ -39,8 +39,8 @@ public struct AuthError: Error, Sendable {
 
     /// FirebaseAuth's code of the error.
     public let code: AuthErrorCode
-    /// The server's reason in UPPER_SNAKE, finer than `code`. When the server was not reached: a constant of
-    /// `ClientReason`.
+    /// The server's reason in UPPER_SNAKE, finer than `code`. When the server was not reached: a reason that the client
+    /// libraries make.
     public let reason: String
     /// An explanation for developers: what happened and what to do. Holds no secret.
     public let message: String
@@ -62,16 +62,17 @@ public struct AuthError: Error, Sendable {
     /// The error of the RPC. Nil for errors that this library found before calling the server.
     public let failure: Failure?
 
-    init(_ code: AuthErrorCode, reason: String, _ message: String) {
-        self.code = code
-        self.reason = reason
+    /// What the library refuses itself. `code` is the reason's own, where nothing else is said.
+    init(_ reason: Reason, as code: AuthErrorCode? = nil, _ message: String) {
+        self.code = code ?? AuthErrorCode(reason) ?? AuthErrorCode(reason.status)
+        self.reason = reason.name
         self.message = message
         self.failure = nil
     }
 
     /// Translates a failure of the server. `attempted` is the credential that was refused, if there was one.
     init(_ failure: Failure, attempted: AuthCredential? = nil) {
-        code = AuthErrorReasons.code(of: failure)
+        code = AuthErrorCode(failure)
         reason = failure.reason
         message = failure.message
         email = failure.metadataValue("email")
@@ -79,7 +80,7 @@ public struct AuthError: Error, Sendable {
         isRetryable = Self.isRetryable(failure)
         requestID = failure.metadataValue("request_id")
         guidance = failure.guidance.map { Guidance(message: $0.message, url: $0.url, languageCode: $0.locale) }
-        cause = failure.metadataValue("cause").flatMap { failure.reason == "TOKEN_EXPIRED" ? .init($0) : nil }
+        cause = failure.metadataValue("cause").flatMap { failure.is(.tokenExpired) ? .init($0) : nil }
         self.failure = failure
         if let token = failure.metadataValue("pending_token") {
             updatedCredential = AuthCredential(
@@ -89,8 +90,8 @@ public struct AuthError: Error, Sendable {
 
     private static func isRetryable(_ failure: Failure) -> Bool {
         switch failure.code {
-        case .unavailable: failure.reason != ClientReason.channelClosed
-        case .resourceExhausted: failure.reason != ClientReason.messageTooLarge
+        case .unavailable: !failure.is(.channelClosed)
+        case .resourceExhausted: !failure.is(.messageTooLarge)
         case .deadlineExceeded, .aborted, .cancelled: true
         default: false
         }
@@ -98,31 +99,29 @@ public struct AuthError: Error, Sendable {
 }
 
 extension AuthError {
+    /// Whether the error's reason is one of these.
+    func `is`(_ reasons: Reason...) -> Bool { reasons.contains { $0.name == reason } }
+
     /// True if the server will not accept the user's tokens any more.
     var endsSession: Bool {
-        ["TOKEN_EXPIRED", "INVALID_REFRESH_TOKEN", "USER_DISABLED", "USER_NOT_FOUND"].contains(reason)
+        self.is(.tokenExpired, .invalidRefreshToken, .userDisabled, .userNotFound)
     }
 
     /// True if the server refused the ID token, or the user it names. A refresh tells whether that is final.
-    var doubtsIDToken: Bool { endsSession || reason == "INVALID_ID_TOKEN" }
+    var doubtsIDToken: Bool { endsSession || self.is(.invalidIDToken) }
 
     /// True if the server may or may not have done the call.
-    var isLostAnswer: Bool {
-        switch reason {
-        case ClientReason.connectionLost, ClientReason.deadlineExceeded, ClientReason.malformedResponse: true
-        default: false
-        }
-    }
+    var isLostAnswer: Bool { self.is(.connectionLost, .deadlineExceeded, .malformedResponse) }
 
     /// True if the task was cancelled, and nothing is wrong.
-    var isCancellation: Bool { reason == ClientReason.cancelled }
+    var isCancellation: Bool { self.is(.cancelled) }
 
-    static let noCurrentUser = AuthError(.nullUser, reason: "NO_CURRENT_USER", "Nobody is signed in.")
+    static let noCurrentUser = AuthError(.noCurrentUser, "Nobody is signed in.")
     static let cancelled = AuthError(
-        Failure(.cancelled, ClientReason.cancelled, "The task was cancelled."))
+        Failure(.cancelled, "The task was cancelled."))
 
     static func malformedAnswer(_ what: String) -> AuthError {
-        AuthError(.internalError, reason: ClientReason.malformedResponse, "The server's answer has no \(what).")
+        AuthError(.malformedResponse, "The server's answer has no \(what).")
     }
 }
 

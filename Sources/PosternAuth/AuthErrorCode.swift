@@ -1,3 +1,6 @@
+import Base
+import PosternClient
+
 /// A code of an `AuthError`, with FirebaseAuth's name and number.
 ///
 /// A code is coarser than `AuthError.reason`. A later version may know more codes, so a `switch` needs a `default`.
@@ -15,6 +18,27 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable {
     public let rawValue: Int
 
     private init(_ rawValue: Int) { self.rawValue = rawValue }
+
+    /// The code of a failure: the reason's own; without one, the code of the status that the reason usually has; for a
+    /// newer server's reason, the code of the failure's status.
+    init(_ failure: Failure) {
+        // FirebaseAuth tells a wrong nonce from other flaws of a credential.
+        let isWrongNonce = failure.is(.invalidIdpResponse) && failure.metadataValue("detail") == "WRONG_NONCE"
+        let own = isWrongNonce ? .missingOrInvalidNonce : failure.knownReason.flatMap { AuthErrorCode($0) }
+        self = own ?? AuthErrorCode(failure.knownReason?.status ?? failure.code)
+    }
+
+    /// The code of a status, for reasons that have none of their own.
+    init(_ status: StatusCode) {
+        self =
+            switch status {
+            case .unavailable, .deadlineExceeded: .networkError
+            case .resourceExhausted: .tooManyRequests
+            case .unauthenticated: .invalidCredential
+            case .permissionDenied: .operationNotAllowed
+            default: .internalError
+            }
+    }
 
     /// Makes the code of a number. Nil for a number that is not in `allCases`.
     public init?(rawValue: Int) {

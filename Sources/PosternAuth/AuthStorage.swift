@@ -1,3 +1,4 @@
+import Base
 import Synchronization
 
 /// A place where an `Auth` keeps its signed-in user between runs of the application.
@@ -64,7 +65,7 @@ public struct AuthStorageError: Error, Sendable, Equatable {
 
 extension AuthError {
     init(_ error: AuthStorageError) {
-        self.init(.keychainError, reason: "STORAGE_FAILED", error.message)
+        self.init(.storageFailed, error.message)
     }
 }
 

@@ -44,7 +44,7 @@ extension Backend {
             return try answer(response.user, response.tokens, deviceToken: response.deviceToken)
         case .customToken:
             throw AuthError(
-                .invalidCredential, reason: "INVALID_CREDENTIAL_OR_PROVIDER_ID",
+                .invalidCredentialOrProviderID,
                 "A custom token signs in and proves again; it cannot be linked.")
         case .emailLink, .idToken, .accessToken, .authorizationCode, .pending:
             return try await signInOrLink(credential, linkingTo: idToken, options)
@@ -109,7 +109,7 @@ extension Backend {
     /// Refuses an empty password, which no account has.
     private func givenPassword(_ password: Secret) throws(AuthError) -> Secret {
         guard password.withBytes({ !$0.isEmpty }) else {
-            throw AuthError(.wrongPassword, reason: "MISSING_PASSWORD", "The password is empty.")
+            throw AuthError(.missingPassword, as: .wrongPassword, "The password is empty.")
         }
         return try secret(password, .wrongPassword)
     }

@@ -50,7 +50,7 @@ struct Backend: Sendable {
         do throws(AuthError) {
             return try await call { try await body(CallOptions(idempotencyKey: Hex.encode(attempt))) }
         } catch {
-            guard error.reason == "TOO_MANY_IDEMPOTENCY_KEYS" else { throw error }
+            guard error.is(.tooManyIdempotencyKeys) else { throw error }
             return try await call { try await body(CallOptions()) }
         }
     }
@@ -80,7 +80,7 @@ struct Backend: Sendable {
 
 extension AuthError {
     fileprivate static func holdsNUL(_ code: AuthErrorCode) -> AuthError {
-        AuthError(code, reason: "INVALID_TEXT", "A text must not hold a NUL character.")
+        AuthError(.invalidText, as: code, "A text must not hold a NUL character.")
     }
 }
 

@@ -21,7 +21,7 @@ struct IDTokenPayload: Sendable {
         guard parts.count == 3, let json = Base64.url.decode(Array(parts[1])),
             let claims = try? JSONValue(parsing: json),
             let issuedAt = claims["iat"]?.integer, let expiresAt = claims["exp"]?.integer
-        else { throw AuthError(.malformedJWT, reason: "MALFORMED_JWT", "The ID token cannot be read.") }
+        else { throw AuthError(.malformedJWT, "The ID token cannot be read.") }
         self.claims = claims
         self.issuedAt = Timestamp(seconds: issuedAt)
         self.expiresAt = Timestamp(seconds: expiresAt)

@@ -49,16 +49,16 @@ public struct OAuthAuthorizationRequest: Sendable {
             redirect.utf8.contains(UInt8(ascii: "?")) ? FormFields(ofLink: redirect) : FormFields(redirect[...])
         guard !state.isEmpty, fields.has("state", state) else {
             throw AuthError(
-                .invalidCredential, reason: "WRONG_STATE", "The redirect does not answer this request; begin again.")
+                .wrongState, "The redirect does not answer this request; begin again.")
         }
         if let word = fields["error"] {
             let description = fields["error_description"].map { ": \($0)" } ?? ""
             throw AuthError(
-                fields.has("error", "access_denied") ? .webContextCancelled : .webSignInUserInteractionFailure,
-                reason: "AUTHORIZATION_REFUSED", "The provider said \(word)\(description)")
+                .authorizationRefused, as: fields.has("error", "access_denied") ? .webContextCancelled : nil,
+                "The provider said \(word)\(description)")
         }
         guard let code = fields["code"], !code.isEmpty else {
-            throw AuthError(.invalidCredential, reason: "MISSING_CODE", "The redirect has no code.")
+            throw AuthError(.missingCode, "The redirect has no code.")
         }
         return AuthCredential(
             provider: providerID,

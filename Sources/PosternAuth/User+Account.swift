@@ -109,7 +109,7 @@ extension User {
                     defer { state.mayBeDeleted = state.mayBeDeleted || error.isLostAnswer }
                     return state.mayBeDeleted
                 }
-                guard wasLostBefore, error.reason == "USER_NOT_FOUND" else { throw error }
+                guard wasLostBefore, error.is(.userNotFound) else { throw error }
             }
             // In turn: what the server tells of it by itself comes after.
             end(nil)

@@ -50,7 +50,7 @@ extension User {
         } catch {
             guard error.doubtsIDToken else { throw error }
             let renewed = try await refreshInTurn(.expired, doubt: error)
-            guard error.reason == "TOKEN_EXPIRED" || error.reason == "INVALID_ID_TOKEN" else { throw error }
+            guard error.is(.tokenExpired) || error.is(.invalidIDToken) else { throw error }
             return try await body(renewed.idToken)
         }
     }
@@ -92,7 +92,7 @@ extension User {
             do throws(AuthError) {
                 answer = try await change(idToken, options)
             } catch {
-                guard error.reason == "TOO_MANY_IDEMPOTENCY_KEYS" else { throw error }
+                guard error.is(.tooManyIdempotencyKeys) else { throw error }
                 options = CallOptions()
                 answer = try await change(idToken, options)
             }

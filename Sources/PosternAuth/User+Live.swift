@@ -52,11 +52,11 @@ extension AuthError {
         switch told.change {
         case .signedOut:
             failure = Failure(
-                .unauthenticated, "TOKEN_EXPIRED", "The session is over; sign in again.",
+                .tokenExpired, "The session is over; sign in again.",
                 metadata: [Failure.Entry("cause", told.endCause.string)])
         case .disabled:
-            failure = Failure(.permissionDenied, "USER_DISABLED", "An administrator disabled the account.")
-        case .deleted: failure = Failure(.notFound, "USER_NOT_FOUND", "The account was deleted.")
+            failure = Failure(.userDisabled, "An administrator disabled the account.")
+        case .deleted: failure = Failure(.userNotFound, "The account was deleted.")
         case .unspecified, .initial, .tokenRefreshed, .profileChanged: return nil
         }
         self.init(failure)

@@ -123,9 +123,9 @@ extension User {
     /// The reason why a refresh was refused for good. A deleted account has no session left that could tell; a call
     /// with the ID token still gets that answer.
     private func whySessionEnded(_ refusal: AuthError, doubt: AuthError?) async -> AuthError {
-        if refusal.reason == "USER_DISABLED" || refusal.reason == "USER_NOT_FOUND" { return refusal }
+        if refusal.is(.userDisabled) || refusal.is(.userNotFound) { return refusal }
         if let doubt, doubt.endsSession {
-            let isToldMore = refusal.reason == "INVALID_REFRESH_TOKEN" || doubt.reason == "USER_NOT_FOUND"
+            let isToldMore = refusal.is(.invalidRefreshToken) || doubt.is(.userNotFound)
             return isToldMore ? doubt : refusal
         }
         let idToken = state.withLock { $0.tokens.idToken }
@@ -134,7 +134,7 @@ extension User {
             _ = try await backend.call { try await backend.accounts.lookup(request) }
             return refusal
         } catch {
-            return error.reason == "USER_NOT_FOUND" ? error : refusal
+            return error.is(.userNotFound) ? error : refusal
         }
     }
 }

@@ -106,7 +106,7 @@ private struct CodecPath {
         ]
     }
 
-    private static let failure = Failure(.notFound, "USER_NOT_FOUND", "There is no such user.")
+    private static let failure = Failure(.userNotFound, "There is no such user.")
 
     private static var user: User {
         var user = User()

@@ -9,23 +9,31 @@ enum Answer {
     case malformed
 
     init(reading envelope: UnsafeRawBufferPointer) {
-        var fields = Fields(envelope)
+        var fields = FieldReader(envelope)
         var message = UnsafeRawBufferPointer(rebasing: envelope[..<0])
-        while let field = fields.next() {
-            switch field.number {
-            case 1 where !Self.isOK(field.bytes):
-                self = .failure(status: field.bytes)
-                return
-            case 2: message = field.bytes
-            default: break
+        do throws(DecodeError) {
+            while let field = try fields.next() {
+                switch (field.number, field.value) {
+                case (WireResponse.FieldNumber.status, .bytes(let status)) where !Self.isOK(status):
+                    self = .failure(status: status)
+                    return
+                case (WireResponse.FieldNumber.payload, .bytes(let bytes)): message = bytes
+                default: break
+                }
             }
+            self = .ok(message: message)
+        } catch {
+            self = .malformed
         }
-        self = fields.isMalformed ? .malformed : .ok(message: message)
     }
 
-    /// A status may be there and say 0; its code comes first.
+    /// A status may be there and say 0.
     private static func isOK(_ status: UnsafeRawBufferPointer) -> Bool {
-        status.isEmpty || status[0] != 0x08 || status.count > 1 && status[1] == 0
+        var fields = FieldReader(status)
+        while let field = try? fields.next() {
+            if field.number == GoogleStatus.FieldNumber.code, case .varint(let code) = field.value { return code == 0 }
+        }
+        return true
     }
 
     /// The reason of a failure, `EMAIL_EXISTS`; the code's name where none is given.
@@ -40,63 +48,18 @@ enum Answer {
     }
 }
 
-/// The tokens in the answer to a sign-up, a sign-in or a refresh: its field 2 in each of them.
+/// The tokens in the answer to a sign-up, a sign-in or a refresh: the same field in each of them.
 struct TokenSlices {
     let idToken: UnsafeRawBufferPointer
     let refreshToken: UnsafeRawBufferPointer
 
     /// Nil when one is missing.
     init?(inAnswer message: UnsafeRawBufferPointer) {
-        guard let tokens = Fields.first(2, in: message), let idToken = Fields.first(1, in: tokens),
-            let refreshToken = Fields.first(2, in: tokens)
+        guard let tokens = firstField(AccountsSignUpResponse.FieldNumber.tokens, in: message),
+            let idToken = firstField(TokenPair.FieldNumber.idToken, in: tokens),
+            let refreshToken = firstField(TokenPair.FieldNumber.refreshToken, in: tokens)
         else { return nil }
         self.idToken = idToken
         self.refreshToken = refreshToken
-    }
-}
-
-/// The fields of a message in their order, with numbers up to 15. A number's own value is skipped: `bytes` is empty
-/// then.
-private struct Fields {
-    private let bytes: UnsafeRawBufferPointer
-    private var offset = 0
-    private(set) var isMalformed = false
-
-    init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
-
-    static func first(_ number: UInt8, in message: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
-        var fields = Fields(message)
-        while let field = fields.next() {
-            if field.number == number { return field.bytes }
-        }
-        return nil
-    }
-
-    mutating func next() -> (number: UInt8, bytes: UnsafeRawBufferPointer)? {
-        guard offset < bytes.count else { return nil }
-        let tag = bytes[offset]
-        offset += 1
-        if tag < 0x80, let value = varint() {
-            if tag & 7 == 0 { return (tag >> 3, UnsafeRawBufferPointer(rebasing: bytes[..<0])) }
-            if tag & 7 == 2, value <= UInt64(bytes.count - offset) {
-                let slice = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + Int(value)])
-                offset += Int(value)
-                return (tag >> 3, slice)
-            }
-        }
-        isMalformed = true
-        return nil
-    }
-
-    private mutating func varint() -> UInt64? {
-        var value: UInt64 = 0
-        for shift in stride(from: UInt64(0), to: 64, by: 7) {
-            guard offset < bytes.count else { return nil }
-            let byte = bytes[offset]
-            offset += 1
-            value |= UInt64(byte & 0x7F) << shift
-            if byte < 0x80 { return value }
-        }
-        return nil
     }
 }

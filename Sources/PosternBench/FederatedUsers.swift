@@ -35,7 +35,7 @@ struct FederatedUsers {
     static func register(_ providers: [(tenantID: Text, provider: Provider)], over connection: Connection) throws {
         try connection.callEach(
             providers.map { ProvidersDeleteRequest(tenantID: $0.tenantID, providerID: $0.provider.providerID) },
-            service: "postern.v1.Providers", method: "Delete", tolerating: "PROVIDER_NOT_FOUND",
+            service: "postern.v1.Providers", method: "Delete", tolerating: Reason.providerNotFound.name,
             inFlight: callsInFlight)
         try connection.callEach(
             providers.map { ProvidersCreateRequest(tenantID: $0.tenantID, provider: $0.provider) },

@@ -61,7 +61,7 @@ struct ProvidersCommand {
     private func fill(_ tenants: Range<Int>, _ provider: LoopbackProvider, _ connection: Connection) throws {
         try connection.callEach(
             tenants.map { TenantsCreateRequest(tenantID: Self.tenantID($0)) }, service: "postern.v1.Tenants",
-            method: "Create", tolerating: "TENANT_ID_EXISTS", inFlight: 16)
+            method: "Create", tolerating: Reason.tenantIDExists.name, inFlight: 16)
         var providers: [(tenantID: Text, provider: Provider)] = []
         var signIns: [AccountsSignInWithIdpRequest] = []
         let now = Clock.system.now()

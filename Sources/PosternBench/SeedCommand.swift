@@ -51,7 +51,7 @@ struct SeedCommand {
         let request = TenantsCreateRequest(
             tenantID: tenantID, tenant: tenant, updateMask: ProtobufFieldMask(paths: ["synthetic"]))
         try connection.call(service: "postern.v1.Tenants", method: "Create", request) { result in
-            if case .refused(let reason) = result, reason != "TENANT_ID_EXISTS" {
+            if case .refused(let reason) = result, reason != Reason.tenantIDExists.name {
                 throw BenchError(.notReady, "tenant \(tenantID): \(reason)")
             }
         }
@@ -84,7 +84,7 @@ struct SeedCommand {
         } answered: { number, result in
             switch result {
             case .ok(let message): try take(message, number)
-            case .refused("EMAIL_EXISTS"): break
+            case .refused(Reason.emailExists.name): break
             case .refused(let reason): throw BenchError(.failed, "sign-up of \(email(number)): \(reason)")
             }
         }

@@ -120,9 +120,12 @@ struct Workload {
         let attempt = (random.next(), random.next())
         buffer.appendRequest(stream: stream, service: Operation.refresh.service, method: Operation.refresh.method) {
             message in
-            message.appendBytesField(1, population.tenantID)
-            message.appendBytesField(2, sessions[Int(context)].refreshToken)
-            withUnsafeBytes(of: attempt) { message.appendBytesField(3, $0) }
+            message.appendBytesField(TokensRefreshRequest.FieldNumber.tenantID, population.tenantID)
+            message.appendBytesField(
+                TokensRefreshRequest.FieldNumber.refreshToken, sessions[Int(context)].refreshToken)
+            withUnsafeBytes(of: attempt) {
+                message.appendBytesField(TokensRefreshRequest.FieldNumber.attemptID, $0)
+            }
         }
         return context
     }

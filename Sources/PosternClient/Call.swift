@@ -76,7 +76,7 @@ extension Call {
             if let payload { inbox.append(payload) }
             inbox.finish(nil)
         }
-        failOutbox(with: Failure(.failedPrecondition, ClientReason.streamClosed, "The server ended the stream."))
+        failOutbox(with: Failure(.streamClosed, "The server ended the stream."))
     }
 
     func fail(_ failure: Failure) {
@@ -98,18 +98,18 @@ extension Call {
 
 extension Failure {
     static func connectionFailed(_ message: String) -> Failure {
-        Failure(.unavailable, ClientReason.connectionFailed, message)
+        Failure(.connectionFailed, message)
     }
 
     static func connectionLost(_ message: String) -> Failure {
-        Failure(.unavailable, ClientReason.connectionLost, message)
+        Failure(.connectionLost, message)
     }
 
-    static let callCancelled = Failure(.cancelled, ClientReason.cancelled, "The call was cancelled.")
+    static let callCancelled = Failure(.cancelled, "The call was cancelled.")
     static let deadlinePassed = Failure(
-        .deadlineExceeded, ClientReason.deadlineExceeded,
+        .deadlineExceeded,
         "No answer before the deadline; the call may or may not have been done.")
-    static let channelClosed = Failure(.unavailable, ClientReason.channelClosed, "The channel was shut down.")
+    static let channelClosed = Failure(.channelClosed, "The channel was shut down.")
     static let messageTooLarge = Failure(
-        .resourceExhausted, ClientReason.messageTooLarge, "The message is above the frame size the server takes.")
+        .messageTooLarge, "The message is above the frame size the server takes.")
 }

@@ -68,7 +68,7 @@ public final class Channel: Sendable {
     /// Sends one request and returns its answer.
     ///
     /// A call that is `idempotent`, or has an idempotency key, is repeated when the server is UNAVAILABLE or the
-    /// connection is lost. Throws the server's refusal, or an error with a reason of `ClientReason`. Cancelling the
+    /// connection is lost. Throws the server's refusal, or an error with a reason that the client makes. Cancelling the
     /// task throws CANCELLED and tells the server.
     public func unary<Request: Message, Response: Message>(
         _ service: String, _ method: String, _ request: Request, idempotent: Bool, options: CallOptions = .init()
@@ -84,7 +84,7 @@ public final class Channel: Sendable {
                 retryBudget.withLock { $0.succeeded() }
                 return try decodeResponse(payload, limits: self.options.limits)
             } catch {
-                if error.reason == ClientReason.connectionLost { lost = error }
+                if error.is(.connectionLost) { lost = error }
                 let isBudgeted = error.code != .unavailable || retryBudget.withLock { $0.failed() }
                 guard isRepeatable, isBudgeted, attempt < self.options.retry.attemptsMax,
                     self.options.retry.isWorthRetrying(error)
@@ -163,6 +163,6 @@ func decodeResponse<Response: Message>(_ payload: [UInt8], limits: Limits) throw
     do throws(DecodeError) {
         return try Response(decoding: payload, limits: limits)
     } catch {
-        throw Failure(.internal, ClientReason.malformedResponse, "The answer cannot be read: \(error).")
+        throw Failure(.malformedResponse, "The answer cannot be read: \(error).")
     }
 }

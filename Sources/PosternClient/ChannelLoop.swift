@@ -77,7 +77,7 @@ final class ChannelLoop {
         case .cancel(let call): cancel(call, .cancelled, .callCancelled)
         case .send(let call, let message, let sent):
             guard !call.isSettled, !call.isFinishing else {
-                sent.fail(Failure(.failedPrecondition, ClientReason.streamClosed, "The stream takes no more messages."))
+                sent.fail(Failure(.streamClosed, "The stream takes no more messages."))
                 return
             }
             if call.request == nil {
@@ -89,7 +89,7 @@ final class ChannelLoop {
             }
         case .finishSending(let call):
             guard call.request != nil else {
-                return cancel(call, .cancelled, Failure(.cancelled, ClientReason.streamClosed, "Nothing was sent."))
+                return cancel(call, .cancelled, Failure(.streamClosed, as: .cancelled, "Nothing was sent."))
             }
             call.isFinishing = true
             if case .open(let connection, _) = call.placement { connection.drainOutbox(of: call) }
@@ -103,7 +103,7 @@ final class ChannelLoop {
         if waiting.count >= options.waitingCallsMax {
             call.fail(
                 Failure(
-                    .resourceExhausted, ClientReason.tooManyWaitingCalls,
+                    .tooManyWaitingCalls,
                     "\(waiting.count) calls wait for an answer to others; wait before making more."))
         } else if waiting.isEmpty, connections.open(call, isPatient: isPatient(call), now: now) {
             return
@@ -167,7 +167,7 @@ final class ChannelLoop {
         for call in waiting where call.kind != .unary {
             call.fail(
                 Failure(
-                    .resourceExhausted, ClientReason.tooManyStreams,
+                    .tooManyStreams,
                     "\(count) connections are full of streams; end some, or use another channel."))
         }
         waiting.removeAll { $0.isSettled }
@@ -250,7 +250,7 @@ final class ChannelLoop {
         for call in unprocessed {
             call.refusalCount += 1
             guard call.refusalCount < options.retry.attemptsMax, !call.hasSentMessages else {
-                call.fail(Failure(.unavailable, ClientReason.refused, "The server did not take the call; try again."))
+                call.fail(Failure(.refused, "The server did not take the call; try again."))
                 continue
             }
             waiting.append(call)

@@ -19,7 +19,7 @@ public enum Credentials: Sendable {
             case .none: return .empty
             case .apiKey(let key):
                 guard let text = key.withBytes({ Text(validating: [UInt8]("Bearer ".utf8) + $0) }) else {
-                    throw .invalid("INVALID_API_KEY", field: "credentials", "must be UTF-8 without NUL")
+                    throw .invalid(.invalidAPIKey, field: "credentials", "must be UTF-8 without NUL")
                 }
                 return text
             }
@@ -114,38 +114,4 @@ public struct CallOptions: Sendable {
         self.traceparent = traceparent
         self.waitsForConnection = waitsForConnection
     }
-}
-
-/// The reasons of errors that the client itself makes: `Failure.reason`.
-///
-/// ```swift
-/// do {
-///     _ = try await UsersClient(channel: channel).delete(UsersDeleteRequest(uid: uid))
-/// } catch {
-///     if error.reason == ClientReason.connectionLost { print("The user may or may not be deleted.") }
-/// }
-/// ```
-public enum ClientReason {
-    /// No connection could be made, and the call was not sent. `Failure.retryAfter` tells when the channel tries again.
-    public static let connectionFailed = "CONNECTION_FAILED"
-    /// The connection broke during the call. The server may or may not have done the call.
-    public static let connectionLost = "CONNECTION_LOST"
-    /// The server refused the stream repeatedly, without processing it.
-    public static let refused = "REFUSED"
-    /// No answer came before the deadline. The server may or may not have done the call.
-    public static let deadlineExceeded = "DEADLINE_EXCEEDED"
-    /// The caller's task was cancelled.
-    public static let cancelled = "CANCELLED"
-    /// More calls wait than `ChannelOptions.waitingCallsMax`.
-    public static let tooManyWaitingCalls = "TOO_MANY_WAITING_CALLS"
-    /// `ChannelOptions.connectionsMax` connections are full of streams.
-    public static let tooManyStreams = "TOO_MANY_STREAMS"
-    /// The message is larger than a frame that the server accepts.
-    public static let messageTooLarge = "MESSAGE_TOO_LARGE"
-    /// The answer is not a message of the expected type.
-    public static let malformedResponse = "MALFORMED_RESPONSE"
-    /// `Channel.shutdown` was called.
-    public static let channelClosed = "CHANNEL_CLOSED"
-    /// `send` was called after `finish` or after the end of the stream.
-    public static let streamClosed = "STREAM_CLOSED"
 }

@@ -214,7 +214,7 @@ final class ClientConnection {
                 ?? GoogleStatus()
         else {
             return call.fail(
-                Failure(.internal, ClientReason.malformedResponse, "The response's envelope is malformed."))
+                Failure(.malformedResponse, "The response's envelope is malformed."))
         }
         if status.code != StatusCode.ok.rawValue { return call.fail(Failure(status)) }
         // A stream's RESPONSE is its end; only ttrpc's client streams put a message into it.

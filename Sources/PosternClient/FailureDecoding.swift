@@ -11,7 +11,7 @@ extension Failure {
     /// left out. Without ErrorInfo the reason is the name of the status code.
     public init(_ status: GoogleStatus) {
         let code = StatusCode(rawValue: status.code) ?? .unknown
-        self.init(code, code.name, status.message.string)
+        self.init(received: code, reason: code.name, status.message.string)
         for detail in status.details { read(detail) }
     }
 

@@ -31,8 +31,8 @@ public struct RetryPolicy: Sendable {
 
     /// UNAVAILABLE, unless nothing would change by asking again at once: connecting has a back-off of its own.
     func isWorthRetrying(_ failure: Failure) -> Bool {
-        failure.code == .unavailable && failure.reason != ClientReason.connectionFailed
-            && failure.reason != ClientReason.channelClosed
+        failure.code == .unavailable && !failure.is(.connectionFailed)
+            && !failure.is(.channelClosed)
     }
 }
 

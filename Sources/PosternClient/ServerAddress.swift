@@ -22,7 +22,7 @@ struct ServerAddress: Sendable, Equatable {
     }
 
     private static func malformed(_ text: String) -> Failure {
-        .invalid("INVALID_ADDRESS", field: "address", "\"\(text)\" is not host:port, for example 127.0.0.1:7400")
+        .invalid(.invalidAddress, field: "address", "\"\(text)\" is not host:port, for example 127.0.0.1:7400")
     }
 
     /// All addresses of the host, in the resolver's order (RFC 6724). Blocks while it asks a name server.

@@ -11,7 +11,7 @@ public import Messages
 /// for try await message in stream { print(message.denial?.operation ?? "") }
 /// ```
 public struct ServerStream<Element: Message>: AsyncSequence, Sendable {
-    /// The server's refusal, or an error with a reason of `ClientReason`.
+    /// The server's refusal, or an error with a reason that the client makes.
     public typealias Failure = Base.Failure
 
     let call: StreamCall
@@ -51,7 +51,7 @@ public struct ServerStream<Element: Message>: AsyncSequence, Sendable {
 /// for try await answer in stream { print(answer.createdCount) }
 /// ```
 public struct BidirectionalStream<Request: Message, Element: Message>: AsyncSequence, Sendable {
-    /// The server's refusal, or an error with a reason of `ClientReason`.
+    /// The server's refusal, or an error with a reason that the client makes.
     public typealias Failure = Base.Failure
 
     let call: StreamCall

@@ -28,7 +28,7 @@ final class ProjectKeys: Sendable {
     func refresh() async throws(Failure) {
         let jwks = try await source.jwks()
         guard let keys = KeySet(parsing: jwks) else {
-            throw Failure(.internal, "MALFORMED_RESPONSE", "The server's keys cannot be read.")
+            throw Failure(.malformedResponse, "The server's keys cannot be read.")
         }
         published.publish(keys)
         fetchedAt.withLock { $0 = .now }

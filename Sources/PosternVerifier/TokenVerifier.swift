@@ -126,17 +126,17 @@ public final class TokenVerifier: Sendable {
 extension TokenVerifier {
     private static func expired(_ cause: String) -> Failure {
         Failure(
-            .unauthenticated, "TOKEN_EXPIRED", "The token is no longer valid; sign in again.",
+            .tokenExpired, "The token is no longer valid; sign in again.",
             metadata: [.init("cause", cause)])
     }
 
     private static let tenantMismatch = Failure(
-        .invalidArgument, "TENANT_ID_MISMATCH", "The token belongs to another tenant than this verifier is for.")
+        .tenantIDMismatch, "The token belongs to another tenant than this verifier is for.")
     private static let projectDisabled = Failure(
-        .permissionDenied, "PROJECT_DISABLED", "Authentication is switched off for this tenant (disable_auth).")
-    private static let tenantNotFound = Failure(.notFound, "TENANT_NOT_FOUND", "The token's tenant was deleted.")
+        .projectDisabled, "Authentication is switched off for this tenant (disable_auth).")
+    private static let tenantNotFound = Failure(.tenantNotFound, "The token's tenant was deleted.")
     private static let stale = Failure(
-        .unavailable, "VERIFIER_STALE",
+        .verifierStale,
         "The server was not heard of for too long to know what was revoked; try again when it is back.")
 }
 
@@ -145,9 +145,9 @@ extension VerifierOptions {
 
     var invalidToken: Failure {
         switch tokenKind {
-        case .idToken: Failure(.unauthenticated, "INVALID_ID_TOKEN", "The ID token is not one of this project's.")
+        case .idToken: Failure(.invalidIDToken, "The ID token is not one of this project's.")
         case .sessionCookie:
-            Failure(.unauthenticated, "INVALID_SESSION_COOKIE", "The session cookie is not one of this project's.")
+            Failure(.invalidSessionCookie, "The session cookie is not one of this project's.")
         }
     }
 }

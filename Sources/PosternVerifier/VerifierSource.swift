@@ -80,5 +80,5 @@ struct VerifierSource: Sendable {
         }
     }
 
-    private static let ended = Failure(.unavailable, "STREAM_ENDED", "The server ended the feed of revocations.")
+    private static let ended = Failure(.streamEnded, "The server ended the feed of revocations.")
 }

@@ -89,7 +89,7 @@ struct WorkQueue: Sendable {
         guard !isFull(for: work.tenant) else {
             counts.refused += 1
             throw Failure(
-                .resourceExhausted, "SERVER_OVERLOADED", "too much \(name) work is waiting; try again later",
+                .serverOverloaded, "too much \(name) work is waiting; try again later",
                 retryAfter: retryAfter)
         }
         queue.append(work, tenant: work.tenant)
@@ -214,6 +214,6 @@ struct WorkQueue: Sendable {
 
 extension Failure {
     static let workExpired = Failure(
-        .deadlineExceeded, "DEADLINE_EXCEEDED", "the deadline passed before the work began")
-    static let poolClosed = Failure(.unavailable, "SERVER_SHUTTING_DOWN", "the server is shutting down")
+        .deadlineExceeded, "the deadline passed before the work began")
+    static let poolClosed = Failure(.serverShuttingDown, "the server is shutting down")
 }

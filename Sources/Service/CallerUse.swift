@@ -25,7 +25,7 @@ final class CallerUse: Sendable {
         guard increase(\.connections, of: callerID, max: limits.connectionsPerCallerMax) else {
             connectionsRefused.add()
             throw Failure(
-                .resourceExhausted, "TOO_MANY_CONNECTIONS",
+                .tooManyConnections,
                 "This credential is in use on \(limits.connectionsPerCallerMax) connections; close some of them.",
                 retryAfter: .seconds(5))
         }
@@ -38,7 +38,7 @@ final class CallerUse: Sendable {
         guard increase(\.streams, of: callerID, max: limits.streamsPerCallerMax) else {
             streamsRefused.add()
             throw Failure(
-                .resourceExhausted, "TOO_MANY_STREAMS",
+                .tooManyStreams,
                 "This credential has \(limits.streamsPerCallerMax) streams open; end some of them.",
                 retryAfter: .seconds(5))
         }

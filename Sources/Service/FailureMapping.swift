@@ -10,21 +10,21 @@ extension Failure {
         case let error as DecodeError: self = .undecodable(error)
         case let error as StoreError: self = .ofStore(error)
         case is CancellationError:
-            self = Failure(.cancelled, "CANCELLED", "The call was cancelled; whether it took effect is not known.")
+            self = Failure(.cancelled, "The call was cancelled; whether it took effect is not known.")
         default:
             self = Failure(
-                .internal, "INTERNAL", "The server failed at this call; its log has more under the request id.")
+                .internal, "The server failed at this call; its log has more under the request id.")
         }
     }
 
     private static func undecodable(_ error: DecodeError) -> Failure {
         switch error {
-        case .malformed: Failure(.invalidArgument, "MALFORMED_MESSAGE", "The message is not valid protobuf.")
-        case .duplicate(let field): .invalid("DUPLICATE_FIELD", field: field, "occurs more than once")
-        case .limit(let what): Failure(.invalidArgument, "MESSAGE_LIMIT", "The message has too many \(what).")
-        case .text(let field): .invalid("INVALID_TEXT", field: field, "must be UTF-8 without NUL")
-        case .enumValue(let field): .invalid("INVALID_ENUM", field: field, "has a value this server does not know")
-        case .budget: Failure(.resourceExhausted, "MESSAGE_TOO_LARGE", "Decoding the message takes too much memory.")
+        case .malformed: Failure(.malformedMessage, "The message is not valid protobuf.")
+        case .duplicate(let field): .invalid(.duplicateField, field: field, "occurs more than once")
+        case .limit(let what): Failure(.messageLimit, "The message has too many \(what).")
+        case .text(let field): .invalid(.invalidText, field: field, "must be UTF-8 without NUL")
+        case .enumValue(let field): .invalid(.invalidEnum, field: field, "has a value this server does not know")
+        case .budget: Failure(.messageTooLarge, "Decoding the message takes too much memory.")
         }
     }
 
@@ -32,18 +32,18 @@ extension Failure {
         switch error {
         case .full:
             Failure(
-                .resourceExhausted, "STORE_FULL",
+                .storeFull,
                 "The server's disk or database is full; reading, deleting and revoking still work.")
         case .overloaded, .readersFull:
             Failure(
-                .resourceExhausted, "SERVER_OVERLOADED", "Too much work is waiting; try again.",
+                .serverOverloaded, "Too much work is waiting; try again.",
                 retryAfter: .milliseconds(500))
         case .keySize:
-            Failure(.invalidArgument, "VALUE_TOO_LONG", "An identifier in the request is longer than any can be.")
+            Failure(.valueTooLong, "An identifier in the request is longer than any can be.")
         case .corrupt, .damaged, .truncated:
-            Failure(.dataLoss, "CORRUPT_RECORD", "A stored record is damaged; the operator must restore it.")
+            Failure(.corruptRecord, "A stored record is damaged; the operator must restore it.")
         default:
-            Failure(.unavailable, "STORE_UNAVAILABLE", "The server's database is not available; try again later.")
+            Failure(.storeUnavailable, "The server's database is not available; try again later.")
         }
     }
 }

@@ -62,7 +62,7 @@ struct Gate: Sendable {
         guard let caller, let own = caller.tenantID else { return }
         do {
             try project.tenants.settings(of: own, in: transaction).checkNotSuspended(for: caller, rule)
-        } catch let failure as Failure where failure.reason == "TENANT_NOT_FOUND" {
+        } catch let failure as Failure where failure.is(.tenantNotFound) {
             // The credential of a deleted tenant may go on asking what is about none.
         }
     }

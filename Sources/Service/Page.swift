@@ -26,7 +26,7 @@ struct Page {
         of request: some PagedRequest, method: String, tenantID: Text, key: HMACKey, limits: Limits
     ) throws(Failure) {
         guard (0...limits.pageSizeMax).contains(Int(request.pageSize)) else {
-            throw .invalid("INVALID_PAGE_SIZE", field: "page_size", "must be 0 to \(limits.pageSizeMax)")
+            throw .invalid(.invalidPageSize, field: "page_size", "must be 0 to \(limits.pageSizeMax)")
         }
         let size = request.pageSize == 0 ? limits.pageSizeDefault : Int(request.pageSize)
         self.bounds = PageBounds(itemMax: size, limits: limits)
@@ -43,7 +43,7 @@ struct Page {
     }
 
     static let invalidToken = Failure.invalid(
-        "INVALID_PAGE_TOKEN", field: "page_token",
+        .invalidPageToken, field: "page_token",
         "is not one this server gave out for the same request; start from the first page")
 
     /// The token of the page that follows; empty when none does. `position` names a row among those of the listing.

@@ -67,7 +67,7 @@ extension ReadCall {
         sessionCookie: Text, anyTenant: Bool, in transaction: borrowing ReadTransaction
     ) throws -> VerifiedToken {
         guard !sessionCookie.isEmpty else {
-            throw Failure.invalid("MISSING_SESSION_COOKIE", field: "session_cookie", "is required")
+            throw Failure.invalid(.missingSessionCookie, field: "session_cookie", "is required")
         }
         return try verified(sessionCookie, by: project.cookieCheck, anyTenant: anyTenant, in: transaction)
     }

@@ -134,5 +134,5 @@ extension Router {
 
 extension Failure {
     fileprivate static let deadlinePassedBefore = Failure(
-        .deadlineExceeded, "DEADLINE_EXCEEDED", "The deadline had passed before the call began; nothing was done.")
+        .deadlineExceeded, "The deadline had passed before the call began; nothing was done.")
 }

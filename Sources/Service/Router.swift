@@ -106,10 +106,10 @@ extension Router {
 
 extension Failure {
     static let unknownMethod = Failure(
-        .unimplemented, "UNKNOWN_METHOD", "There is no such service or method; reflection lists those there are.")
+        .unknownMethod, "There is no such service or method; reflection lists those there are.")
 
     /// For a client that speaks to a method as if it had another shape.
     fileprivate static let wrongMethodShape = Failure(
-        .unimplemented, "WRONG_METHOD_SHAPE",
+        .wrongMethodShape,
         "The request's flags do not fit the method: unary, server stream or bidirectional stream.")
 }

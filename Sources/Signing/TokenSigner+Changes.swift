@@ -141,7 +141,7 @@ extension TokenSigner {
         try refresh()
         guard let info = list().first(where: { $0.keyID == id }) else {
             // Somebody else revoked it between the commit and now.
-            throw Failure(.aborted, "SIGNING_KEY_REVOKED", "The key was revoked as soon as it was made.")
+            throw Failure(.signingKeyRevoked, "The key was revoked as soon as it was made.")
         }
         return info
     }

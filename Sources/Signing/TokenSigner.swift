@@ -79,7 +79,7 @@ public actor TokenSigner {
     public nonisolated func sign(_ claims: IDTokenClaims, deadline: Instant) async throws -> Text {
         let keySet = published.current
         guard let entry = keySet.signingEntry(at: claims.issuedAt, hasSigned: newestSignedSequence), let key = entry.key
-        else { throw Failure(.unavailable, "NO_SIGNING_KEY", "The server has no signing key yet; try again.") }
+        else { throw Failure(.noSigningKey, "The server has no signing key yet; try again.") }
         noteSigning(by: entry.times, at: claims.issuedAt)
         let signedBytes = entry.tokenPrefix + Base64.url.encode(claims.payload())
         let signature =

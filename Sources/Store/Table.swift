@@ -34,7 +34,7 @@ public enum RowOwner: Sendable, Equatable {
     /// The key begins with the tenant's id and a zero byte.
     case keyPrefix
     /// The record holds the tenant's id in this text field; the key does not say. A row never changes its owner.
-    case field(UInt8)
+    case field(Int)
 }
 
 /// How a table's rows go when their tenant is deleted.

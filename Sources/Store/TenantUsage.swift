@@ -114,7 +114,7 @@ extension RowOwner {
 enum ProtobufField {
     /// The bytes of field `number`, none where it is not there: proto3 leaves an empty text out. Nil for bytes that are
     /// no record.
-    static func bytes(_ number: UInt8, in record: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    static func bytes(_ number: Int, in record: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         var rest = record[...]
         while !rest.isEmpty {
             guard let tag = varint(&rest) else { return nil }
@@ -125,7 +125,7 @@ enum ProtobufField {
             case 2:
                 guard let count = varint(&rest), count <= UInt64(rest.count) else { return nil }
                 let end = rest.startIndex + Int(count)
-                if tag >> 3 == UInt64(number) { return UnsafeRawBufferPointer(rebasing: rest[..<end]) }
+                if Int(truncatingIfNeeded: tag >> 3) == number { return UnsafeRawBufferPointer(rebasing: rest[..<end]) }
                 rest = rest[end...]
             default: return nil
             }

@@ -109,14 +109,14 @@ extension Connection {
     }
 
     static let credentialMissing = Failure(
-        .unavailable, "CREDENTIAL_MISSING",
+        .credentialMissing,
         "The connection showed no credential for too long, or others needed its place; connect again.")
 
     static let stopping = Failure(
-        .unavailable, "SHUTTING_DOWN", "The server stops; connect again and go on where this ended.")
+        .shuttingDown, "The server stops; connect again and go on where this ended.")
 
     static let deadlinePassed = Failure(
-        .deadlineExceeded, "DEADLINE_EXCEEDED",
+        .deadlineExceeded,
         "The call took longer than its deadline; whether it took effect is not known.")
 
     // MARK: Streams

@@ -111,6 +111,6 @@ extension Connection {
     }
 
     private static let memoryNeeded = Failure(
-        .resourceExhausted, "SERVER_OVERLOADED", "Too many answers wait for clients to take them; try again.",
+        .serverOverloaded, "Too many answers wait for clients to take them; try again.",
         retryAfter: .seconds(1))
 }

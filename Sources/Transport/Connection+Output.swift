@@ -62,7 +62,7 @@ extension Connection {
     }
 
     static let answerTooLarge = Failure(
-        .resourceExhausted, "ANSWER_TOO_LARGE", "The answer is above the frame size you announced; ask for less.")
+        .answerTooLarge, "The answer is above the frame size you announced; ask for less.")
 
     // MARK: Writing
 

@@ -24,20 +24,20 @@ public enum EnvelopeError: Error, Equatable, Sendable {
     public var failure: Failure {
         switch self {
         case .malformed:
-            Failure(.invalidArgument, "MALFORMED_ENVELOPE", "The frame's payload is no well-formed protobuf message.")
+            Failure(.malformedEnvelope, "The frame's payload is no well-formed protobuf message.")
         case .wrongWireType(let field):
-            .invalid("MALFORMED_ENVELOPE", field: field.rawValue, "has another type in the protocol's definition")
+            .invalid(.malformedEnvelope, field: field.rawValue, "has another type in the protocol's definition")
         case .duplicate(let field):
-            .invalid("MALFORMED_ENVELOPE", field: field.rawValue, "must not occur twice")
+            .invalid(.malformedEnvelope, field: field.rawValue, "must not occur twice")
         case .missing(let field):
-            .invalid("MALFORMED_ENVELOPE", field: field.rawValue, "is needed")
+            .invalid(.malformedEnvelope, field: field.rawValue, "is needed")
         case .text(let field):
-            .invalid("MALFORMED_ENVELOPE", field: field.rawValue, Self.textRule(field))
+            .invalid(.malformedEnvelope, field: field.rawValue, Self.textRule(field))
         case .tooManyUnknownFields:
             Failure(
-                .invalidArgument, "MALFORMED_ENVELOPE", "The envelope has too many fields this version does not know.")
+                .malformedEnvelope, "The envelope has too many fields this version does not know.")
         case .metadataTooLarge:
-            Failure(.resourceExhausted, "METADATA_TOO_LARGE", "Send fewer or shorter metadata entries.")
+            Failure(.metadataTooLarge, "Send fewer or shorter metadata entries.")
         }
     }
 

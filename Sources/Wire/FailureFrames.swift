@@ -16,21 +16,21 @@ extension ByteBuffer {
         }
     }
 
-    /// The same with details appended by `writeDetails`: fields number 3 (google.protobuf.Any) of google.rpc.Status.
+    /// The same with details appended by `writeDetails`: the details (google.protobuf.Any) of google.rpc.Status.
     public mutating func appendFailure(
         stream: UInt32, code: StatusCode, message: String, metadata: OutgoingMetadata = OutgoingMetadata(),
         writeDetails: (inout ByteBuffer) -> Void
     ) {
         precondition(code != .ok, "a failure with status OK")
         let start = beginFrame(stream: stream, type: .response)
-        appendField(1) { status in
-            status.appendVarintField(1, UInt64(code.rawValue))
-            status.appendBytesField(2, message.shown)
+        appendField(WireResponse.FieldNumber.status) { status in
+            status.appendVarintField(GoogleStatus.FieldNumber.code, UInt64(code.rawValue))
+            status.appendBytesField(GoogleStatus.FieldNumber.message, message.shown)
             writeDetails(&status)
         }
         let metadataByteCount = metadata.byteCount
         var writer = RawWriter(at: reserve(metadataByteCount))
-        metadata.write(tag: 0x1A, to: &writer)
+        metadata.write(field: WireResponse.FieldNumber.metadata, to: &writer)
         commit(metadataByteCount)
         let fits = finishFrame(from: start, payloadMax: FrameHeader.payloadByteCountMax)
         precondition(fits, "a failure larger than any frame")
@@ -38,21 +38,22 @@ extension ByteBuffer {
 
     private mutating func appendDetails(of failure: Failure, requestID: UnsafeRawBufferPointer?) {
         appendDetail("ErrorInfo") { info in
-            info.appendBytesField(1, failure.reason)
-            info.appendBytesField(2, "postern")
+            info.appendBytesField(GoogleErrorInfo.FieldNumber.reason, failure.reason)
+            info.appendBytesField(GoogleErrorInfo.FieldNumber.domain, "postern")
             for entry in failure.metadata {
-                info.appendField(3) { pair in
-                    pair.appendBytesField(1, entry.key)
-                    pair.appendBytesField(2, entry.value)
+                info.appendField(GoogleErrorInfo.FieldNumber.metadata) { pair in
+                    pair.appendBytesField(GoogleErrorInfo.MetadataEntry.FieldNumber.key, entry.key)
+                    pair.appendBytesField(GoogleErrorInfo.MetadataEntry.FieldNumber.value, entry.value)
                 }
             }
         }
         if !failure.violations.isEmpty {
             appendDetail("BadRequest") { badRequest in
                 for violation in failure.violations {
-                    badRequest.appendField(1) { message in
-                        message.appendBytesField(1, violation.field)
-                        message.appendBytesField(2, violation.description.shown)
+                    badRequest.appendField(GoogleBadRequest.FieldNumber.fieldViolations) { message in
+                        message.appendBytesField(GoogleBadRequest.FieldViolation.FieldNumber.field, violation.field)
+                        message.appendBytesField(
+                            GoogleBadRequest.FieldViolation.FieldNumber.description, violation.description.shown)
                     }
                 }
             }
@@ -60,16 +61,16 @@ extension ByteBuffer {
         if let delay = failure.retryAfter { appendRetryInfo(delay) }
         if let guidance = failure.guidance { appendGuidance(guidance) }
         if let requestID {
-            appendDetail("RequestInfo") { $0.appendBytesField(1, requestID) }
+            appendDetail("RequestInfo") { $0.appendBytesField(GoogleRequestInfo.FieldNumber.requestID, requestID) }
         }
     }
 
     private mutating func appendRetryInfo(_ delay: Duration) {
         let (seconds, attoseconds) = max(delay, .zero).components
         appendDetail("RetryInfo") { info in
-            info.appendField(1) { duration in
-                duration.appendVarintField(1, UInt64(seconds))
-                duration.appendVarintField(2, UInt64(attoseconds / 1_000_000_000))
+            info.appendField(GoogleRetryInfo.FieldNumber.retryDelay) { duration in
+                duration.appendVarintField(ProtobufDuration.FieldNumber.seconds, UInt64(seconds))
+                duration.appendVarintField(ProtobufDuration.FieldNumber.nanos, UInt64(attoseconds / 1_000_000_000))
             }
         }
     }
@@ -77,25 +78,27 @@ extension ByteBuffer {
     private mutating func appendGuidance(_ guidance: Failure.Guidance) {
         if !guidance.message.isEmpty {
             appendDetail("LocalizedMessage") { message in
-                message.appendBytesField(1, guidance.locale)
-                message.appendBytesField(2, guidance.message)
+                message.appendBytesField(GoogleLocalizedMessage.FieldNumber.locale, guidance.locale)
+                message.appendBytesField(GoogleLocalizedMessage.FieldNumber.message, guidance.message)
             }
         }
         if !guidance.url.isEmpty {
             appendDetail("Help") { help in
-                help.appendField(1) { $0.appendBytesField(2, guidance.url) }
+                help.appendField(GoogleHelp.FieldNumber.links) {
+                    $0.appendBytesField(GoogleHelp.Link.FieldNumber.url, guidance.url)
+                }
             }
         }
     }
 
     /// One google.protobuf.Any in google.rpc.Status.details.
     private mutating func appendDetail(_ name: StaticString, _ write: (inout ByteBuffer) -> Void) {
-        appendField(3) { any in
-            any.appendField(1) { url in
+        appendField(GoogleStatus.FieldNumber.details) { any in
+            any.appendField(ProtobufAny.FieldNumber.typeURL) { url in
                 url.append(contentsOf: "type.googleapis.com/google.rpc.")
                 url.append(contentsOf: name)
             }
-            any.appendField(2, write)
+            any.appendField(ProtobufAny.FieldNumber.value, write)
         }
     }
 

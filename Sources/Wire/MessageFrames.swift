@@ -19,8 +19,8 @@ extension ByteBuffer {
         guard byteCount <= min(payloadMax, FrameHeader.payloadByteCountMax) else { return false }
         var writer = RawWriter(at: reserve(FrameHeader.byteCount + byteCount))
         writer.header(FrameHeader(payloadByteCount: UInt32(byteCount), stream: stream, type: .response))
-        if metadataByteCount > 0 { metadata.write(tag: 0x1A, to: &writer) }
-        if !payload.isEmpty { writer.lengthDelimited(0x12, payload) }
+        if metadataByteCount > 0 { metadata.write(field: WireResponse.FieldNumber.metadata, to: &writer) }
+        if !payload.isEmpty { writer.lengthDelimited(WireResponse.FieldNumber.payload, payload) }
         commit(FrameHeader.byteCount + byteCount)
         return true
     }
@@ -32,9 +32,9 @@ extension ByteBuffer {
         payloadMax: Int = FrameHeader.payloadByteCountMax, write: (inout ByteBuffer) throws -> Void
     ) rethrows -> Bool {
         let start = beginFrame(stream: stream, type: .response, reserving: metadata.byteCount)
-        append(metadata, tag: 0x1A)
+        append(metadata, field: WireResponse.FieldNumber.metadata)
         do {
-            try appendField(2, write)
+            try appendField(WireResponse.FieldNumber.payload, write)
         } catch {
             truncate(to: start)
             throw error
@@ -52,11 +52,11 @@ extension ByteBuffer {
         write: (inout ByteBuffer) -> Void
     ) -> Bool {
         let start = beginFrame(stream: stream, type: .request, flags: kind.flags)
-        appendBytesField(1, service)
-        appendBytesField(2, method)
-        appendVarintField(4, UInt64(bitPattern: timeoutNanoseconds))
-        append(metadata, tag: 0x2A)
-        appendField(3, write)
+        appendBytesField(WireRequest.FieldNumber.service, service)
+        appendBytesField(WireRequest.FieldNumber.method, method)
+        appendVarintField(WireRequest.FieldNumber.timeoutNano, UInt64(bitPattern: timeoutNanoseconds))
+        append(metadata, field: WireRequest.FieldNumber.metadata)
+        appendField(WireRequest.FieldNumber.payload, write)
         return finishFrame(from: start, payloadMax: payloadMax)
     }
 
@@ -99,11 +99,11 @@ extension ByteBuffer {
         return true
     }
 
-    private mutating func append(_ metadata: OutgoingMetadata, tag: UInt8) {
+    private mutating func append(_ metadata: OutgoingMetadata, field number: Int) {
         let byteCount = metadata.byteCount
         guard byteCount > 0 else { return }
         var writer = RawWriter(at: reserve(byteCount))
-        metadata.write(tag: tag, to: &writer)
+        metadata.write(field: number, to: &writer)
         commit(byteCount)
     }
 }

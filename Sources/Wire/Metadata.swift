@@ -36,7 +36,7 @@ public struct Metadata {
         authorization: UnsafeRawBufferPointer? = nil, traceparent: UnsafeRawBufferPointer? = nil,
         requestID: UnsafeRawBufferPointer? = nil, idempotencyKey: UnsafeRawBufferPointer? = nil
     ) {
-        self.init(in: UnsafeRawBufferPointer(start: nil, count: 0), field: 0)
+        self.init(in: UnsafeRawBufferPointer(start: nil, count: 0), field: WireRequest.FieldNumber.metadata)
         self.authorization = authorization
         self.traceparent = traceparent
         self.requestID = requestID
@@ -100,6 +100,8 @@ extension Metadata: Sequence {
 }
 
 extension MetadataEntry {
+    private typealias Fields = WireKeyValue.FieldNumber
+
     /// Reads and checks a KeyValue message.
     fileprivate init(reading bytes: UnsafeRawBufferPointer, limits: Limits) throws(EnvelopeError) {
         var reader = FieldReader(bytes)
@@ -108,14 +110,14 @@ extension MetadataEntry {
         var unknownFields = 0
         while let field = try reader.nextField() {
             switch (field.number, field.value) {
-            case (1, .bytes(let content)):
+            case (Fields.key, .bytes(let content)):
                 guard key == nil else { throw .duplicate(.key) }
                 key = content
-            case (2, .bytes(let content)):
+            case (Fields.value, .bytes(let content)):
                 guard value == nil else { throw .duplicate(.value) }
                 value = content
-            case (1, _): throw .wrongWireType(.key)
-            case (2, _): throw .wrongWireType(.value)
+            case (Fields.key, _): throw .wrongWireType(.key)
+            case (Fields.value, _): throw .wrongWireType(.value)
             default:
                 unknownFields += 1
                 guard unknownFields <= limits.unknownFieldsMax else { throw .tooManyUnknownFields }
@@ -130,8 +132,8 @@ extension MetadataEntry {
 
     fileprivate init(rereading bytes: UnsafeRawBufferPointer) {
         let nothing = UnsafeRawBufferPointer(rebasing: bytes[..<0])
-        self.key = firstField(1, in: bytes) ?? nothing
-        self.value = firstField(2, in: bytes) ?? nothing
+        self.key = firstField(Fields.key, in: bytes) ?? nothing
+        self.value = firstField(Fields.value, in: bytes) ?? nothing
     }
 
     private static func isKey(_ bytes: UnsafeRawBufferPointer) -> Bool {

@@ -1,6 +1,7 @@
 // Metadata on its way out.
 
 public import Base
+import Messages
 
 /// The metadata of an envelope that is written: the four known keys as borrowed slices, other keys as owned text.
 ///
@@ -45,31 +46,31 @@ public struct OutgoingMetadata {
         return total
     }
 
-    func write(tag: UInt8, to writer: inout RawWriter) {
-        if let requestID { Self.write(tag, "x-request-id", requestID, to: &writer) }
-        if let authorization { Self.write(tag, "authorization", authorization, to: &writer) }
-        if let traceparent { Self.write(tag, "traceparent", traceparent, to: &writer) }
-        if let idempotencyKey { Self.write(tag, "idempotency-key", idempotencyKey, to: &writer) }
+    func write(field number: Int, to writer: inout RawWriter) {
+        if let requestID { Self.write(number, "x-request-id", requestID, to: &writer) }
+        if let authorization { Self.write(number, "authorization", authorization, to: &writer) }
+        if let traceparent { Self.write(number, "traceparent", traceparent, to: &writer) }
+        if let idempotencyKey { Self.write(number, "idempotency-key", idempotencyKey, to: &writer) }
         for entry in others {
             entry.key.bytes.withUnsafeBytes { key in
-                entry.value.bytes.withUnsafeBytes { value in Self.write(tag, key, value, to: &writer) }
+                entry.value.bytes.withUnsafeBytes { value in Self.write(number, key, value, to: &writer) }
             }
         }
     }
 
     private static func write(
-        _ tag: UInt8, _ key: StaticString, _ value: UnsafeRawBufferPointer, to writer: inout RawWriter
+        _ number: Int, _ key: StaticString, _ value: UnsafeRawBufferPointer, to writer: inout RawWriter
     ) {
-        write(tag, UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount), value, to: &writer)
+        write(number, UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount), value, to: &writer)
     }
 
     private static func write(
-        _ tag: UInt8, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, to writer: inout RawWriter
+        _ number: Int, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, to writer: inout RawWriter
     ) {
-        writer.byte(tag)
+        writer.tag(number)
         writer.varint(UInt64(RawWriter.fieldByteCount(key.count) + RawWriter.fieldByteCount(value.count)))
-        writer.lengthDelimited(0x0A, key)
-        writer.lengthDelimited(0x12, value)
+        writer.lengthDelimited(WireKeyValue.FieldNumber.key, key)
+        writer.lengthDelimited(WireKeyValue.FieldNumber.value, value)
     }
 
     private static func fieldByteCount(_ keyByteCount: Int, _ valueByteCount: Int) -> Int {

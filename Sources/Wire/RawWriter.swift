@@ -37,9 +37,15 @@ struct RawWriter {
         cursor += bytes.count
     }
 
+    /// Of a length-delimited field with a number up to 15.
     @inline(__always)
-    mutating func lengthDelimited(_ tag: UInt8, _ bytes: UnsafeRawBufferPointer) {
-        byte(tag)
+    mutating func tag(_ number: Int) {
+        byte(UInt8(truncatingIfNeeded: number) << 3 | 2)
+    }
+
+    @inline(__always)
+    mutating func lengthDelimited(_ number: Int, _ bytes: UnsafeRawBufferPointer) {
+        tag(number)
         varint(UInt64(bytes.count))
         self.bytes(bytes)
     }

@@ -9,6 +9,8 @@ import Messages
 /// A view: every slice is valid only as long as the bytes it was read from (for a frame of the `FrameDecoder`: until
 /// its next step). What a task needs beyond that it copies.
 public struct RequestEnvelope {
+    private typealias Fields = WireRequest.FieldNumber
+
     /// Full name, such as `postern.v1.Tokens`; UTF-8 without NUL, not empty.
     public let service: UnsafeRawBufferPointer
     public let method: UnsafeRawBufferPointer
@@ -39,24 +41,24 @@ public struct RequestEnvelope {
         var method = nothing
         var payload = nothing
         var timeout: UInt64 = 0
-        var metadata = Metadata(in: bytes, field: 5)
+        var metadata = Metadata(in: bytes, field: Fields.metadata)
         var seen = SingularFields()
         var unknownFields = 0
         while let field = try reader.nextField() {
             switch (field.number, field.value) {
-            case (1, .bytes(let content)):
-                try seen.insert(1, .service)
+            case (Fields.service, .bytes(let content)):
+                try seen.insert(field.number, .service)
                 service = content
-            case (2, .bytes(let content)):
-                try seen.insert(2, .method)
+            case (Fields.method, .bytes(let content)):
+                try seen.insert(field.number, .method)
                 method = content
-            case (3, .bytes(let content)):
-                try seen.insert(3, .payload)
+            case (Fields.payload, .bytes(let content)):
+                try seen.insert(field.number, .payload)
                 payload = content
-            case (4, .varint(let value)):
-                try seen.insert(4, .timeout)
+            case (Fields.timeoutNano, .varint(let value)):
+                try seen.insert(field.number, .timeout)
                 timeout = value
-            case (5, .bytes(let content)):
+            case (Fields.metadata, .bytes(let content)):
                 try metadata.note(content, limits: limits)
             default:
                 if let known = Self.field(field.number) { throw .wrongWireType(known) }
@@ -77,11 +79,11 @@ public struct RequestEnvelope {
 
     private static func field(_ number: Int) -> EnvelopeError.Field? {
         switch number {
-        case 1: .service
-        case 2: .method
-        case 3: .payload
-        case 4: .timeout
-        case 5: .metadata
+        case Fields.service: .service
+        case Fields.method: .method
+        case Fields.payload: .payload
+        case Fields.timeoutNano: .timeout
+        case Fields.metadata: .metadata
         default: nil
         }
     }
@@ -92,7 +94,7 @@ struct SingularFields {
     private var bits: UInt8 = 0
 
     @inline(__always)
-    mutating func insert(_ number: UInt8, _ field: EnvelopeError.Field) throws(EnvelopeError) {
+    mutating func insert(_ number: Int, _ field: EnvelopeError.Field) throws(EnvelopeError) {
         guard bits & (1 << number) == 0 else { throw .duplicate(field) }
         bits |= 1 << number
     }

@@ -5,6 +5,8 @@ import Messages
 
 /// The payload of a RESPONSE frame; a view like `RequestEnvelope`, held to the same rules.
 public struct ResponseEnvelope {
+    private typealias Fields = WireResponse.FieldNumber
+
     /// The bytes of a google.rpc.Status; nil (as ttrpc's servers send it) or code 0 is OK.
     public let status: UnsafeRawBufferPointer?
     /// The response message's bytes.
@@ -15,18 +17,18 @@ public struct ResponseEnvelope {
         var reader = FieldReader(bytes)
         var status: UnsafeRawBufferPointer?
         var payload = UnsafeRawBufferPointer(rebasing: bytes[..<0])
-        var metadata = Metadata(in: bytes, field: 3)
+        var metadata = Metadata(in: bytes, field: Fields.metadata)
         var seen = SingularFields()
         var unknownFields = 0
         while let field = try reader.nextField() {
             switch (field.number, field.value) {
-            case (1, .bytes(let content)):
-                try seen.insert(1, .status)
+            case (Fields.status, .bytes(let content)):
+                try seen.insert(field.number, .status)
                 status = content
-            case (2, .bytes(let content)):
-                try seen.insert(2, .payload)
+            case (Fields.payload, .bytes(let content)):
+                try seen.insert(field.number, .payload)
                 payload = content
-            case (3, .bytes(let content)):
+            case (Fields.metadata, .bytes(let content)):
                 try metadata.note(content, limits: limits)
             default:
                 if let known = Self.field(field.number) { throw .wrongWireType(known) }
@@ -41,9 +43,9 @@ public struct ResponseEnvelope {
 
     private static func field(_ number: Int) -> EnvelopeError.Field? {
         switch number {
-        case 1: .status
-        case 2: .payload
-        case 3: .metadata
+        case Fields.status: .status
+        case Fields.payload: .payload
+        case Fields.metadata: .metadata
         default: nil
         }
     }

@@ -20,24 +20,24 @@ public enum StreamError: Error, Equatable, Sendable, CaseIterable {
     public var failure: Failure {
         switch self {
         case .invalidStreamID:
-            Failure(.invalidArgument, "INVALID_STREAM_ID", "A client's stream ids are odd and at most 2147483647.")
+            Failure(.invalidStreamID, "A client's stream ids are odd and at most 2147483647.")
         case .streamIDNotIncreasing:
-            Failure(.invalidArgument, "INVALID_STREAM_ID", "A stream id cannot be used again; ids must increase.")
+            Failure(.invalidStreamID, "A stream id cannot be used again; ids must increase.")
         case .invalidFlags:
-            Failure(.invalidArgument, "INVALID_FLAGS", "The frame's flags contradict its type, payload or each other.")
+            Failure(.invalidFlags, "The frame's flags contradict its type, payload or each other.")
         case .unknownStream:
-            Failure(.invalidArgument, "UNKNOWN_STREAM", "DATA needs a REQUEST with the same stream id before it.")
+            Failure(.unknownStream, "DATA needs a REQUEST with the same stream id before it.")
         case .dataNotExpected:
             Failure(
-                .invalidArgument, "DATA_NOT_EXPECTED", "The stream takes no DATA from the client, or no more of it.")
+                .dataNotExpected, "The stream takes no DATA from the client, or no more of it.")
         case .windowExceeded:
-            Failure(.resourceExhausted, "WINDOW_EXCEEDED", "More DATA than the stream's window allows.")
+            Failure(.windowExceeded, "More DATA than the stream's window allows.")
         case .frameTooLarge:
-            Failure(.resourceExhausted, "FRAME_TOO_LARGE", "The frame is above the limit of this connection.")
+            Failure(.frameTooLarge, "The frame is above the limit of this connection.")
         case .tooManyStreams:
-            Failure(.resourceExhausted, "TOO_MANY_STREAMS", "Wait for an answer before the next request.")
+            Failure(.tooManyStreams, "Wait for an answer before the next request.")
         case .shuttingDown:
-            Failure(.unavailable, "SHUTTING_DOWN", "The server stops; send the request on a new connection.")
+            Failure(.shuttingDown, "The server stops; send the request on a new connection.")
         }
     }
 }

@@ -6,7 +6,8 @@ enum CommandTree {
         + ServiceAccountCommands.all + TokenCommands.all
         + AccountCommands.all + DenialCommands.all + ServerCommands.all + ContextCommands.all + InformationCommands.all
 
-    private static let groups = [
+    /// The first words of all commands, and what they are about.
+    static let groups = [
         ("tenant", "tenants and their settings, self-service toggles included"),
         ("provider", "identity providers that users sign in with"),
         ("email-config", "how a tenant's mail goes out"),

@@ -66,7 +66,7 @@ struct FailureReport {
     }
 
     private func isInHints(_ entry: Failure.Entry) -> Bool {
-        failure.reason == "ADMIN_RESTRICTED_OPERATION"
+        failure.is(.adminRestrictedOperation)
             && ["tenant", "toggle", "required_role", "decision_id"].contains(entry.key)
     }
 
@@ -79,8 +79,8 @@ struct FailureReport {
     /// What can be done about a refusal.
     private var hints: [String] {
         var hints: [String] = []
-        switch failure.reason {
-        case "ADMIN_RESTRICTED_OPERATION":
+        switch failure.knownReason {
+        case .adminRestrictedOperation:
             let toggle = failure.metadataValue("toggle") ?? ""
             let setting = toggle.split(separator: ".").last.map(String.init) ?? toggle
             let tenant = failure.metadataValue("tenant") ?? ""
@@ -92,17 +92,17 @@ struct FailureReport {
             if let decision = failure.metadataValue("decision_id") {
                 hints.append("recorded as \(decision): postern \(tenant.isEmpty ? "" : "-t \(tenant) ")denials list")
             }
-        case "CALLER_UNAUTHENTICATED":
+        case .callerUnauthenticated:
             let named = "name a file that holds an API key: --key-file FILE, or POSTERN_KEY_FILE"
             hints.append(
                 destination?.keyFile.map { "the server does not take what \($0) holds: revoked, or of another server" }
                     ?? named)
             if let unused = destination?.unusedKey { hints.append("not used: \(unused)") }
             hints.append("this is the caller's own credential, not an end user's")
-        case "INVALID_LOGIN_CREDENTIALS", "INVALID_PASSWORD", "EMAIL_NOT_FOUND":
+        case .invalidLoginCredentials, .invalidPassword, .emailNotFound:
             hints.append("this is the end user's email or password; the API key is good")
-        case "TENANT_NOT_FOUND": hints.append("postern tenant list shows the tenants there are")
-        case ClientReason.connectionFailed: hints.append("is posternd running there? --server HOST:PORT says where")
+        case .tenantNotFound: hints.append("postern tenant list shows the tenants there are")
+        case .connectionFailed: hints.append("is posternd running there? --server HOST:PORT says where")
         default: break
         }
         if failure.violations.contains(where: { $0.description.contains("allow_http_loopback") }) {

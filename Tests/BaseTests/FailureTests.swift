@@ -1,9 +1,10 @@
 import Base
+import TestSupport
 import Testing
 
 @Suite struct FailureTests {
     @Test func aFailureAboutAFieldNamesIt() {
-        let failure = Failure.invalid("INVALID_EMAIL", field: "email", "is too long")
+        let failure = Failure.invalid(.invalidEmail, field: "email", "is too long")
         #expect(failure.code == .invalidArgument && failure.reason == "INVALID_EMAIL")
         #expect(failure.message == "email: is too long")
         #expect(failure.violations == [.init(field: "email", description: "is too long")])

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import TestSupport
 
 /// Settings as a tenant would publish them.
 func tenantSettings(tenantID: Text = "acme", _ change: (inout Messages.Tenant) -> Void = { _ in }) -> TenantSettings {

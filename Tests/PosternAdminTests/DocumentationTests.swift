@@ -37,7 +37,7 @@ import Testing
         do {
             _ = try await acme.getUserByEmail("bob@example.com")
         } catch {
-            guard error.reason == "USER_NOT_FOUND" else { throw error }
+            guard error.is(.userNotFound) else { throw error }
             try await acme.createUser(email: "bob@example.com")
         }
         #expect(try await acme.getUserByEmail("bob@example.com").email == "bob@example.com")

@@ -77,7 +77,7 @@ import Testing
             let user = try await auth.createUser(withEmail: "ada@example.com", password: password).user
             proxy.cutNextAnswer(to: "Delete")
             let lost = try await error { try await user.delete() }
-            #expect(lost.reason == ClientReason.connectionLost)
+            #expect(lost.reason == Reason.connectionLost.name)
             var events = auth.idTokenEvents.makeAsyncIterator()
             _ = await events.next()
             try await user.delete()

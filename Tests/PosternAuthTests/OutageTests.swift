@@ -58,7 +58,7 @@ import Testing
             proxy.stop()
             let offline = try await error { try await user.updatePassword(to: "another horse") }
             #expect(offline.code == .networkError)
-            #expect(offline.reason == ClientReason.connectionFailed)
+            #expect(offline.reason == Reason.connectionFailed.name)
             #expect(offline.isRetryable)
             let isOpen = user.state.withLock { $0.lostChange != nil }
             #expect(!isOpen)

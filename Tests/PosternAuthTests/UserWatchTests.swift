@@ -254,7 +254,7 @@ import Testing
 
     @Test func `Delays double from a second to five minutes, and begin again once the stream told something`() {
         var backoff = WatchBackoff()
-        let lost = AuthError(Failure(.unavailable, ClientReason.connectionLost, ""))
+        let lost = AuthError(Failure(.unavailable, Reason.connectionLost.name, ""))
         let delays = (0..<11).map { _ in backoff.delay(after: lost, jitter: 0) }
         #expect(
             delays

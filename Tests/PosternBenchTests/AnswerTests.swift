@@ -1,5 +1,6 @@
 import Base
 import Messages
+import TestSupport
 import Testing
 import Wire
 

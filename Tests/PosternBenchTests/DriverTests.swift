@@ -1,5 +1,6 @@
 import Base
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 

@@ -2,6 +2,7 @@ import Base
 import Messages
 import PosternClient
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 

@@ -1,6 +1,7 @@
 import Base
 import Messages
 import PosternClient
+import TestSupport
 import Testing
 import Wire
 

@@ -1,5 +1,6 @@
 import Base
 import Messages
+import TestSupport
 import Testing
 import Wire
 
@@ -40,7 +41,7 @@ import Wire
     }
 
     @Test func `Every detail comes back through the generated types`() throws {
-        var failure = Failure.invalid("INVALID_EMAIL", field: "email", "has no @")
+        var failure = Failure.invalid(.invalidEmail, field: "email", "has no @")
         failure.retryAfter = .milliseconds(1_500)
         failure.guidance = Failure.Guidance(locale: "de", message: "Bitte wenden Sie sich an uns.", url: "https://help")
         let status = try status(failure, requestID: "req-1")
@@ -72,7 +73,7 @@ import Wire
     @Test func `A failure is short, whatever it tells`() throws {
         for count in [2_001, 1 << 20, 20 << 20] {
             let words = String(repeating: "m", count: count)
-            let status = try status(Failure.invalid("R", field: "f", words))
+            let status = try status(Failure.invalid(.invalidText, field: "f", words))
             #expect(status.message == Text("f: " + String(repeating: "m", count: 1_997)))
             let violations = try detail(status, "BadRequest", as: GoogleBadRequest.self).fieldViolations
             #expect(violations.map(\.description) == [Text(String(repeating: "m", count: 2_000))])

@@ -19,7 +19,9 @@ import Testing
     @Test func `What finishes a sign-in is printed with where it begins`() {
         let begun = AccountsCreateAuthUriResponse(
             authURI: "https://idp.example/auth?x=1", sessionID: "s", nonce: "n", codeVerifier: Secret("v"))
-        let expected = #"{"auth_uri":"https://idp.example/auth?x=1","session_id":"s","nonce":"n","code_verifier":"v"}"#
+        let expected =
+            #"{"registered":false,"sign_in_methods":[],"auth_uri":"https://idp.example/auth?x=1","#
+            + #""session_id":"s","nonce":"n","code_verifier":"v"}"#
         #expect(String(decoding: begun.json.serialized(), as: UTF8.self) == expected)
     }
 }

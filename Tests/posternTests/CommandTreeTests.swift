@@ -1,4 +1,5 @@
 import Base
+import Glibc
 import Testing
 
 @testable import postern
@@ -94,6 +95,30 @@ import Testing
             #expect(words.joined(separator: " ").contains(command.name), "\(command.name)")
         }
         #expect(Set(CommandTree.commands.map(\.name)).count == CommandTree.commands.count)
+    }
+
+    @Test func `Every command that is written is in the tree`() throws {
+        let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        let folder = "/\(root)/Sources/postern/Commands"
+        var written = 0
+        let directory = try #require(opendir(folder))
+        defer { closedir(directory) }
+        while let entry = readdir(directory) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            guard name.hasSuffix(".swift") else { continue }
+            let source = String(decoding: try File.read("\(folder)/\(name)"), as: UTF8.self)
+            let here = source.split(separator: "= Command(\n", omittingEmptySubsequences: false).count - 1
+            let found = source.split(separator: "path: [\"", omittingEmptySubsequences: false).count - 1
+            #expect(here == found, "\(name): a command is `static let name = Command(` and `path:` on the next line")
+            written += here
+        }
+        #expect(written == CommandTree.commands.count, "a command is missing in the `all` of its file")
+    }
+
+    @Test func `Every group is explained`() {
+        #expect(Set(CommandTree.commands.map { $0.path[0] }).union(["help"]) == Set(CommandTree.groups.map(\.0)))
     }
 
     @Test func `No command hides a global flag`() {

@@ -36,12 +36,12 @@ import Testing
         #expect(
             text == """
                 key_id      k
-                token_use   TOKEN_USE_UNSPECIFIED
                 algorithm   RS256
                 state       SIGNING_KEY_STATE_SIGNING
                 created_at  -
                 signs_from  -
                 retires_at  -
+                token_use   TOKEN_USE_UNSPECIFIED
 
                 """)
     }
@@ -88,9 +88,9 @@ import Testing
     }
 
     @Test func `Enums have the proto's names`() {
-        #expect(name("TOGGLE", Toggle.disabledUserSignup) == "TOGGLE_DISABLED_USER_SIGNUP")
-        #expect(name("ROLE", Role.tenantAdmin) == "ROLE_TENANT_ADMIN")
-        #expect(name("REFRESH_OUTCOME", RefreshOutcome.repeatedAfterLoss) == "REFRESH_OUTCOME_REPEATED_AFTER_LOSS")
+        #expect(Toggle.disabledUserSignup.json == "TOGGLE_DISABLED_USER_SIGNUP")
+        #expect(Role.tenantAdmin.json == "ROLE_TENANT_ADMIN")
+        #expect(RefreshOutcome.repeatedAfterLoss.json == "REFRESH_OUTCOME_REPEATED_AFTER_LOSS")
     }
 
     @Test func `Every column is a field of its record`() {

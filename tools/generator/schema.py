@@ -28,6 +28,8 @@ class EnumType:
     doc: str
     # (Swift case, number, doc)
     cases: list
+    # The proto's names, in the order of the cases.
+    names: list
     c_type: str
 
     @property
@@ -44,6 +46,8 @@ class Field:
     type: int
     repeated: bool
     secret: bool
+    # An update may change it.
+    updatable: bool
     # Index into Message.oneofs, or None.
     oneof: int | None
     doc: str
@@ -99,6 +103,18 @@ class Method:
 
 
 @dataclass
+class Reason:
+    name: str
+    swift_name: str
+    number: int
+    doc: str
+    # (number, gRPC's name), the usual one first.
+    statuses: list
+    auth_code: str
+    client_only: bool
+
+
+@dataclass
 class Service:
     full_name: str
     name: str
@@ -131,6 +147,8 @@ class Schema:
         self._options = _OptionReader(self.descriptors)
         self._types = {}
         self.files = [self._read_file(f) for f in self.descriptors.file if not _only_options(f)]
+        self.reasons = self._read_reasons()
+        self.statuses = self._options.statuses()
         self._link()
         self._check()
 
@@ -164,9 +182,30 @@ class Schema:
         if numbers[0] != 0 or min(numbers) < 0 or max(numbers) > 127 or len(set(numbers)) != len(numbers):
             raise SchemaError(f"{full_name}: values must start at 0, lie in 0..127 and differ")
         result = EnumType(full_name, naming.swift_type_path(package, [*outer, proto.name]), doc(*path), cases,
-                          naming.c_type(full_name))
+                          [v.name for v in proto.value], naming.c_type(full_name))
         self._types[full_name] = result
         return result
+
+    def _read_reasons(self):
+        """The values of postern.v1.Reason but for the zero, with what their option (refusal) says."""
+        found = []
+        for file in self.descriptors.file:
+            docs = {tuple(l.path): l.leading_comments for l in file.source_code_info.location}
+            for i, enum in enumerate(file.enum_type):
+                if f"{file.package}.{enum.name}" != "postern.v1.Reason":
+                    continue
+                for j, value in enumerate(enum.value):
+                    if value.number == 0:
+                        continue
+                    doc = " ".join(line.strip() for line in docs.get((5, i, 2, j), "").split("\n")).strip()
+                    statuses, auth_code, client_only = self._options.refusal(value.name)
+                    if not doc or not statuses:
+                        raise SchemaError(f"reason {value.name}: needs a comment and a status")
+                    found.append(Reason(value.name, naming.lower_camel(value.name), value.number, doc, statuses,
+                                        auth_code, client_only))
+        if len({r.swift_name for r in found}) != len(found):
+            raise SchemaError("two reasons have one Swift name")
+        return found
 
     def _read_message(self, proto, package, outer, doc, path):
         full_name = ".".join([package, *outer, proto.name])
@@ -182,11 +221,12 @@ class Schema:
                 raise SchemaError(f"{where}: proto3 optional, groups and required fields are not supported")
             if f.number > 255:
                 raise SchemaError(f"{where}: field numbers end at 255")
-            secret = self._options.is_secret(full_name, f.name)
+            secret = self._options.is_marked("secret", full_name, f.name)
             if secret and f.type not in (FieldProto.TYPE_STRING, FieldProto.TYPE_BYTES):
                 raise SchemaError(f"{where}: only string and bytes fields can be secret")
             one = Field(f.name, naming.lower_camel(f.name), f.number, f.type, f.label == FieldProto.LABEL_REPEATED,
-                        secret, f.oneof_index if f.HasField("oneof_index") else None, doc(*path, 2, i),
+                        secret, self._options.is_marked("updatable", full_name, f.name),
+                        f.oneof_index if f.HasField("oneof_index") else None, doc(*path, 2, i),
                         f.type_name.lstrip("."))
             fields.append(one)
             if one.oneof is not None:
@@ -254,38 +294,59 @@ def _only_options(proto):
 
 
 class _OptionReader:
-    """Reads (postern.v1.rule) and (postern.v1.secret), for which the pool must know the extensions."""
+    """Reads the options in postern/v1/options.proto and (postern.v1.refusal), for which the pool must know the extensions."""
 
     def __init__(self, descriptors):
         pool = descriptor_pool.DescriptorPool()
         for file in descriptors.file:
             pool.Add(file)
-        self._methods, self._secrets = {}, set()
+        self._methods, self._refusals = {}, {}
+        # (mark, message, field)
+        self._marks = set()
         if not any(f.name == "postern/v1/options.proto" for f in descriptors.file):
             return
         factory = message_factory.MessageFactory(pool)
         known = factory.GetPrototype(pool.FindMessageTypeByName("google.protobuf.FileDescriptorSet"))
-        factory.GetPrototype(pool.FindMessageTypeByName("postern.v1.MethodRule"))
+        for option in ("MethodRule", "Refusal"):
+            factory.GetPrototype(pool.FindMessageTypeByName(f"postern.v1.{option}"))
         reread = known.FromString(descriptors.SerializeToString())
         self._rule = pool.FindExtensionByName("postern.v1.rule")
-        self._secret = pool.FindExtensionByName("postern.v1.secret")
+        self._marking = {name: pool.FindExtensionByName(f"postern.v1.{name}") for name in ("secret", "updatable")}
+        refusal = pool.FindExtensionByName("postern.v1.refusal")
+        self._status_type = pool.FindEnumTypeByName("postern.v1.Refusal.Status")
         for file in reread.file:
+            for enum in file.enum_type:
+                for value in enum.value:
+                    if value.options.HasExtension(refusal):
+                        self._refusals[value.name] = value.options.Extensions[refusal]
             for service in file.service:
                 for method in service.method:
                     self._methods[f"{file.package}.{service.name}", method.name] = method.options
             for message in file.message_type:
-                self._read_secrets(message, file.package)
+                self._read_marks(message, file.package)
 
-    def _read_secrets(self, message, outer):
+    def _read_marks(self, message, outer):
         full_name = f"{outer}.{message.name}"
         for one in message.field:
-            if one.options.Extensions[self._secret]:
-                self._secrets.add((full_name, one.name))
+            self._marks |= {(mark, full_name, one.name) for mark, extension in self._marking.items()
+                            if one.options.Extensions[extension]}
         for inner in message.nested_type:
-            self._read_secrets(inner, full_name)
+            self._read_marks(inner, full_name)
 
-    def is_secret(self, message_name, field_name):
-        return (message_name, field_name) in self._secrets
+    def is_marked(self, mark, message_name, field_name):
+        return (mark, message_name, field_name) in self._marks
+
+    def statuses(self):
+        """gRPC's status codes as (number, name)."""
+        return [(value.number, value.name) for value in self._status_type.values]
+
+    def refusal(self, name):
+        """The statuses of a reason by gRPC's names, FirebaseAuth's code, and whether only clients make it."""
+        refusal = self._refusals.get(name)
+        if refusal is None:
+            return [], "", False
+        names = dict(self.statuses())
+        return [(number, names[number]) for number in refusal.status], refusal.auth_code, refusal.client_only
 
     def rule(self, service_name, method_name):
         """The fields of the method's rule as Swift literals (those of an empty rule where it has none: health), and

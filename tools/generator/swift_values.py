@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .naming import c_field, escaped, upper_camel
+from .naming import c_field, escaped, lower_camel, upper_camel
 from .schema import EnumType, FieldProto, Message
 
 COLUMNS = 120
@@ -21,6 +21,18 @@ def write(schema, folder):
     for file in schema.files:
         name = file.path.removesuffix(".proto").replace("/", ".") + ".swift"
         (folder / name).write_text(_file(file))
+
+
+def write_descriptor_numbers(schema, folder):
+    """The numbers of descriptor.proto's fields: what reflection reads of the descriptors it publishes."""
+    lines = header("google/protobuf/descriptor.proto", [])[:-2]
+    file = next(f for f in schema.descriptors.file if f.name == "google/protobuf/descriptor.proto")
+    for message in file.message_type:
+        if message.name in ("FileDescriptorSet", "FileDescriptorProto", "DescriptorProto", "ServiceDescriptorProto"):
+            lines += ["", f"enum {message.name}Fields {{"]
+            lines += [f"    static var {escaped(lower_camel(f.name))}: Int {{ {f.number} }}" for f in message.field]
+            lines.append("}")
+    (Path(folder) / "google.protobuf.descriptor.swift").write_text("\n".join(lines) + "\n")
 
 
 def header(source, imports):
@@ -74,7 +86,7 @@ def _declaration(message, name):
     for oneof in message.oneofs:
         lines += [*doc_lines(oneof.doc, "    "), f"    public enum {oneof.type_name}: Sendable, Equatable {{"]
         for field in oneof.fields:
-            lines += [*doc_lines(field.doc, "        "), f"        case {escaped(field.swift_name)}({_type(field)})"]
+            lines += [*doc_lines(field.doc, "        "), f"        case {escaped(field.swift_name)}({swift_type(field)})"]
         lines += ["    }", ""]
     properties = _properties(message)
     for property_name, type_name, default, doc in properties:
@@ -84,6 +96,12 @@ def _declaration(message, name):
     lines += ["    public init() {}", ""]
     if properties:
         lines += [*_memberwise(properties), ""]
+    if message.fields:
+        lines += ["    /// The fields' numbers on the wire, for what is read or written without decoding the message.",
+                  "    public enum FieldNumber {"]
+        lines += [f"        @inlinable public static var {escaped(f.swift_name)}: Int {{ {f.number} }}"
+                  for f in message.fields]
+        lines += ["    }", ""]
     lines += [
         "    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {",
         "        self = try decodeMessage(bytes, limits: limits)",
@@ -127,7 +145,7 @@ def _memberwise(properties):
     return [*lines, "    }"]
 
 
-def _type(field):
+def swift_type(field):
     if isinstance(field.target, (Message, EnumType)):
         return field.target.swift_name
     if field.secret:
@@ -143,8 +161,8 @@ def _type(field):
 
 def _property_type(field):
     if field.repeated:
-        return f"[{_type(field)}]"
-    return _type(field) + ("?" if isinstance(field.target, Message) else "")
+        return f"[{swift_type(field)}]"
+    return swift_type(field) + ("?" if isinstance(field.target, Message) else "")
 
 
 def _default(field):
@@ -154,7 +172,7 @@ def _default(field):
         return "nil"
     if isinstance(field.target, EnumType):
         return "." + escaped(field.target.cases[0][0])
-    return {"Secret": ".empty", "Text": ".empty", "[UInt8]": "[]", "Bool": "false"}.get(_type(field), "0")
+    return {"Secret": ".empty", "Text": ".empty", "[UInt8]": "[]", "Bool": "false"}.get(swift_type(field), "0")
 
 
 # Conversions between the Swift value and protobuf-c's struct.
@@ -181,7 +199,7 @@ def _conversions(message):
 
 def _value_from_c(field, expression):
     """The Swift value of one C element."""
-    kind = _type(field)
+    kind = swift_type(field)
     if isinstance(field.target, EnumType):
         return f"enumeration({expression}.rawValue)"
     if kind in ("Text", "Secret"):
@@ -192,7 +210,7 @@ def _value_from_c(field, expression):
 
 
 def _value_to_c(field, expression):
-    kind = _type(field)
+    kind = swift_type(field)
     if isinstance(field.target, EnumType):
         return f"{field.target.c_type}(rawValue: UInt32({expression}.rawValue))"
     if isinstance(field.target, Message):

@@ -38,7 +38,7 @@ public struct Account: Sendable, Equatable {
 
     /// The public user inside a stored record's bytes.
     public static func encodedUser(in record: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-        firstField(1, in: record) ?? UnsafeRawBufferPointer(start: nil, count: 0)
+        firstField(StoredUser.FieldNumber.user, in: record) ?? UnsafeRawBufferPointer(start: nil, count: 0)
     }
 
     public var hasPassword: Bool { !passwordHash.isEmpty }

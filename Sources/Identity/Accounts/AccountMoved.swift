@@ -13,7 +13,7 @@ func startingOverWhenAccountMoved<Result>(_ attempt: () async throws -> Result) 
     for _ in 0..<4 {
         do { return try await attempt() } catch is AccountMoved { continue }
     }
-    throw Failure(.aborted, "ACCOUNT_CHANGED", "The account changes all the time; try again.")
+    throw Failure(.accountChanged, "The account changes all the time; try again.")
 }
 
 extension Account {

@@ -38,7 +38,7 @@ extension WriteTransaction {
     ) throws {
         guard current.user.emailVerified, changed.hasOtherEmail(than: current) else { return }
         guard let recovery, Email(stored: recovery.stored.email) == Email(stored: current.user.email) else {
-            throw Failure(.aborted, "ACCOUNT_CHANGED", "The account changed meanwhile; try again.")
+            throw Failure(.accountChanged, "The account changed meanwhile; try again.")
         }
         let waysBack = try reading.waysBack(of: current.key, now: now)
         try waysBack.checkRoom(limits, now: now)

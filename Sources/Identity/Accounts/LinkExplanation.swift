@@ -50,7 +50,7 @@ extension UsersExplainLinkResponse {
             explanation = "The identity is linked to this account, which is entered."
         case .create, .createReleasing:
             guard SelfService.refusalOfSignUp(settings) == nil else {
-                (outcome, reason) = (.refused, "ADMIN_RESTRICTED_OPERATION")
+                (outcome, reason) = (.refused, Text(Reason.adminRestrictedOperation.name))
                 explanation = "Nobody has the identity or its email, and end users may not sign up by themselves."
                 return
             }
@@ -74,7 +74,8 @@ extension UsersExplainLinkResponse {
             removedProviderIDs = removed.bytes.split(separator: UInt8(ascii: ",")).map { Text(unchecked: Array($0)) }
             explanation = "The account's email was never verified and the provider proves it: all else is removed."
         case .needsLinking(let uid):
-            (outcome, self.uid, reason) = (.needsLinking, uid, "ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL")
+            (outcome, self.uid) = (.needsLinking, uid)
+            reason = Text(Reason.accountExistsWithDifferentCredential.name)
             explanation = "This account has the email and the provider is not trusted for it: sign in there, then link."
         }
     }

@@ -57,7 +57,7 @@ public final class PasswordService: Sendable {
         _ password: Secret, stored: Text, settings: TenantSettings, deadline: Instant, check: PasswordCheck? = nil
     ) async throws -> Outcome {
         guard let credential = try? PasswordCredential(stored: stored) else {
-            throw Failure(.internal, "CORRUPT_PASSWORD_HASH", "The stored password hash cannot be read.")
+            throw Failure(.corruptPasswordHash, "The stored password hash cannot be read.")
         }
         let signerKey = try credential.signerKeyID.map { try self.signerKey($0, tenantID: settings.tenantID) }
         let profile = profile(for: settings)
@@ -114,7 +114,7 @@ public final class PasswordService: Sendable {
 
     private func signerKey(_ id: Text, tenantID: Text) throws -> Secret {
         guard let record = try store.read({ try $0.get(Tables.hashSecrets, TenantHashKey(tenantID, id.bytes)) }) else {
-            throw Failure(.internal, "CORRUPT_PASSWORD_HASH", "The signer key of an imported password is missing.")
+            throw Failure(.corruptPasswordHash, "The signer key of an imported password is missing.")
         }
         return try sealing.open(record.sealed, context: id.bytes)
     }
@@ -122,7 +122,7 @@ public final class PasswordService: Sendable {
     /// Between two hashes: what nobody waits for any more is not begun.
     private static func checkTime(_ deadline: Instant) throws(Failure) {
         guard Instant.now < deadline else {
-            throw Failure(.deadlineExceeded, "DEADLINE_EXCEEDED", "the deadline passed while the password was checked")
+            throw Failure(.deadlineExceeded, "the deadline passed while the password was checked")
         }
     }
 

@@ -75,7 +75,7 @@ extension WriteTransaction {
 
 extension Failure {
     static let invalidPendingToken = Failure.invalid(
-        "INVALID_PENDING_TOKEN", field: "credential.pending_token",
+        .invalidPendingToken, field: "credential.pending_token",
         "is none of this tenant's, used, older than 10 minutes or than the provider's configuration; sign in at the "
             + "provider again")
 }

@@ -16,8 +16,9 @@ struct UserStatus {
         do throws(DecodeError) {
             while let field = try reader.next() {
                 switch (field.number, field.value) {
-                case (8, .varint(let value)): isDisabled = value != 0
-                case (14, .varint(let value)): tokensValidAfterMicros = Int64(bitPattern: value)
+                case (User.FieldNumber.disabled, .varint(let value)): isDisabled = value != 0
+                case (User.FieldNumber.tokensValidAfterMicros, .varint(let value)):
+                    tokensValidAfterMicros = Int64(bitPattern: value)
                 default: break
                 }
             }
@@ -29,6 +30,8 @@ struct UserStatus {
 
 /// What deciding about a token needs of its session.
 struct SessionStatus {
+    private typealias Fields = StoredSession.FieldNumber
+
     private(set) var belongsToUser = false
     private var end = SessionEnd.unspecified
     private var createdAtMicros: Int64 = 0
@@ -42,11 +45,12 @@ struct SessionStatus {
         do throws(DecodeError) {
             while let field = try reader.next() {
                 switch (field.number, field.value) {
-                case (1, .bytes(let bytes)): isTenant = tenantID.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
-                case (2, .bytes(let bytes)): isUser = uid.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
-                case (3, .varint(let value)): createdAtMicros = Int64(bitPattern: value)
-                case (7, .varint(let value)): lastUsedAtMicros = Int64(bitPattern: value)
-                case (9, .varint(let value)):
+                case (Fields.tenantID, .bytes(let bytes)):
+                    isTenant = tenantID.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
+                case (Fields.uid, .bytes(let bytes)): isUser = uid.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
+                case (Fields.createdAtMicros, .varint(let value)): createdAtMicros = Int64(bitPattern: value)
+                case (Fields.lastUsedAtMicros, .varint(let value)): lastUsedAtMicros = Int64(bitPattern: value)
+                case (Fields.end, .varint(let value)):
                     guard let end = SessionEnd(rawValue: Int32(truncatingIfNeeded: value)) else { return nil }
                     self.end = end
                 default: break

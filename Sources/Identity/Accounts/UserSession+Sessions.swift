@@ -62,6 +62,6 @@ extension StoredSession {
 
 extension Failure {
     public static let sessionNotFound = Failure(
-        .notFound, "SESSION_NOT_FOUND",
+        .sessionNotFound,
         "The user has no session with this id; list the sessions to see which there are.")
 }

@@ -51,7 +51,7 @@ public final class Caller: Sendable {
         guard let tenantID else { return requested }
         guard requested.isEmpty || requested == tenantID else {
             throw Failure(
-                .permissionDenied, "INSUFFICIENT_PERMISSION",
+                .insufficientPermission,
                 "This credential is bound to another tenant; use one of tenant \"\(requested)\" or of all tenants.")
         }
         return tenantID
@@ -61,7 +61,7 @@ public final class Caller: Sendable {
     public func require(_ role: Role) throws(Failure) {
         guard has(role) else {
             throw Failure(
-                .permissionDenied, "INSUFFICIENT_PERMISSION",
+                .insufficientPermission,
                 "This call needs the role \(role.name); the credential has \(self.role.name).",
                 metadata: [Failure.Entry("required_role", role.name), Failure.Entry("role", self.role.name)])
         }
@@ -90,6 +90,6 @@ extension Role {
 extension Failure {
     /// The caller's own credential is missing, unknown or revoked; says nothing about end users.
     public static let callerUnauthenticated = Failure(
-        .unauthenticated, "CALLER_UNAUTHENTICATED",
+        .callerUnauthenticated,
         "Send a valid API key or a service account's JWT as metadata `authorization: Bearer …`.")
 }

@@ -209,7 +209,7 @@ extension ReadTransaction {
     /// API_KEY_NOT_FOUND.
     fileprivate func storedAPIKey(_ id: Text) throws -> (stored: StoredApiKey, key: ApiKey) {
         guard let stored = try get(Tables.apiKeys, TextKey(id)), let key = stored.apiKey else {
-            throw Failure(.notFound, "API_KEY_NOT_FOUND", "There is no API key with this id.")
+            throw Failure(.apiKeyNotFound, "There is no API key with this id.")
         }
         return (stored, key)
     }
@@ -220,7 +220,7 @@ extension ReadTransaction {
         }
         guard !others.isEmpty else {
             throw Failure(
-                .failedPrecondition, "LAST_ADMIN_KEY",
+                .lastAdminKey,
                 "This is the last project-admin key; make another one before you revoke it.")
         }
     }

@@ -11,13 +11,13 @@ struct Grant {
     init(role: Role, scope: Scope?, allowsNoRole: Bool = false) throws(Failure) {
         let roles: [Role] = [.verifier, .app, .tenantAdmin, .projectAdmin] + (allowsNoRole ? [.unspecified] : [])
         guard roles.contains(role) else {
-            throw .invalid("INVALID_ROLE", field: "role", "must be verifier, app, tenant-admin or project-admin")
+            throw .invalid(.invalidRole, field: "role", "must be verifier, app, tenant-admin or project-admin")
         }
         guard let tenants = scope?.tenants, tenants != .all(false) else {
-            throw .invalid("INVALID_SCOPE", field: "scope", "must be all tenants or one tenant")
+            throw .invalid(.invalidScope, field: "scope", "must be all tenants or one tenant")
         }
         guard role != .projectAdmin || tenants == .all(true) else {
-            throw .invalid("INVALID_SCOPE", field: "scope", "a project admin's scope is all tenants")
+            throw .invalid(.invalidScope, field: "scope", "a project admin's scope is all tenants")
         }
         self.role = role
         self.scope = Scope(tenants: tenants)

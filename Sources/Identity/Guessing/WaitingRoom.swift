@@ -74,7 +74,7 @@ actor WaitingRoom {
 extension Failure {
     fileprivate static func noRoomToWait(retryAfter: Duration) -> Failure {
         Failure(
-            .resourceExhausted, "SERVER_OVERLOADED", "Too many sign-ins are waiting; try again.",
+            .serverOverloaded, "Too many sign-ins are waiting; try again.",
             retryAfter: retryAfter)
     }
 }

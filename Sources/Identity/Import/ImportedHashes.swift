@@ -27,7 +27,7 @@ struct ImportedHashes: Sendable {
                 (1...256).contains(parameters.signerKey.byteCount), parameters.saltSeparator.count <= 64
             else {
                 throw Failure.invalid(
-                    "INVALID_HASH_SPEC", field: "spec.firebase_scrypt",
+                    .invalidHashSpec, field: "spec.firebase_scrypt",
                     "rounds must be 1 to 8, memory_cost 1 to 14, and signer_key is required")
             }
             let (id, record) = try passwords.signerKeyRecord(parameters.signerKey)
@@ -79,17 +79,17 @@ struct ImportedHashes: Sendable {
         let field = "password_hash"
         let read: PasswordCredential?
         do throws(CryptoError) { read = try self.credential(of: row) } catch {
-            throw Failure.invalid("INVALID_PASSWORD_HASH", field: field, "is not a hash of the algorithm in the spec")
+            throw Failure.invalid(.invalidPasswordHash, field: field, "is not a hash of the algorithm in the spec")
         }
         guard let credential = read else {
-            throw Failure.invalid("INVALID_PASSWORD_HASH", field: field, "needs the spec of its algorithm")
+            throw Failure.invalid(.invalidPasswordHash, field: field, "needs the spec of its algorithm")
         }
         let work = credential.work
         let isCostly = work.memoryByteCount > limits.importedHashMemoryMax || work.time > limits.importedHashTimeMax
         guard !isCostly || settings.allowsCostlyHashes else {
             refusedCount.add()
             throw Failure.invalid(
-                "PASSWORD_HASH_TOO_COSTLY", field: field,
+                .passwordHashTooCostly, field: field,
                 "costs more to check than the server allows; a project-admin can set allow_costly_hashes")
         }
         return credential.stored
@@ -116,13 +116,13 @@ struct ImportedHashes: Sendable {
     private static func checkedProviders(_ providers: [ProviderInfo]) throws(Failure) -> [ProviderInfo] {
         let federated = providers.filter(\.isFederated)
         guard federated.count <= Values.providersPerUserMax else {
-            throw .invalid("INVALID_PROVIDER", field: "providers", "must be at most \(Values.providersPerUserMax)")
+            throw .invalid(.invalidProvider, field: "providers", "must be at most \(Values.providersPerUserMax)")
         }
         var seen: Set<Text> = []
         for provider in federated {
             try Values.checkProvider(provider, field: "providers")
             guard seen.insert(provider.providerID).inserted else {
-                throw .invalid("INVALID_PROVIDER", field: "providers", "names \(provider.providerID) twice")
+                throw .invalid(.invalidProvider, field: "providers", "names \(provider.providerID) twice")
             }
         }
         return federated

@@ -36,7 +36,7 @@ extension Project {
         guard !domains.allow(url, actionPage: try oobDelivery.actionPage(tenantID: settings.tenantID)) else { return }
         continueURLs.refused.add()
         throw Failure.invalid(
-            "UNAUTHORIZED_DOMAIN", field: field,
+            .unauthorizedDomain, field: field,
             "leads to a host that this tenant does not list in allowed_continue_domains")
     }
 }

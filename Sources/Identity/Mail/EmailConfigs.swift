@@ -24,10 +24,11 @@ public struct EmailConfigs: Sendable {
 
     /// The refusals of `EmailConfigRules`; INSUFFICIENT_PERMISSION for private addresses without a project-admin.
     public func update(
-        _ wanted: EmailConfig, paths: [Text], tenantID: Text, isProjectAdmin: Bool, validateOnly: Bool, origin: Origin
+        _ wanted: EmailConfig, _ mask: UpdateMask<EmailConfig>, tenantID: Text, isProjectAdmin: Bool,
+        validateOnly: Bool, origin: Origin
     ) async throws -> EmailConfig {
         let limits = resources.limits
-        let change = try EmailConfigChange(wanted, paths: paths, limits: limits)
+        let change = try EmailConfigChange(wanted, mask, limits: limits)
         try change.checkMailLengths(
             after: get(tenantID: tenantID), serverActionURL: serverActionURL, limits: limits)
         let now = resources.clock.now()
@@ -42,7 +43,7 @@ public struct EmailConfigs: Sendable {
                 try change.apply(to: &new)
                 if new.reachesElsewhere(than: old), !isProjectAdmin {
                     throw Failure(
-                        .permissionDenied, "INSUFFICIENT_PERMISSION",
+                        .insufficientPermission,
                         "allow_private_addresses, and where mail goes while it is set, are set by a project-admin.",
                         metadata: [Failure.Entry("required_role", Role.projectAdmin.name)])
                 }
@@ -55,9 +56,8 @@ public struct EmailConfigs: Sendable {
                 if let signingSecret { stored.sealedWebhookSecret = signingSecret }
                 if new.webhook?.hasSigningSecret != true { stored.sealedWebhookSecret = [] }
                 try transaction.put(Tables.emailConfigs, TenantPrefix(tenantID), stored)
-                let detail = Text(paths.map(\.string).joined(separator: ","))
                 try transaction.appendEvent(
-                    .emailConfigUpdated, tenantID: tenantID, origin: origin, detail: detail, now: now)
+                    .emailConfigUpdated, tenantID: tenantID, origin: origin, detail: mask.names, now: now)
                 return new
             }
         }

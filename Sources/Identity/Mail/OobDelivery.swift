@@ -139,7 +139,7 @@ public struct OobDelivery: Sendable {
         let context = Self.context(tenantID, stored.message?.messageID ?? .empty)
         guard let opened = try? sealing.open(stored.sealedContents, context: context) else {
             throw Failure(
-                .failedPrecondition, "OUTBOX_MESSAGE_UNREADABLE", "The message was written under another master key.")
+                .outboxMessageUnreadable, "The message was written under another master key.")
         }
         return try opened.withBytes { try OutboxContents(decoding: $0).expanded() }
     }

@@ -66,7 +66,7 @@ extension WriteTransaction {
         var stored = try outboxMessage(messageID, tenantID: tenantID)
         guard var message = stored.message, message.state == .dead || message.state == .pending else {
             throw Failure(
-                .failedPrecondition, "OUTBOX_MESSAGE_NOT_DELIVERABLE",
+                .outboxMessageNotDeliverable,
                 "The message was sent already, or is held to be read here.")
         }
         if message.nextAttemptAtMicros > 0 {
@@ -96,7 +96,7 @@ extension ReadTransaction {
         guard (1...64).contains(messageID.byteCount),
             let stored = try get(Tables.outbox, TenantTextKey(tenantID, messageID)), !stored.decoy
         else {
-            throw Failure(.notFound, "OUTBOX_MESSAGE_NOT_FOUND", "There is no such message in this tenant's outbox.")
+            throw Failure(.outboxMessageNotFound, "There is no such message in this tenant's outbox.")
         }
         return stored
     }

@@ -13,7 +13,7 @@ extension IdentityProviders {
     ) async throws -> AccountsCreateAuthUriResponse {
         guard KnownProvider(request.providerID) != nil else {
             throw Failure(
-                .invalidArgument, "INVALID_CREDENTIAL_OR_PROVIDER_ID", "provider_id is not the id of a provider.")
+                .invalidCredentialOrProviderID, "provider_id is not the id of a provider.")
         }
         try AuthorizationRules.check(request, limits: resources.limits)
         try checkRedirect(request.continueURI)

@@ -16,7 +16,7 @@ extension IdentityProviders {
     ) async throws -> FederatedIdentity {
         guard KnownProvider.isID(credential.providerID), let proof = ProviderProof(credential) else {
             throw Failure(
-                .invalidArgument, "INVALID_CREDENTIAL_OR_PROVIDER_ID",
+                .invalidCredentialOrProviderID,
                 "credential needs the id of a provider and an ID token, an access token or an authorization code.")
         }
         let configuration = try enabledConfiguration(credential.providerID, tenantID: settings.tenantID)
@@ -51,7 +51,7 @@ extension IdentityProviders {
         guard let configuration = try configuration(providerID, tenantID: tenantID), configuration.provider.enabled
         else {
             throw Failure(
-                .permissionDenied, "OPERATION_NOT_ALLOWED",
+                .operationNotAllowed,
                 "The provider \(providerID) is not enabled for this tenant; an admin can do that.")
         }
         return configuration
@@ -65,18 +65,18 @@ extension IdentityProviders {
         guard providerID.byteCount <= 64,
             let configuration = try configuration(providerID, tenantID: settings.tenantID, in: transaction)
         else {
-            throw Failure(.notFound, "PROVIDER_NOT_FOUND", "The tenant has no identity provider of this id.")
+            throw Failure(.providerNotFound, "The tenant has no identity provider of this id.")
         }
         // A provider that says more is not believed either. This runs on an event loop.
         guard claimsJSON.count <= resources.limits.providerTokenMax else {
             throw Failure.invalid(
-                "INVALID_CLAIMS", field: "claims_json",
+                .invalidClaims, field: "claims_json",
                 "must have at most \(resources.limits.providerTokenMax) bytes")
         }
         guard let claims = try? JSONValue(parsing: claimsJSON),
             let (profile, isEmailTrusted) = try? client.explain(claims, configuration)
         else {
-            throw Failure.invalid("INVALID_CLAIMS", field: "claims_json", "must be a JSON object with a sub")
+            throw Failure.invalid(.invalidClaims, field: "claims_json", "must be a JSON object with a sub")
         }
         var identity = FederatedIdentity(
             profile, providerID: providerID, isEmailTrusted: isEmailTrusted, form: settings.emailForm,
@@ -90,7 +90,7 @@ extension IdentityProviders {
         _ providerID: Text, tenantID: Text, now: Timestamp, deadline: Instant
     ) async throws -> [ProviderTestStep] {
         guard providerID.byteCount <= 64, let configuration = try configuration(providerID, tenantID: tenantID) else {
-            throw Failure(.notFound, "PROVIDER_NOT_FOUND", "The tenant has no identity provider of this id.")
+            throw Failure(.providerNotFound, "The tenant has no identity provider of this id.")
         }
         return try await client.test(configuration, now: now, deadline: deadline)
     }
@@ -131,11 +131,11 @@ extension Failure {
 
     init(_ error: FederationError, providerID: Text) {
         let provider = Entry("provider_id", providerID.string)
-        func made(_ code: StatusCode, _ reason: String, _ message: String, _ detail: String) -> Failure {
-            Failure(code, reason, message, metadata: [provider, Entry("detail", detail)])
+        func made(_ reason: Reason, _ message: String, _ detail: String) -> Failure {
+            Failure(reason, message, metadata: [provider, Entry("detail", detail)])
         }
         func invalid(_ detail: String) -> Failure {
-            made(.invalidArgument, "INVALID_IDP_RESPONSE", "The provider's credential is not valid here.", detail)
+            made(.invalidIdpResponse, "The provider's credential is not valid here.", detail)
         }
         switch error {
         case .flawed(let flaw): self = invalid(flaw.rawValue)
@@ -144,15 +144,15 @@ extension Failure {
         case .unboundToken: self = invalid("UNBOUND_ACCESS_TOKEN")
         case .misconfigured(let fault):
             self = made(
-                .failedPrecondition, "INVALID_IDP_CONFIGURATION",
+                .invalidIdpConfiguration,
                 "The provider's configuration does not work; Providers.Test tells an admin more.", fault.rawValue)
         case .unavailable(let outage):
             self = made(
-                .unavailable, "IDP_UNAVAILABLE", "The identity provider does not answer; try again.", outage.rawValue)
+                .idpUnavailable, "The identity provider does not answer; try again.", outage.rawValue)
             retryAfter = Self.retryInterval
         case .overloaded:
             self = Failure(
-                .resourceExhausted, "SERVER_OVERLOADED",
+                .serverOverloaded,
                 "Too many sign-ins of this tenant wait for identity providers; try again.", metadata: [provider],
                 retryAfter: .seconds(1))
         }

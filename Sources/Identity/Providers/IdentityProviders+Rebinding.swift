@@ -18,14 +18,14 @@ extension IdentityProviders {
                 !issuer.isEmpty, issuer != present
             else {
                 throw Failure.invalid(
-                    "INVALID_ISSUER", field: "from_issuer", "must be an issuer that the provider had before")
+                    .invalidIssuer, field: "from_issuer", "must be an issuer that the provider had before")
             }
             var issuers = try transaction.reading.identityIssuers(of: providerID, tenantID: tenantID)
             let counting = issuers.counting(as: present)
             if counting.contains(issuer) { return counting }
             guard issuers.rebindings.count < StoredIdentityIssuers.rebindingsMax else {
                 throw Failure(
-                    .failedPrecondition, "TOO_MANY_REBINDINGS",
+                    .tooManyRebindings,
                     "A provider is rebound at most \(StoredIdentityIssuers.rebindingsMax) times; make another one.")
             }
             issuers.rebindings.append(StoredRebinding(fromIssuer: issuer, toIssuer: present))

@@ -53,13 +53,13 @@ public final class IdentityProviders: Sendable {
                 let key = TenantTextKey(tenantID, provider.providerID)
                 guard try !transaction.exists(Tables.providers, key) else {
                     throw Failure(
-                        .alreadyExists, "PROVIDER_ID_EXISTS",
+                        .providerIDExists,
                         "The tenant has a provider \(provider.providerID) already; update it instead.")
                 }
                 let present = try transaction.reading.providers(tenantID: tenantID, limit: providersMax)
                 guard present.count < providersMax else {
                     throw Failure(
-                        .failedPrecondition, "TOO_MANY_PROVIDERS", "A tenant has at most \(providersMax) providers.")
+                        .tooManyProviders, "A tenant has at most \(providersMax) providers.")
                 }
                 if validateOnly { return provider }
                 try transaction.put(
@@ -84,7 +84,7 @@ public final class IdentityProviders: Sendable {
             var stored = try transaction.reading.storedProvider(providerID, tenantID: tenantID)
             let old = stored.provider ?? Provider()
             var new = old
-            try change.apply(to: &new)
+            change.apply(to: &new)
             try ProviderRules.check(new, limits: limits)
             if change.changesSecret { try ProviderRules.checkSecret(change.wanted.clientSecret, of: new) }
             if ProviderRules.sendsSecretElsewhere(old, new) {
@@ -92,7 +92,7 @@ public final class IdentityProviders: Sendable {
                 // Who may not read the secret may not have it sent somewhere either.
                 guard change.changesSecret || stored.sealedClientSecret.isEmpty else {
                     throw Failure.invalid(
-                        "CLIENT_SECRET_REQUIRED", field: "provider.client_secret",
+                        .clientSecretRequired, field: "provider.client_secret",
                         "must be given again when issuer, endpoints or allow_ fields change: it would be sent there")
                 }
             }
@@ -219,7 +219,7 @@ extension ReadTransaction {
         // Longer than any id: it would not even be a key.
         guard providerID.byteCount <= 64, let stored = try get(Tables.providers, TenantTextKey(tenantID, providerID))
         else {
-            throw Failure(.notFound, "PROVIDER_NOT_FOUND", "The tenant has no identity provider of this id.")
+            throw Failure(.providerNotFound, "The tenant has no identity provider of this id.")
         }
         return stored
     }

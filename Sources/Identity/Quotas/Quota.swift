@@ -28,7 +28,7 @@ extension Failure {
     /// `retryAfter`: nil where waiting does not help.
     static func quotaExceeded(_ quota: Quota, limit: Int64, used: Int64, retryAfter: Duration?) -> Failure {
         Failure(
-            .resourceExhausted, "QUOTA_EXCEEDED", quota.meaning,
+            .quotaExceeded, quota.meaning,
             metadata: [
                 Entry("quota", quota.rawValue), Entry("limit", "\(limit)"), Entry("used", "\(used)"),
                 Entry("required_role", "project-admin"),

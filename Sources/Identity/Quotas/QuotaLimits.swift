@@ -52,6 +52,6 @@ extension CallerQuotas {
 
 private func checkQuotas(_ values: [Int64]) throws(Failure) {
     guard values.allSatisfy((0...QuotaLimits.settableMax).contains) else {
-        throw .invalid("INVALID_QUOTA", field: "quotas", "must be 0 (the default) to 2^50")
+        throw .invalid(.invalidQuota, field: "quotas", "must be 0 (the default) to 2^50")
     }
 }

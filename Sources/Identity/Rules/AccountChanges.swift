@@ -31,7 +31,7 @@ public struct ProfileChange: Sendable {
         if let newPasswordHash {
             guard !account.user.email.isEmpty else {
                 throw Failure(
-                    .permissionDenied, "OPERATION_NOT_ALLOWED",
+                    .operationNotAllowed,
                     "An account without an email address cannot have a password; add an email first.")
             }
             account.passwordHash = newPasswordHash

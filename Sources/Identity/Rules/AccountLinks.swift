@@ -85,7 +85,7 @@ extension Account {
         }
         guard user.providers.count < Values.providersPerUserMax else {
             throw Failure(
-                .failedPrecondition, "TOO_MANY_PROVIDERS",
+                .tooManyProviders,
                 "A user has at most \(Values.providersPerUserMax) ways to sign in; unlink one first.")
         }
         user.providers.append(provider)
@@ -100,7 +100,7 @@ extension Account {
         if user.email.isEmpty {
             account.user.email = email.address
         } else if Email(stored: user.email) != email {
-            throw .invalid("INVALID_EMAIL", field: "email", "is not this account's; change the account's email first")
+            throw .invalid(.invalidEmail, field: "email", "is not this account's; change the account's email first")
         }
         account.passwordHash = hash
         account.passwordUpdatedAt = now
@@ -114,7 +114,7 @@ extension Account {
         if user.email.isEmpty {
             account.user.email = email.address
         } else if Email(stored: user.email) != email {
-            throw .invalid("INVALID_EMAIL", field: "email", "is not this account's; change the account's email first")
+            throw .invalid(.invalidEmail, field: "email", "is not this account's; change the account's email first")
         }
         account.user.emailVerified = true
         account.signsInByEmailLink = true
@@ -137,7 +137,7 @@ extension Account {
     /// it is the account's, and nobody else may come to own it this way.
     mutating func unlink(_ providerID: Text) throws(Failure) {
         guard user.providers.contains(where: { $0.providerID == providerID }) else {
-            throw Failure(.notFound, "NO_SUCH_PROVIDER", "This account has no identity of \(providerID).")
+            throw Failure(.noSuchProvider, "This account has no identity of \(providerID).")
         }
         switch providerID {
         case "password":
@@ -152,20 +152,20 @@ extension Account {
 
 extension Failure {
     static let lastSignInMethod = Failure(
-        .failedPrecondition, "LAST_SIGN_IN_METHOD",
+        .lastSignInMethod,
         "This is the only way into the account; link another one first, or send `force` to lose access.")
 
     static func providerAlreadyLinked(_ providerID: Text) -> Failure {
         Failure(
-            .alreadyExists, "PROVIDER_ALREADY_LINKED",
+            .providerAlreadyLinked,
             "This account has an identity of \(providerID) already; unlink it first to link another.")
     }
 
     /// Names no foreign user; `detail` says what the credential collides with.
-    public static func credentialInUse(detail: String) -> Failure {
+    public static func credentialInUse(detail: Reason) -> Failure {
         Failure(
-            .alreadyExists, "CREDENTIAL_ALREADY_IN_USE",
+            .credentialAlreadyInUse,
             "The credential belongs to another account; sign in to that one with it, then merge the two.",
-            metadata: [Entry("detail", detail)])
+            metadata: [Entry("detail", detail.name)])
     }
 }

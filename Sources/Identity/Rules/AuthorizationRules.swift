@@ -13,12 +13,12 @@ public enum AuthorizationRules {
     /// MISSING_CONTINUE_URI, INVALID_CONTINUE_URI, INVALID_SCOPE, INVALID_CUSTOM_PARAMETER.
     public static func check(_ request: AccountsCreateAuthUriRequest, limits: Limits) throws(Failure) {
         guard !request.continueURI.isEmpty else {
-            throw .invalid("MISSING_CONTINUE_URI", field: "continue_uri", "is required with provider_id")
+            throw .invalid(.missingContinueURI, field: "continue_uri", "is required with provider_id")
         }
         try checkRedirect(request.continueURI, limits: limits)
         guard request.scopes.count <= scopesMax, request.scopes.allSatisfy(isScope) else {
             throw .invalid(
-                "INVALID_SCOPE", field: "scopes",
+                .invalidScope, field: "scopes",
                 "must be at most \(scopesMax), each of 1 to \(scopeByteCountMax) printable characters without spaces")
         }
         try checkParameters(request.customParameters)
@@ -39,7 +39,7 @@ public enum AuthorizationRules {
             !text.contains(UInt8(ascii: "#"))
         else {
             throw .invalid(
-                "INVALID_CONTINUE_URI", field: "continue_uri",
+                .invalidContinueURI, field: "continue_uri",
                 "must be an https URL or one of an application's own scheme, without a fragment, of at most "
                     + "\(limits.continueURLMax) bytes")
         }
@@ -53,7 +53,7 @@ public enum AuthorizationRules {
 
     private static func checkParameters(_ parameters: [AuthUriParameter]) throws(Failure) {
         func invalid(_ description: String) -> Failure {
-            .invalid("INVALID_CUSTOM_PARAMETER", field: "custom_parameters", description)
+            .invalid(.invalidCustomParameter, field: "custom_parameters", description)
         }
         guard parameters.count <= parametersMax else { throw invalid("must be at most \(parametersMax)") }
         var names: Set<Text> = []

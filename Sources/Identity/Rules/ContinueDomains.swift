@@ -19,7 +19,7 @@ struct ContinueDomains: Sendable {
     static func checked(_ entries: [Text], limits: Limits) throws(Failure) -> [Text] {
         guard entries.count <= limits.continueDomainsMax else {
             throw .invalid(
-                "INVALID_CONTINUE_DOMAIN", field: "allowed_continue_domains",
+                .invalidContinueDomain, field: "allowed_continue_domains",
                 "must be at most \(limits.continueDomainsMax)")
         }
         var kept: [Text] = []
@@ -27,7 +27,7 @@ struct ContinueDomains: Sendable {
             let bytes = lowercased(entry.bytes)
             guard bytes.count <= entryByteCountMax, isEntry(bytes) else {
                 throw .invalid(
-                    "INVALID_CONTINUE_DOMAIN", field: "allowed_continue_domains",
+                    .invalidContinueDomain, field: "allowed_continue_domains",
                     "must be hosts such as app.example, app.example:8443 or *.app.example, or schemes such as "
                         + "com.example.app:, of at most \(entryByteCountMax) bytes")
             }

@@ -5,22 +5,14 @@ import Outbound
 /// A masked change of how a tenant's mail goes out, checked field by field. Pure.
 struct EmailConfigChange {
     let wanted: EmailConfig
-    let paths: Set<Text>
+    let mask: UpdateMask<EmailConfig>
 
-    private static let known: Set<Text> = [
-        "delivery", "smtp", "webhook", "sender_name", "sender_address", "reply_to", "action_url", "templates",
-        "allow_private_addresses",
-    ]
-
-    /// INVALID_UPDATE_MASK, and the refusals of `EmailConfigRules` for each masked field by itself: nothing that was
-    /// not checked is sealed, stored or searched for placeholders.
-    init(_ wanted: EmailConfig, paths: [Text], limits: Limits) throws(Failure) {
+    /// The refusals of `EmailConfigRules` for each masked field by itself: nothing that was not checked is sealed,
+    /// stored or searched for placeholders.
+    init(_ wanted: EmailConfig, _ mask: UpdateMask<EmailConfig>, limits: Limits) throws(Failure) {
         self.wanted = wanted
-        self.paths = Set(paths)
-        guard !paths.isEmpty, self.paths.count == paths.count, self.paths.isSubset(of: Self.known) else {
-            throw .invalid("INVALID_UPDATE_MASK", field: "update_mask", "must name fields of EmailConfig, each once")
-        }
-        try EmailConfigRules.check(wanted, paths: self.paths, limits: limits)
+        self.mask = mask
+        for path in mask.paths { try EmailConfigRules.check(wanted, path, limits: limits) }
     }
 
     /// INVALID_TEMPLATE when this change lets a mail be longer than the limit. Looks at all templates, so it runs
@@ -28,110 +20,105 @@ struct EmailConfigChange {
     /// the mail has our own words.
     func checkMailLengths(after old: EmailConfig, serverActionURL: Text, limits: Limits) throws(Failure) {
         // Nothing else makes a mail longer; a template of before this rule must not stop other changes.
-        guard paths.contains("templates") || paths.contains("action_url") else { return }
-        let own = paths.contains("action_url") ? wanted.actionURL : old.actionURL
-        let templates = paths.contains("templates") ? wanted.templates : old.templates
+        guard mask.containsAny(of: .templates, .actionURL) else { return }
+        let own = mask.contains(.actionURL) ? wanted.actionURL : old.actionURL
+        let templates = mask.contains(.templates) ? wanted.templates : old.templates
         let actionURL = own.isEmpty ? serverActionURL : own
         for template in templates where !MailText.fits(template, actionURL: actionURL, limits: limits) {
             throw .invalid(
-                "INVALID_TEMPLATE", field: "config.templates",
+                .invalidTemplate, field: "config.templates",
                 "with the longest names and links a mail would have more than \(limits.mailBytesMax) bytes")
         }
     }
 
-    var newPassword: Secret? { secret("smtp", wanted.smtp?.password) }
-    var newSigningSecret: Secret? { secret("webhook", wanted.webhook?.signingSecret) }
+    var newPassword: Secret? { secret(.smtp, wanted.smtp?.password) }
+    var newSigningSecret: Secret? { secret(.webhook, wanted.webhook?.signingSecret) }
 
-    private func secret(_ path: Text, _ secret: Secret?) -> Secret? {
-        guard paths.contains(path), let secret, !secret.isEmpty else { return nil }
+    private func secret(_ path: EmailConfig.Path, _ secret: Secret?) -> Secret? {
+        guard mask.contains(path), let secret, !secret.isEmpty else { return nil }
         return secret
     }
 
     /// Whether the kept secret would go to somebody else than it was given for.
     func movesPassword(from old: EmailConfig) -> Bool {
-        paths.contains("smtp")
+        mask.contains(.smtp)
             && (wanted.smtp?.host != old.smtp?.host || wanted.smtp?.port != old.smtp?.port
                 || wanted.smtp?.security != old.smtp?.security)
     }
 
     /// The refusals of `EmailConfigRules` for fields that do not go together.
     func apply(to config: inout EmailConfig) throws(Failure) {
-        if paths.contains("delivery") { config.delivery = wanted.delivery }
-        if paths.contains("smtp") {
-            let hadPassword = config.smtp?.hasPassword == true && !movesPassword(from: config)
-            config.smtp = wanted.smtp
+        let old = config
+        for path in mask.paths { config.copy(path, from: wanted) }
+        // Secrets are sealed beside the configuration.
+        if mask.contains(.smtp) {
+            let hadPassword = old.smtp?.hasPassword == true && !movesPassword(from: old)
             config.smtp?.password = .empty
             config.smtp?.hasPassword = newPassword != nil || hadPassword && wanted.smtp?.username.isEmpty == false
         }
-        if paths.contains("webhook") {
-            let hadSecret = config.webhook?.hasSigningSecret == true && config.webhook?.url == wanted.webhook?.url
-            config.webhook = wanted.webhook
+        if mask.contains(.webhook) {
+            let hadSecret = old.webhook?.hasSigningSecret == true && old.webhook?.url == wanted.webhook?.url
             config.webhook?.signingSecret = .empty
             config.webhook?.hasSigningSecret = newSigningSecret != nil || hadSecret
         }
-        if paths.contains("sender_name") { config.senderName = wanted.senderName }
-        if paths.contains("sender_address") { config.senderAddress = wanted.senderAddress }
-        if paths.contains("reply_to") { config.replyTo = wanted.replyTo }
-        if paths.contains("action_url") { config.actionURL = wanted.actionURL }
-        if paths.contains("templates") { config.templates = wanted.templates }
-        if paths.contains("allow_private_addresses") { config.allowPrivateAddresses = wanted.allowPrivateAddresses }
-        try EmailConfigRules.checkWhole(config, paths: paths)
+        try EmailConfigRules.checkWhole(config, mask)
     }
 }
 
 enum EmailConfigRules {
     static let templatesMax = 50
 
-    /// Each masked field by itself.
-    static func check(_ config: EmailConfig, paths: Set<Text>, limits: Limits) throws(Failure) {
-        if paths.contains("sender_name") {
-            try Values.checkDisplayName(config.senderName, field: "config.sender_name", limits: limits)
-        }
-        for (path, address) in [("sender_address", config.senderAddress), ("reply_to", config.replyTo)]
-            as [(Text, Text)]
-        where paths.contains(path) && !address.isEmpty {
-            _ = try Values.email(address, field: "config.\(path)", form: .ascii, limits: limits)
-        }
-        if paths.contains("action_url") { try checkActionURL(config.actionURL, limits: limits) }
-        if paths.contains("smtp"), let smtp = config.smtp { try check(smtp, limits: limits) }
-        if paths.contains("webhook"), let webhook = config.webhook { try check(webhook) }
-        if paths.contains("templates") {
+    /// A field by itself.
+    static func check(_ config: EmailConfig, _ path: EmailConfig.Path, limits: Limits) throws(Failure) {
+        switch path {
+        case .senderName: try Values.checkDisplayName(config.senderName, field: "config.sender_name", limits: limits)
+        case .senderAddress: try check(config.senderAddress, field: "config.sender_address", limits: limits)
+        case .replyTo: try check(config.replyTo, field: "config.reply_to", limits: limits)
+        case .actionURL: try checkActionURL(config.actionURL, limits: limits)
+        case .smtp: if let smtp = config.smtp { try check(smtp, limits: limits) }
+        case .webhook: if let webhook = config.webhook { try check(webhook) }
+        case .templates:
             guard config.templates.count <= templatesMax else {
-                throw .invalid("INVALID_TEMPLATE", field: "config.templates", "must be at most \(templatesMax)")
+                throw .invalid(.invalidTemplate, field: "config.templates", "must be at most \(templatesMax)")
             }
             for template in config.templates { try check(template, limits: limits) }
+        case .delivery, .allowPrivateAddresses: break  // `checkWhole` looks at what they ask of other fields.
         }
     }
 
-    /// What one field asks of another, after a change of `paths`. Cheap: it runs in the transaction.
-    static func checkWhole(_ config: EmailConfig, paths: Set<Text>) throws(Failure) {
+    private static func check(_ address: Text, field: String, limits: Limits) throws(Failure) {
+        if !address.isEmpty { _ = try Values.email(address, field: field, form: .ascii, limits: limits) }
+    }
+
+    /// What one field asks of another, after a change of the masked ones. Cheap: it runs in the transaction.
+    static func checkWhole(_ config: EmailConfig, _ mask: UpdateMask<EmailConfig>) throws(Failure) {
         if let smtp = config.smtp, smtp.security == .none, !config.allowPrivateAddresses {
             throw .invalid(
-                "INVALID_SMTP_SERVER", field: "config.smtp.security",
+                .invalidSmtpServer, field: "config.smtp.security",
                 "clear text goes to this machine only, and needs allow_private_addresses")
         }
         // A URL of before this rule must not stop other changes.
-        let touchesWebhook = !paths.isDisjoint(with: ["webhook", "delivery", "allow_private_addresses"])
+        let touchesWebhook = mask.containsAny(of: .webhook, .delivery, .allowPrivateAddresses)
         if touchesWebhook, !config.allowPrivateAddresses, let webhook = config.webhook,
             HTTPURL(webhook.url)?.isPlaintext == true
         {
             throw .invalid(
-                "INVALID_WEBHOOK", field: "config.webhook.url",
+                .invalidWebhook, field: "config.webhook.url",
                 "must be https; http goes to this machine only, and needs allow_private_addresses")
         }
         switch config.delivery {
-        case .unspecified: throw .invalid("INVALID_DELIVERY", field: "config.delivery", "must be set")
+        case .unspecified: throw .invalid(.invalidDelivery, field: "config.delivery", "must be set")
         case .outbox: break
         case .smtp:
             guard config.smtp != nil else {
-                throw .invalid("INVALID_SMTP_SERVER", field: "config.smtp", "is required to deliver by SMTP")
+                throw .invalid(.invalidSmtpServer, field: "config.smtp", "is required to deliver by SMTP")
             }
             guard !config.senderAddress.isEmpty else {
-                throw .invalid("SENDER_REQUIRED", field: "config.sender_address", "is required to deliver by SMTP")
+                throw .invalid(.senderRequired, field: "config.sender_address", "is required to deliver by SMTP")
             }
         case .webhook:
             guard config.webhook?.hasSigningSecret == true else {
-                throw .invalid("INVALID_WEBHOOK", field: "config.webhook", "needs a url and a signing secret")
+                throw .invalid(.invalidWebhook, field: "config.webhook", "needs a url and a signing secret")
             }
         }
     }
@@ -140,7 +127,7 @@ enum EmailConfigRules {
         do {
             try Values.checkContinueURL(url, limits: limits)
         } catch {
-            throw .invalid("INVALID_ACTION_URL", field: "config.action_url", "must be an https URL")
+            throw .invalid(.invalidActionURL, field: "config.action_url", "must be an https URL")
         }
     }
 
@@ -149,24 +136,24 @@ enum EmailConfigRules {
         guard (1...253).contains(smtp.host.byteCount), smtp.host.bytes.allSatisfy(hostCharacters.contains),
             (1...65_535).contains(smtp.port), smtp.security != .unspecified
         else {
-            throw .invalid("INVALID_SMTP_SERVER", field: "config.smtp", "needs a host, a port and a kind of security")
+            throw .invalid(.invalidSmtpServer, field: "config.smtp", "needs a host, a port and a kind of security")
         }
         guard smtp.username.byteCount <= 256, smtp.username.bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw .invalid("INVALID_SMTP_SERVER", field: "config.smtp.username", "must have at most 256 bytes")
+            throw .invalid(.invalidSmtpServer, field: "config.smtp.username", "must have at most 256 bytes")
         }
         guard smtp.password.byteCount <= limits.smtpPasswordMax else {
             throw .invalid(
-                "INVALID_SMTP_SERVER", field: "config.smtp.password",
+                .invalidSmtpServer, field: "config.smtp.password",
                 "must have at most \(limits.smtpPasswordMax) bytes")
         }
     }
 
     private static func check(_ webhook: WebhookConfig) throws(Failure) {
         guard let url = HTTPURL(webhook.url), !url.isPlaintext || url.isOfThisMachine else {
-            throw .invalid("INVALID_WEBHOOK", field: "config.webhook.url", "must be an https URL with a host")
+            throw .invalid(.invalidWebhook, field: "config.webhook.url", "must be an https URL with a host")
         }
         guard webhook.signingSecret.isEmpty || (32...256).contains(webhook.signingSecret.byteCount) else {
-            throw .invalid("INVALID_WEBHOOK", field: "config.webhook.signing_secret", "must have 32 to 256 bytes")
+            throw .invalid(.invalidWebhook, field: "config.webhook.signing_secret", "must have 32 to 256 bytes")
         }
     }
 
@@ -178,23 +165,23 @@ enum EmailConfigRules {
             template.locale.byteCount <= limits.localeMax
         else {
             throw .invalid(
-                "INVALID_TEMPLATE", field: field, "needs a kind, subject ≤ 200, text ≤ 8,192, html ≤ 32,768 bytes")
+                .invalidTemplate, field: field, "needs a kind, subject ≤ 200, text ≤ 8,192, html ≤ 32,768 bytes")
         }
         guard template.subject.bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw .invalid("INVALID_TEMPLATE", field: field, "a subject must not hold control characters")
+            throw .invalid(.invalidTemplate, field: field, "a subject must not hold control characters")
         }
         for body in [template.text, template.html] {
             guard body.contains("%LINK%") else {
-                throw .invalid("INVALID_TEMPLATE", field: field, "text and html must hold %LINK%")
+                throw .invalid(.invalidTemplate, field: field, "text and html must hold %LINK%")
             }
         }
         for part in [template.subject, template.text, template.html] {
             if let unknown = MailText.unknownPlaceholder(in: part) {
-                throw .invalid("INVALID_TEMPLATE", field: field, "%\(unknown)% is no placeholder")
+                throw .invalid(.invalidTemplate, field: field, "%\(unknown)% is no placeholder")
             }
             if part.contains("%NOT_ME_LINK%"), !OobCodes.isRejectable(template.requestType) {
                 throw .invalid(
-                    "INVALID_TEMPLATE", field: field,
+                    .invalidTemplate, field: field,
                     "%NOT_ME_LINK% is of VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL only")
             }
         }

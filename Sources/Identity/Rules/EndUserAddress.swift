@@ -26,6 +26,6 @@ public struct EndUserAddress: Sendable, Hashable {
 
 extension Failure {
     public static let invalidEndUserIP = Failure.invalid(
-        "INVALID_END_USER_IP", field: "end_user_ip",
+        .invalidEndUserIP, field: "end_user_ip",
         "must be an IPv4 or IPv6 address such as 192.0.2.1 or 2001:db8::1, without port, brackets or zone")
 }

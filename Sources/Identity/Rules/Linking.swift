@@ -47,11 +47,11 @@ public enum LinkDecision: Sendable, Equatable {
         _ identity: FederatedIdentity, to user: Account, owner: Account?, emailOwner: Account?
     ) throws(Failure) -> LinkDecision {
         let uid = user.user.uid
-        if let owner, owner.user.uid != uid { throw .credentialInUse(detail: "FEDERATED_USER_ID_ALREADY_LINKED") }
+        if let owner, owner.user.uid != uid { throw .credentialInUse(detail: .federatedUserIDAlreadyLinked) }
         if user.user.providers.contains(where: { $0.providerID == identity.providerID }) {
             throw .providerAlreadyLinked(identity.providerID)
         }
-        if let emailOwner, emailOwner.user.uid != uid { throw .credentialInUse(detail: "EMAIL_EXISTS") }
+        if let emailOwner, emailOwner.user.uid != uid { throw .credentialInUse(detail: .emailExists) }
         return .link(uid: uid)
     }
 }

@@ -108,9 +108,9 @@ extension StoredOobCode {
 
 extension Failure {
     public static let invalidOobCode = Failure(
-        .failedPrecondition, "INVALID_OOB_CODE",
+        .invalidOOBCode,
         "The code is wrong, used up or replaced by a newer one; ask for another.")
     static let expiredOobCode = Failure(
-        .failedPrecondition, "EXPIRED_OOB_CODE", "The code has expired; ask for another.")
-    public static let missingOobCode = Failure.invalid("MISSING_OOB_CODE", field: "oob_code", "is required")
+        .expiredOOBCode, "The code has expired; ask for another.")
+    public static let missingOobCode = Failure.invalid(.missingOOBCode, field: "oob_code", "is required")
 }

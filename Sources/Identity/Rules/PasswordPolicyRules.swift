@@ -5,7 +5,7 @@ extension PasswordPolicy {
     /// INVALID_PASSWORD_POLICY.
     func check() throws(Failure) {
         guard minLength == 0 || (6...64).contains(minLength) else {
-            throw .invalid("INVALID_PASSWORD_POLICY", field: "password_policy.min_length", "must be 6 to 64")
+            throw .invalid(.invalidPasswordPolicy, field: "password_policy.min_length", "must be 6 to 64")
         }
     }
 
@@ -35,7 +35,7 @@ extension PasswordPolicy {
         let names = unmet.joined(separator: ",")
         let length = unmet.contains("min_length") ? " (at least \(minLength) characters)" : ""
         throw Failure.invalid(
-            "PASSWORD_DOES_NOT_MEET_REQUIREMENTS", field: "password",
+            .passwordDoesNotMeetRequirements, field: "password",
             "does not meet this tenant's rules: \(names)\(length)"
         ).with("unmet", names)
     }

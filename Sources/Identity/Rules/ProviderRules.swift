@@ -14,7 +14,7 @@ public enum ProviderRules {
     public static func checkID(_ id: Text) throws(Failure) {
         guard KnownProvider(id) != nil else {
             throw .invalid(
-                "INVALID_PROVIDER_ID", field: "provider.provider_id",
+                .invalidProviderID, field: "provider.provider_id",
                 "must be google.com, apple.com, microsoft.com, yahoo.com, facebook.com, twitter.com, github.com, "
                     + "linkedin.com or oidc.<name>, the name of 1 to 32 characters of a-z, 0-9 and -")
         }
@@ -27,7 +27,7 @@ public enum ProviderRules {
         try checkClientID(provider.clientID, field: "provider.client_id")
         guard provider.additionalAudiences.count <= audiencesMax else {
             throw .invalid(
-                "INVALID_CLIENT_ID", field: "provider.additional_audiences", "must be at most \(audiencesMax)")
+                .invalidClientID, field: "provider.additional_audiences", "must be at most \(audiencesMax)")
         }
         for audience in provider.additionalAudiences {
             try checkClientID(audience, field: "provider.additional_audiences")
@@ -43,7 +43,7 @@ public enum ProviderRules {
         try checkSecretLength(secret)
         guard provider.apple == nil || secret.isEmpty || ProviderConfiguration.isPrivateKey(secret) else {
             throw .invalid(
-                "INVALID_CLIENT_SECRET", field: "provider.client_secret",
+                .invalidClientSecret, field: "provider.client_secret",
                 "must be the private key's PEM file, as Apple gives it out, when `apple` is set")
         }
     }
@@ -52,7 +52,7 @@ public enum ProviderRules {
     public static func checkSecretLength(_ secret: Secret) throws(Failure) {
         guard secret.byteCount <= clientSecretByteCountMax else {
             throw .invalid(
-                "INVALID_CLIENT_SECRET", field: "provider.client_secret",
+                .invalidClientSecret, field: "provider.client_secret",
                 "must have at most \(clientSecretByteCountMax) bytes")
         }
     }
@@ -67,7 +67,7 @@ public enum ProviderRules {
     public static func checkReach(_ new: Provider, isProjectAdmin: Bool) throws(Failure) {
         guard isProjectAdmin || !(new.allowHTTPLoopback || new.allowPrivateAddresses) else {
             throw Failure(
-                .permissionDenied, "INSUFFICIENT_PERMISSION",
+                .insufficientPermission,
                 "allow_http_loopback and allow_private_addresses, and where such a provider is, are set by a "
                     + "project-admin.", metadata: [Failure.Entry("required_role", Role.projectAdmin.name)])
         }
@@ -81,7 +81,7 @@ public enum ProviderRules {
         guard (1...clientIDByteCountMax).contains(id.byteCount), id.bytes.allSatisfy({ (0x21...0x7E).contains($0) })
         else {
             throw .invalid(
-                "INVALID_CLIENT_ID", field: field,
+                .invalidClientID, field: field,
                 "must have 1 to \(clientIDByteCountMax) characters of printable ASCII without spaces")
         }
     }
@@ -90,19 +90,19 @@ public enum ProviderRules {
         let field = "provider.issuer"
         guard !provider.issuer.isEmpty else {
             guard !provider.providerID.bytes.starts(with: "oidc.".utf8) else {
-                throw .invalid("INVALID_ISSUER", field: field, "is required for oidc.* providers")
+                throw .invalid(.invalidIssuer, field: field, "is required for oidc.* providers")
             }
             return
         }
         // Microsoft's issuer names the user's directory: {tenantid}.
         guard provider.issuer.byteCount <= HTTPURL.byteCountMax else {
-            throw .invalid("INVALID_ISSUER", field: field, "must have at most \(HTTPURL.byteCountMax) bytes")
+            throw .invalid(.invalidIssuer, field: field, "must have at most \(HTTPURL.byteCountMax) bytes")
         }
         let isMicrosoft = provider.providerID == "microsoft.com"
         let text = isMicrosoft ? URLTemplate.fill("{tenantid}", in: provider.issuer, with: "x") : provider.issuer
         guard isURL(text, provider), !text.bytes.contains(UInt8(ascii: "?")) else {
             throw .invalid(
-                "INVALID_ISSUER", field: field,
+                .invalidIssuer, field: field,
                 "must be an https URL without query and fragment" + plaintextAdvice(text, provider))
         }
     }
@@ -111,7 +111,7 @@ public enum ProviderRules {
         let endpoints = endpoints(provider)
         guard endpoints.tokenCheck.byteCount <= HTTPURL.byteCountMax else {
             throw .invalid(
-                "INVALID_ENDPOINT", field: "provider.endpoints.token_check",
+                .invalidEndpoint, field: "provider.endpoints.token_check",
                 "must have at most \(HTTPURL.byteCountMax) bytes")
         }
         let all = [
@@ -122,7 +122,7 @@ public enum ProviderRules {
         ]
         for (name, url) in all where !url.isEmpty && !isURL(url, provider) {
             throw .invalid(
-                "INVALID_ENDPOINT", field: "provider.endpoints.\(name)",
+                .invalidEndpoint, field: "provider.endpoints.\(name)",
                 "must be an https URL" + plaintextAdvice(url, provider))
         }
     }
@@ -141,16 +141,16 @@ public enum ProviderRules {
     private static func checkTrust(_ trust: ProviderTrust) throws(Failure) {
         guard trust.domains.isEmpty == (trust.level != .domains), trust.domains.count <= domainsMax else {
             throw .invalid(
-                "INVALID_TRUST", field: "provider.trust.domains",
+                .invalidTrust, field: "provider.trust.domains",
                 "must be 1 to \(domainsMax) with TRUST_LEVEL_DOMAINS and none otherwise")
         }
         guard trust.domains.allSatisfy(isDomain) else {
-            throw .invalid("INVALID_TRUST", field: "provider.trust.domains", "must be domain names in lower case")
+            throw .invalid(.invalidTrust, field: "provider.trust.domains", "must be domain names in lower case")
         }
         guard let claim = trust.requiredClaim else { return }
         guard (1...128).contains(claim.name.byteCount), (1...256).contains(claim.value.byteCount) else {
             throw .invalid(
-                "INVALID_TRUST", field: "provider.trust.required_claim",
+                .invalidTrust, field: "provider.trust.required_claim",
                 "needs a name (≤ 128) and a value (≤ 256 bytes)")
         }
     }
@@ -175,7 +175,7 @@ public enum ProviderRules {
         }
         guard provider.providerID == "apple.com", isName(apple.teamID), isName(apple.keyID) else {
             throw .invalid(
-                "INVALID_APPLE_KEY", field: "provider.apple", "needs team_id and key_id, and is for apple.com only")
+                .invalidAppleKey, field: "provider.apple", "needs team_id and key_id, and is for apple.com only")
         }
     }
 }

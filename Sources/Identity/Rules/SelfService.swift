@@ -39,7 +39,7 @@ extension Failure {
     ) -> Failure {
         let what = toggle == .disabledUserDeletion ? "delete their own accounts" : "sign up by themselves"
         return Failure(
-            .permissionDenied, "ADMIN_RESTRICTED_OPERATION",
+            .adminRestrictedOperation,
             "End users of this tenant may not \(what); ask an administrator to do it, quoting \(decisionID).",
             metadata: [
                 Entry("tenant", settings.tenantID.string),

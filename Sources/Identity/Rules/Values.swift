@@ -9,14 +9,14 @@ public enum Values {
     /// A uid given by an admin or an import: 1..128 bytes.
     public static func checkUID(_ uid: Text, limits: Limits) throws(Failure) {
         guard (1...limits.uidMax).contains(uid.byteCount) else {
-            throw .invalid("INVALID_UID", field: "uid", "must have 1 to \(limits.uidMax) bytes")
+            throw .invalid(.invalidUID, field: "uid", "must have 1 to \(limits.uidMax) bytes")
         }
     }
 
     /// `[a-z0-9-]{4,64}`.
     public static func checkTenantID(_ id: Text) throws(Failure) {
         guard isPlainID(id) else {
-            throw .invalid("INVALID_TENANT_ID", field: "tenant_id", "must be 4 to 64 characters of a-z, 0-9 and -")
+            throw .invalid(.invalidTenantID, field: "tenant_id", "must be 4 to 64 characters of a-z, 0-9 and -")
         }
     }
 
@@ -30,7 +30,7 @@ public enum Values {
 
     public static func checkDisplayName(_ name: Text, field: String = "display_name", limits: Limits) throws(Failure) {
         guard name.byteCount <= limits.displayNameMax else {
-            throw .invalid("INVALID_DISPLAY_NAME", field: field, "must have at most \(limits.displayNameMax) bytes")
+            throw .invalid(.invalidDisplayName, field: field, "must have at most \(limits.displayNameMax) bytes")
         }
         // Control characters, and the bidirectional overrides that make one name look like another.
         let hasControl = name.string.unicodeScalars.contains { scalar in
@@ -38,7 +38,7 @@ public enum Values {
                 || (0x2066...0x2069).contains(scalar.value)
         }
         guard !hasControl else {
-            throw .invalid("INVALID_DISPLAY_NAME", field: field, "must not hold control or bidi-override characters")
+            throw .invalid(.invalidDisplayName, field: field, "must not hold control or bidi-override characters")
         }
     }
 
@@ -46,7 +46,7 @@ public enum Values {
     public static func checkPhotoURL(_ url: Text, limits: Limits) throws(Failure) {
         guard url.isEmpty || HTTPURL(url, for: .link, byteCountMax: limits.photoURLMax) != nil else {
             throw .invalid(
-                "INVALID_PHOTO_URL", field: "photo_url",
+                .invalidPhotoURL, field: "photo_url",
                 "must be an http or https URL with a host, of at most \(limits.photoURLMax) bytes")
         }
     }
@@ -59,7 +59,7 @@ public enum Values {
         let link = HTTPURL(url, for: .link, byteCountMax: limits.continueURLMax)
         guard let link, !link.isPlaintext || link.isOfThisMachine else {
             throw .invalid(
-                "INVALID_CONTINUE_URI", field: field,
+                .invalidContinueURI, field: field,
                 "must be an https URL with a host, of at most \(limits.continueURLMax) bytes")
         }
     }
@@ -67,7 +67,7 @@ public enum Values {
     /// Only matched with templates; any tag that is short enough will do.
     public static func checkLocale(_ locale: Text, limits: Limits) throws(Failure) {
         guard locale.byteCount <= limits.localeMax else {
-            throw .invalid("INVALID_LOCALE", field: "locale", "must have at most \(limits.localeMax) bytes")
+            throw .invalid(.invalidLocale, field: "locale", "must have at most \(limits.localeMax) bytes")
         }
     }
 
@@ -80,7 +80,7 @@ public enum Values {
             && digits.first != UInt8(ascii: "0") && digits.allSatisfy { (0x30...0x39).contains($0) }
         guard isE164 else {
             throw .invalid(
-                "INVALID_PHONE_NUMBER", field: "phone_number", "must be in E.164 form, for example +14155550123")
+                .invalidPhoneNumber, field: "phone_number", "must be in E.164 form, for example +14155550123")
         }
     }
 
@@ -88,10 +88,10 @@ public enum Values {
     public static func checkNewPassword(_ password: Secret, limits: Limits) throws(Failure) {
         guard password.byteCount >= limits.passwordMin else {
             throw .invalid(
-                "WEAK_PASSWORD", field: "password", "should have at least \(limits.passwordMin) characters")
+                .weakPassword, field: "password", "should have at least \(limits.passwordMin) characters")
         }
         guard password.byteCount <= limits.passwordMax else {
-            throw .invalid("PASSWORD_TOO_LONG", field: "password", "must have at most \(limits.passwordMax) bytes")
+            throw .invalid(.passwordTooLong, field: "password", "must have at most \(limits.passwordMax) bytes")
         }
     }
 
@@ -101,7 +101,7 @@ public enum Values {
             provider.isFederated
         else {
             throw .invalid(
-                "INVALID_PROVIDER", field: field, "needs a provider_id (not password or phone) and a raw_id")
+                .invalidProvider, field: field, "needs a provider_id (not password or phone) and a raw_id")
         }
         try checkIdentityIssuer(provider.issuer, field: "\(field).issuer")
     }
@@ -113,7 +113,7 @@ public enum Values {
         guard issuer.byteCount <= identityIssuerByteCountMax, issuer.bytes.allSatisfy({ (0x21...0x7E).contains($0) })
         else {
             throw .invalid(
-                "INVALID_ISSUER", field: field,
+                .invalidIssuer, field: field,
                 "must have at most \(identityIssuerByteCountMax) characters of printable ASCII without spaces")
         }
     }
@@ -125,7 +125,7 @@ public enum Values {
         _ text: Text, field: String = "email", form: Email.Form, limits: Limits
     ) throws(Failure) -> Email {
         guard let email = Email(text, form: form, limits: limits) else {
-            throw .invalid("INVALID_EMAIL", field: field, "is not an email address that can be used here")
+            throw .invalid(.invalidEmail, field: field, "is not an email address that can be used here")
         }
         return email
     }
@@ -135,15 +135,15 @@ public enum Values {
         _ json: [UInt8], field: String = "custom_claims_json", limits: Limits
     ) throws(Failure) {
         guard json.count <= limits.customClaimsMax else {
-            throw .invalid("CLAIMS_TOO_LARGE", field: field, "must have at most \(limits.customClaimsMax) bytes")
+            throw .invalid(.claimsTooLarge, field: field, "must have at most \(limits.customClaimsMax) bytes")
         }
         guard !json.isEmpty else { return }
         guard let value = try? JSONValue(parsing: json, maxDepth: 5), case .object(let members) = value else {
             throw .invalid(
-                "INVALID_CLAIMS", field: field, "must be a JSON object, without duplicate keys, nested 5 deep at most")
+                .invalidClaims, field: field, "must be a JSON object, without duplicate keys, nested 5 deep at most")
         }
         for member in members where reservedClaims.contains(member.name) {
-            throw .invalid("FORBIDDEN_CLAIM", field: field, "must not set the reserved claim \(member.name)")
+            throw .invalid(.forbiddenClaim, field: field, "must not set the reserved claim \(member.name)")
         }
     }
 

@@ -16,7 +16,7 @@ extension CustomTokens {
         let lifetimeMax = ServiceAccountJWT.lifetimeMax
         guard (0...lifetimeMax.components.seconds).contains(lifetimeSeconds) else {
             throw Failure.invalid(
-                "INVALID_DURATION", field: "lifetime_seconds", "must be 0 to \(lifetimeMax.components.seconds)")
+                .invalidDuration, field: "lifetime_seconds", "must be 0 to \(lifetimeMax.components.seconds)")
         }
         let now = resources.clock.now()
         let issuedAt = Timestamp(seconds: now.seconds)

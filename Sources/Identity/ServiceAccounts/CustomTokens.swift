@@ -29,7 +29,7 @@ public final class CustomTokens: Sendable {
     /// CREDENTIAL_MISMATCH (audience, the signer's scope), TENANT_ID_MISMATCH, MISSING_IDENTIFIER, INVALID_UID,
     /// CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM. Nothing of an unsigned token is told but that it is none.
     public func verify(_ token: Secret, settings: TenantSettings, now: Timestamp) throws -> VerifiedCustomToken {
-        guard !token.isEmpty else { throw Failure.invalid("MISSING_CUSTOM_TOKEN", field: "token", "is required") }
+        guard !token.isEmpty else { throw Failure.invalid(.missingCustomToken, field: "token", "is required") }
         guard let jwt = ServiceAccountJWT(token.withBytes { [UInt8]($0) }, limits: resources.limits),
             jwt.type == nil || jwt.type == "JWT"
         else { throw Failure.invalidCustomToken(.malformed) }
@@ -59,7 +59,7 @@ public final class CustomTokens: Sendable {
         // "user_id" is what the oldest SDKs wrote.
         guard let uid = (claims["uid"] ?? claims["user_id"])?.text, !uid.isEmpty else {
             throw Failure.invalid(
-                "MISSING_IDENTIFIER", field: "token", "the claim uid must be a text that is not empty")
+                .missingIdentifier, field: "token", "the claim uid must be a text that is not empty")
         }
         try Values.checkUID(uid, limits: resources.limits)
         return uid

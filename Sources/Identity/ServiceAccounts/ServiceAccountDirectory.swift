@@ -65,7 +65,7 @@ public final class ServiceAccountDirectory: Sendable {
         let id = wanted.isEmpty ? resources.random.alphanumeric(20, lowercase: true) : wanted
         guard Values.isPlainID(id) else {
             throw Failure.invalid(
-                "INVALID_SERVICE_ACCOUNT_ID", field: "service_account_id",
+                .invalidServiceAccountID, field: "service_account_id",
                 "must be 4 to 64 characters of a-z, 0-9 and -")
         }
         let now = resources.clock.now()
@@ -77,7 +77,7 @@ public final class ServiceAccountDirectory: Sendable {
                 try transaction.reading.checkExists(made.scope)
                 guard try !transaction.exists(Tables.serviceAccounts, TextKey(id)) else {
                     throw Failure(
-                        .alreadyExists, "SERVICE_ACCOUNT_ID_EXISTS",
+                        .serviceAccountIDExists,
                         "There is or was a service account \"\(id)\"; an id is never used again, choose another.")
                 }
                 if !validateOnly { try transaction.put(made, .serviceAccountCreated, origin: origin, now: now) }

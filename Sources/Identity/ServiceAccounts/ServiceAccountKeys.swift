@@ -52,7 +52,7 @@ extension ServiceAccountDirectory {
                 _ = try transaction.reading.changeableServiceAccount(id)
                 guard try !transaction.exists(Tables.serviceAccountKeys, ServiceAccountKeyKey(id, key.keyID)) else {
                     throw Failure(
-                        .alreadyExists, "SERVICE_ACCOUNT_KEY_EXISTS",
+                        .serviceAccountKeyExists,
                         "The account has or had this key; a revoked key stays revoked, make another.")
                 }
                 if validateOnly {
@@ -78,7 +78,7 @@ extension ServiceAccountDirectory {
                 var stored = try transaction.get(Tables.serviceAccountKeys, recordKey), var key = stored.key
             else {
                 throw Failure(
-                    .notFound, "SERVICE_ACCOUNT_KEY_NOT_FOUND", "The service account has no key with this id.")
+                    .serviceAccountKeyNotFound, "The service account has no key with this id.")
             }
             if validateOnly || key.revokedAtMicros != 0 { return key }
             key.revokedAtMicros = now.microseconds
@@ -96,7 +96,7 @@ extension ServiceAccountDirectory {
     /// EdDSA is not among them: Admin SDKs and the tokens' readers know RS256 and ES256.
     private static func check(_ algorithm: SigningAlgorithm) throws(Failure) {
         guard algorithm != .edDSA else {
-            throw .invalid("INVALID_ALGORITHM", field: "algorithm", "must be RS256 or ES256")
+            throw .invalid(.invalidAlgorithm, field: "algorithm", "must be RS256 or ES256")
         }
     }
 
@@ -104,7 +104,7 @@ extension ServiceAccountDirectory {
         guard lifetimeSeconds != 0 else { return nil }
         let lifetime = Duration.seconds(lifetimeSeconds)
         guard lifetimeSeconds > 0, lifetime <= lifetimeMax else {
-            throw .invalid("INVALID_DURATION", field: "lifetime_seconds", "must be 0 to \(3_650 * 86_400)")
+            throw .invalid(.invalidDuration, field: "lifetime_seconds", "must be 0 to \(3_650 * 86_400)")
         }
         return now + lifetime
     }
@@ -126,7 +126,7 @@ extension ReadTransaction {
         let liveCount = try serviceAccountKeys(of: id).count { $0.isLive(at: now) }
         guard liveCount < limits.serviceAccountKeysMax else {
             throw Failure(
-                .resourceExhausted, "TOO_MANY_SERVICE_ACCOUNT_KEYS",
+                .tooManyServiceAccountKeys,
                 "The service account has \(liveCount) keys that count; revoke one first.")
         }
     }

@@ -43,8 +43,8 @@ extension ServiceAccountKey {
 
 extension Failure {
     static let serviceAccountNotFound = Failure(
-        .notFound, "SERVICE_ACCOUNT_NOT_FOUND", "There is no service account with this id.")
+        .serviceAccountNotFound, "There is no service account with this id.")
     static let builtInServiceAccount = Failure(
-        .failedPrecondition, "BUILT_IN_SERVICE_ACCOUNT",
+        .builtInServiceAccount,
         "This is the project's own service account: it cannot be changed, and its key never leaves the server.")
 }

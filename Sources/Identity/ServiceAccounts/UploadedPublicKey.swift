@@ -52,6 +52,6 @@ enum UploadedPublicKey {
     private static let privateMembers: Set<Text> = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]
 
     private static func invalid(_ description: String) -> Failure {
-        .invalid("INVALID_PUBLIC_KEY", field: "public_key", description)
+        .invalid(.invalidPublicKey, field: "public_key", description)
     }
 }

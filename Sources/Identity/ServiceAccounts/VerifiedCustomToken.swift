@@ -38,12 +38,12 @@ extension Failure {
             case .used: "was used before"
             }
         return Failure(
-            .unauthenticated, "INVALID_CUSTOM_TOKEN", "The custom token \(what); ask the back end for a new one.",
+            .invalidCustomToken, "The custom token \(what); ask the back end for a new one.",
             metadata: [Entry("cause", fault.rawValue)])
     }
 
     static func credentialMismatch(_ what: String) -> Failure {
-        Failure(.unauthenticated, "CREDENTIAL_MISMATCH", "The custom token \(what).")
+        Failure(.credentialMismatch, "The custom token \(what).")
     }
 }
 

@@ -18,7 +18,8 @@ public enum Tables {
         id: 19, name: "user_by_provider", owner: .keyPrefix, purge: .withTenant)
     /// session id → the session.
     public static let sessions = Table<SessionKey, StoredSession>(
-        id: 20, name: "sessions", owner: .field(1), purge: .otherwise("removeSessions finds them by session_by_user"))
+        id: 20, name: "sessions", owner: .field(StoredSession.FieldNumber.tenantID),
+        purge: .otherwise("removeSessions finds them by session_by_user"))
     /// (tenant, uid, session id) → nothing.
     public static let sessionByUser = Table<UserSessionKey, [UInt8]>(
         id: 21, name: "session_by_user", owner: .keyPrefix,
@@ -44,7 +45,7 @@ public enum Tables {
         id: 28, name: "denial_counts", owner: .keyPrefix, purge: .withTenant)
     /// SHA-256 of (caller, tenant, method, idempotency-key) → the answer that was given.
     public static let idempotency = Table<HashKey, StoredIdempotency>(
-        id: 29, name: "idempotency", owner: .field(20),
+        id: 29, name: "idempotency", owner: .field(StoredIdempotency.FieldNumber.tenantID),
         purge: .otherwise("they stay for a day: a repeated Tenants.Delete is answered from them"))
 
     /// (tenant, kind of password hash) → how many users have one: what unknown users are made to look like.

@@ -56,7 +56,9 @@ extension ReadTransaction {
             var time: Int64 = 0
             var fields = FieldReader(row.value)
             while let field = try fields.next() {
-                if field.number == 2, case .varint(let bits) = field.value { time = Int64(bitPattern: bits) }
+                if field.number == Denial.FieldNumber.timeMicros, case .varint(let bits) = field.value {
+                    time = Int64(bitPattern: bits)
+                }
             }
             if time < from.microseconds { return .end }
             return time < to.microseconds ? .item(row.value) : .skipped

@@ -86,7 +86,7 @@ public final class TenantDirectory: Sendable {
             try transaction.once(validateOnly ? .server : origin, now: now) {
                 guard try !transaction.exists(Tables.tenants, TenantPrefix(tenantID)) else {
                     throw Failure(
-                        .alreadyExists, "TENANT_ID_EXISTS",
+                        .tenantIDExists,
                         "There is or was a tenant \"\(tenantID)\"; an id is never used again, choose another.")
                 }
                 if validateOnly { return wantedTenant }
@@ -102,7 +102,7 @@ public final class TenantDirectory: Sendable {
     /// Deletes a tenant: nothing finds it from the answer on; its rows go in slices behind that.
     public func delete(tenantID: Text, validateOnly: Bool, origin: Origin) async throws {
         guard !tenantID.isEmpty else {
-            throw Failure.invalid("INVALID_TENANT_ID", field: "tenant_id", "the default pool cannot be deleted")
+            throw Failure.invalid(.invalidTenantID, field: "tenant_id", "the default pool cannot be deleted")
         }
         let now = resources.clock.now()
         let deleted: StoredTenant? = try await resources.store.write(for: .removal) { transaction in

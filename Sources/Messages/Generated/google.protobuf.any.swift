@@ -24,6 +24,12 @@ public struct ProtobufAny: Message {
         self.value = value
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var typeURL: Int { 1 }
+        @inlinable public static var value: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }

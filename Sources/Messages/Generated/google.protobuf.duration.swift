@@ -30,6 +30,12 @@ public struct ProtobufDuration: Message {
         self.nanos = nanos
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var seconds: Int { 1 }
+        @inlinable public static var nanos: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }

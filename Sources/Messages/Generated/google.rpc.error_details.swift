@@ -19,6 +19,13 @@ public struct GoogleErrorInfo: Message {
         self.metadata = metadata
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var reason: Int { 1 }
+        @inlinable public static var domain: Int { 2 }
+        @inlinable public static var metadata: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -56,6 +63,12 @@ extension GoogleErrorInfo {
             self.value = value
         }
 
+        /// The fields' numbers on the wire, for what is read or written without decoding the message.
+        public enum FieldNumber {
+            @inlinable public static var key: Int { 1 }
+            @inlinable public static var value: Int { 2 }
+        }
+
         public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
             self = try decodeMessage(bytes, limits: limits)
         }
@@ -89,6 +102,11 @@ public struct GoogleRetryInfo: Message {
         self.retryDelay = retryDelay
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var retryDelay: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -117,6 +135,11 @@ public struct GoogleBadRequest: Message {
 
     public init(fieldViolations: [GoogleBadRequest.FieldViolation] = []) {
         self.fieldViolations = fieldViolations
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var fieldViolations: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -150,6 +173,12 @@ extension GoogleBadRequest {
         public init(field: Text = .empty, description: Text = .empty) {
             self.field = field
             self.description = description
+        }
+
+        /// The fields' numbers on the wire, for what is read or written without decoding the message.
+        public enum FieldNumber {
+            @inlinable public static var field: Int { 1 }
+            @inlinable public static var description: Int { 2 }
         }
 
         public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -187,6 +216,12 @@ public struct GoogleRequestInfo: Message {
         self.servingData = servingData
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var requestID: Int { 1 }
+        @inlinable public static var servingData: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -217,6 +252,11 @@ public struct GoogleHelp: Message {
 
     public init(links: [GoogleHelp.Link] = []) {
         self.links = links
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var links: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -252,6 +292,12 @@ extension GoogleHelp {
             self.url = url
         }
 
+        /// The fields' numbers on the wire, for what is read or written without decoding the message.
+        public enum FieldNumber {
+            @inlinable public static var description: Int { 1 }
+            @inlinable public static var url: Int { 2 }
+        }
+
         public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
             self = try decodeMessage(bytes, limits: limits)
         }
@@ -285,6 +331,12 @@ public struct GoogleLocalizedMessage: Message {
     public init(locale: Text = .empty, message: Text = .empty) {
         self.locale = locale
         self.message = message
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var locale: Int { 1 }
+        @inlinable public static var message: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -19,6 +19,13 @@ public struct GoogleStatus: Message {
         self.details = details
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var code: Int { 1 }
+        @inlinable public static var message: Int { 2 }
+        @inlinable public static var details: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }

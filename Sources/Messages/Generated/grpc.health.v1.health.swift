@@ -13,6 +13,11 @@ public struct GRPCHealthCheckRequest: Message {
         self.service = service
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var service: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -40,6 +45,11 @@ public struct GRPCHealthCheckResponse: Message {
 
     public init(status: GRPCHealthCheckResponse.ServingStatus = .unknown) {
         self.status = status
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var status: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -23,6 +23,16 @@ public struct GRPCServerReflectionRequest: Message {
         self.messageRequest = messageRequest
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var host: Int { 1 }
+        @inlinable public static var fileByFilename: Int { 3 }
+        @inlinable public static var fileContainingSymbol: Int { 4 }
+        @inlinable public static var fileContainingExtension: Int { 5 }
+        @inlinable public static var allExtensionNumbersOfType: Int { 6 }
+        @inlinable public static var listServices: Int { 7 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -80,6 +90,12 @@ public struct GRPCExtensionRequest: Message {
         self.extensionNumber = extensionNumber
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var containingType: Int { 1 }
+        @inlinable public static var extensionNumber: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -124,6 +140,16 @@ public struct GRPCServerReflectionResponse: Message {
         self.validHost = validHost
         self.originalRequest = originalRequest
         self.messageResponse = messageResponse
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var validHost: Int { 1 }
+        @inlinable public static var originalRequest: Int { 2 }
+        @inlinable public static var fileDescriptorResponse: Int { 4 }
+        @inlinable public static var allExtensionNumbersResponse: Int { 5 }
+        @inlinable public static var listServicesResponse: Int { 6 }
+        @inlinable public static var errorResponse: Int { 7 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -179,6 +205,11 @@ public struct GRPCFileDescriptorResponse: Message {
         self.fileDescriptorProto = fileDescriptorProto
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var fileDescriptorProto: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -209,6 +240,12 @@ public struct GRPCExtensionNumberResponse: Message {
     public init(baseTypeName: Text = .empty, extensionNumber: [Int32] = []) {
         self.baseTypeName = baseTypeName
         self.extensionNumber = extensionNumber
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var baseTypeName: Int { 1 }
+        @inlinable public static var extensionNumber: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -243,6 +280,11 @@ public struct GRPCListServiceResponse: Message {
         self.service = service
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var service: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -271,6 +313,11 @@ public struct GRPCServiceResponse: Message {
 
     public init(name: Text = .empty) {
         self.name = name
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var name: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -302,6 +349,12 @@ public struct GRPCErrorResponse: Message {
     public init(errorCode: Int32 = 0, errorMessage: Text = .empty) {
         self.errorCode = errorCode
         self.errorMessage = errorMessage
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var errorCode: Int { 1 }
+        @inlinable public static var errorMessage: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -55,6 +55,21 @@ public struct StoredOobCode: Message {
         self.applied = applied
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var requestType: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var email: Int { 3 }
+        @inlinable public static var newEmail: Int { 4 }
+        @inlinable public static var createdAtMicros: Int { 5 }
+        @inlinable public static var expiresAtMicros: Int { 6 }
+        @inlinable public static var decoy: Int { 7 }
+        @inlinable public static var emailVerified: Int { 8 }
+        @inlinable public static var recoveryPlace: Int { 20 }
+        @inlinable public static var twinHash: Int { 21 }
+        @inlinable public static var applied: Int { 22 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -110,6 +125,13 @@ public struct StoredOutboxMessage: Message {
         self.decoy = decoy
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var message: Int { 1 }
+        @inlinable public static var sealedContents: Int { 2 }
+        @inlinable public static var decoy: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -146,6 +168,13 @@ public struct StoredEmailConfig: Message {
         self.config = config
         self.sealedSmtpPassword = sealedSmtpPassword
         self.sealedWebhookSecret = sealedWebhookSecret
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var config: Int { 1 }
+        @inlinable public static var sealedSmtpPassword: Int { 2 }
+        @inlinable public static var sealedWebhookSecret: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -53,6 +53,22 @@ public struct SealedPendingCredential: Message {
         self.issuer = issuer
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var providerID: Int { 2 }
+        @inlinable public static var rawID: Int { 3 }
+        @inlinable public static var email: Int { 4 }
+        @inlinable public static var emailVerifiedByProvider: Int { 5 }
+        @inlinable public static var emailTrusted: Int { 6 }
+        @inlinable public static var displayName: Int { 7 }
+        @inlinable public static var photoURL: Int { 8 }
+        @inlinable public static var expiresAtMicros: Int { 9 }
+        @inlinable public static var providerUpdatedAtMicros: Int { 10 }
+        @inlinable public static var proofID: Int { 11 }
+        @inlinable public static var issuer: Int { 12 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }

@@ -18,6 +18,12 @@ public struct StoredIdentityIssuers: Message {
         self.rebindings = rebindings
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var unnamedIssuer: Int { 1 }
+        @inlinable public static var rebindings: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -53,6 +59,12 @@ public struct StoredRebinding: Message {
         self.toIssuer = toIssuer
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var fromIssuer: Int { 1 }
+        @inlinable public static var toIssuer: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -86,6 +98,12 @@ public struct StoredProvider: Message {
     public init(provider: Provider? = nil, sealedClientSecret: [UInt8] = []) {
         self.provider = provider
         self.sealedClientSecret = sealedClientSecret
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var provider: Int { 1 }
+        @inlinable public static var sealedClientSecret: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

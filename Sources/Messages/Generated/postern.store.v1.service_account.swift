@@ -16,6 +16,12 @@ public struct StoredServiceAccount: Message {
         self.deleted = deleted
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var serviceAccount: Int { 1 }
+        @inlinable public static var deleted: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -53,6 +59,13 @@ public struct StoredServiceAccountKey: Message {
         self.sealedPrivateKey = sealedPrivateKey
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var key: Int { 1 }
+        @inlinable public static var publicKey: Int { 2 }
+        @inlinable public static var sealedPrivateKey: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -85,6 +98,11 @@ public struct StoredUsedTokenID: Message {
 
     public init(expiresAtMicros: Int64 = 0) {
         self.expiresAtMicros = expiresAtMicros
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var expiresAtMicros: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -111,6 +111,16 @@ public struct StoredUser: Message {
         self.knownAddresses = knownAddresses
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+        @inlinable public static var passwordHash: Int { 2 }
+        @inlinable public static var passwordUpdatedAtMicros: Int { 3 }
+        @inlinable public static var emailLinkSignIn: Int { 4 }
+        @inlinable public static var tokensRevokedFor: Int { 10 }
+        @inlinable public static var knownAddresses: Int { 20 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -209,6 +219,27 @@ public struct StoredSession: Message {
         self.olderTokensEnd = olderTokensEnd
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var createdAtMicros: Int { 3 }
+        @inlinable public static var authTimeMicros: Int { 4 }
+        @inlinable public static var signInProvider: Int { 5 }
+        @inlinable public static var counter: Int { 6 }
+        @inlinable public static var lastUsedAtMicros: Int { 7 }
+        @inlinable public static var attemptHash: Int { 8 }
+        @inlinable public static var end: Int { 9 }
+        @inlinable public static var endedAtMicros: Int { 10 }
+        @inlinable public static var claimsJSON: Int { 11 }
+        @inlinable public static var rotatedAtMicros: Int { 12 }
+        @inlinable public static var deviceName: Int { 13 }
+        @inlinable public static var endUserIP: Int { 14 }
+        @inlinable public static var refreshCause: Int { 15 }
+        @inlinable public static var counterValidFrom: Int { 21 }
+        @inlinable public static var olderTokensEnd: Int { 22 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -288,6 +319,15 @@ public struct StoredTenant: Message {
         self.eventRetentionSeconds = eventRetentionSeconds
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenant: Int { 1 }
+        @inlinable public static var deleted: Int { 2 }
+        @inlinable public static var secret: Int { 3 }
+        @inlinable public static var purged: Int { 4 }
+        @inlinable public static var eventRetentionSeconds: Int { 5 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -326,6 +366,12 @@ public struct StoredApiKey: Message {
     public init(apiKey: ApiKey? = nil, secretHash: [UInt8] = []) {
         self.apiKey = apiKey
         self.secretHash = secretHash
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var apiKey: Int { 1 }
+        @inlinable public static var secretHash: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -389,6 +435,19 @@ public struct StoredSigningKey: Message {
         self.revokedAtMicros = revokedAtMicros
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var keyID: Int { 1 }
+        @inlinable public static var algorithm: Int { 2 }
+        @inlinable public static var sealedPrivateKey: Int { 3 }
+        @inlinable public static var createdAtMicros: Int { 4 }
+        @inlinable public static var signsFromMicros: Int { 5 }
+        @inlinable public static var retiresAtMicros: Int { 6 }
+        @inlinable public static var tokenUse: Int { 7 }
+        @inlinable public static var sequence: Int { 10 }
+        @inlinable public static var revokedAtMicros: Int { 11 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -435,6 +494,11 @@ public struct StoredHashSecret: Message {
         self.sealed = sealed
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var sealed: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -463,6 +527,11 @@ public struct StoredCount: Message {
 
     public init(count: Int64 = 0) {
         self.count = count
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var count: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -495,6 +564,12 @@ public struct StoredDenialHead: Message {
     public init(lastSequence: Int64 = 0, firstSequence: Int64 = 0) {
         self.lastSequence = lastSequence
         self.firstSequence = firstSequence
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var lastSequence: Int { 1 }
+        @inlinable public static var firstSequence: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -559,6 +634,18 @@ public struct StoredIdempotency: Message {
         self.subject = subject
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var requestHash: Int { 1 }
+        @inlinable public static var answer: Int { 2 }
+        @inlinable public static var sessionID: Int { 3 }
+        @inlinable public static var caller: Int { 4 }
+        @inlinable public static var counter: Int { 5 }
+        @inlinable public static var madeAtMicros: Int { 6 }
+        @inlinable public static var tenantID: Int { 20 }
+        @inlinable public static var subject: Int { 21 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -603,6 +690,12 @@ public struct StoredTenantUsage: Message {
     public init(bytes: Int64 = 0, rows: Int64 = 0) {
         self.bytes = bytes
         self.rows = rows
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var bytes: Int { 1 }
+        @inlinable public static var rows: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -664,6 +757,19 @@ public struct StoredGuess: Message {
         self.count = count
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var outcome: Int { 1 }
+        @inlinable public static var isProbe: Int { 2 }
+        @inlinable public static var account: Int { 3 }
+        @inlinable public static var source: Int { 4 }
+        @inlinable public static var isKnown: Int { 5 }
+        @inlinable public static var address: Int { 6 }
+        @inlinable public static var tenant: Int { 7 }
+        @inlinable public static var caller: Int { 8 }
+        @inlinable public static var count: Int { 9 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -708,6 +814,11 @@ public struct StoredGuesses: Message {
 
     public init(guesses: [StoredGuess] = []) {
         self.guesses = guesses
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var guesses: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -761,6 +872,17 @@ public struct EventRecord: Message {
         self.actor = actor
         self.requestID = requestID
         self.detail = detail
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var timeMicros: Int { 1 }
+        @inlinable public static var kind: Int { 2 }
+        @inlinable public static var tenantID: Int { 3 }
+        @inlinable public static var uid: Int { 4 }
+        @inlinable public static var actor: Int { 5 }
+        @inlinable public static var requestID: Int { 6 }
+        @inlinable public static var detail: Int { 7 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -39,6 +39,17 @@ public struct AccountsSignUpRequest: Message {
         self.deviceName = deviceName
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var email: Int { 2 }
+        @inlinable public static var password: Int { 3 }
+        @inlinable public static var displayName: Int { 4 }
+        @inlinable public static var endUserIP: Int { 5 }
+        @inlinable public static var idToken: Int { 6 }
+        @inlinable public static var deviceName: Int { 7 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -84,6 +95,13 @@ public struct AccountsSignUpResponse: Message {
         self.user = user
         self.tokens = tokens
         self.deviceToken = deviceToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+        @inlinable public static var tokens: Int { 2 }
+        @inlinable public static var deviceToken: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -138,6 +156,16 @@ public struct AccountsSignInWithPasswordRequest: Message {
         self.deviceToken = deviceToken
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var email: Int { 2 }
+        @inlinable public static var password: Int { 3 }
+        @inlinable public static var endUserIP: Int { 4 }
+        @inlinable public static var deviceName: Int { 5 }
+        @inlinable public static var deviceToken: Int { 6 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -181,6 +209,13 @@ public struct AccountsSignInWithPasswordResponse: Message {
         self.user = user
         self.tokens = tokens
         self.deviceToken = deviceToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+        @inlinable public static var tokens: Int { 2 }
+        @inlinable public static var deviceToken: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -230,6 +265,15 @@ public struct AccountsSignInWithIdpRequest: Message {
         self.idToken = idToken
         self.endUserIP = endUserIP
         self.deviceName = deviceName
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var credential: Int { 2 }
+        @inlinable public static var idToken: Int { 3 }
+        @inlinable public static var endUserIP: Int { 4 }
+        @inlinable public static var deviceName: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -285,6 +329,15 @@ public struct AccountsSignInWithIdpResponse: Message {
         self.isNewUser = isNewUser
         self.provider = provider
         self.deviceToken = deviceToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+        @inlinable public static var tokens: Int { 2 }
+        @inlinable public static var isNewUser: Int { 3 }
+        @inlinable public static var provider: Int { 4 }
+        @inlinable public static var deviceToken: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -344,6 +397,16 @@ public struct AccountsSignInWithEmailLinkRequest: Message {
         self.deviceName = deviceName
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var email: Int { 2 }
+        @inlinable public static var oobCode: Int { 3 }
+        @inlinable public static var idToken: Int { 4 }
+        @inlinable public static var endUserIP: Int { 5 }
+        @inlinable public static var deviceName: Int { 6 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -389,6 +452,14 @@ public struct AccountsSignInWithEmailLinkResponse: Message {
         self.tokens = tokens
         self.isNewUser = isNewUser
         self.deviceToken = deviceToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+        @inlinable public static var tokens: Int { 2 }
+        @inlinable public static var isNewUser: Int { 3 }
+        @inlinable public static var deviceToken: Int { 4 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -452,6 +523,18 @@ public struct AccountsSendOobCodeRequest: Message {
         self.locale = locale
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var requestType: Int { 2 }
+        @inlinable public static var email: Int { 3 }
+        @inlinable public static var newEmail: Int { 4 }
+        @inlinable public static var idToken: Int { 5 }
+        @inlinable public static var continueURL: Int { 6 }
+        @inlinable public static var endUserIP: Int { 7 }
+        @inlinable public static var locale: Int { 8 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -497,6 +580,11 @@ public struct AccountsSendOobCodeResponse: Message {
         self.email = email
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var email: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -526,6 +614,12 @@ public struct AccountsCheckOobCodeRequest: Message {
     public init(tenantID: Text = .empty, oobCode: Secret = .empty) {
         self.tenantID = tenantID
         self.oobCode = oobCode
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var oobCode: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -570,6 +664,14 @@ public struct AccountsCheckOobCodeResponse: Message {
         self.email = email
         self.newEmail = newEmail
         self.account = account
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var requestType: Int { 1 }
+        @inlinable public static var email: Int { 2 }
+        @inlinable public static var newEmail: Int { 3 }
+        @inlinable public static var account: Int { 4 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -621,6 +723,14 @@ public struct OobAccount: Message {
         self.signInMethods = signInMethods
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var displayName: Int { 1 }
+        @inlinable public static var createdAtMicros: Int { 2 }
+        @inlinable public static var liveSessionCount: Int { 3 }
+        @inlinable public static var signInMethods: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -659,6 +769,12 @@ public struct AccountsApplyOobCodeRequest: Message {
         self.oobCode = oobCode
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var oobCode: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -692,6 +808,12 @@ public struct AccountsApplyOobCodeResponse: Message {
     public init(requestType: OobRequestType = .unspecified, email: Text = .empty) {
         self.requestType = requestType
         self.email = email
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var requestType: Int { 1 }
+        @inlinable public static var email: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -729,6 +851,13 @@ public struct AccountsResetPasswordRequest: Message {
         self.newPassword = newPassword
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var oobCode: Int { 2 }
+        @inlinable public static var newPassword: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -764,6 +893,12 @@ public struct AccountsResetPasswordResponse: Message {
     public init(email: Text = .empty, deviceToken: Text = .empty) {
         self.email = email
         self.deviceToken = deviceToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var email: Int { 1 }
+        @inlinable public static var deviceToken: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -823,6 +958,17 @@ public struct AccountsCreateAuthUriRequest: Message {
         self.endUserIP = endUserIP
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var identifier: Int { 2 }
+        @inlinable public static var providerID: Int { 3 }
+        @inlinable public static var continueURI: Int { 4 }
+        @inlinable public static var scopes: Int { 5 }
+        @inlinable public static var customParameters: Int { 6 }
+        @inlinable public static var endUserIP: Int { 7 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -869,6 +1015,12 @@ public struct AuthUriParameter: Message {
     public init(name: Text = .empty, value: Text = .empty) {
         self.name = name
         self.value = value
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var name: Int { 1 }
+        @inlinable public static var value: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -924,6 +1076,16 @@ public struct AccountsCreateAuthUriResponse: Message {
         self.codeVerifier = codeVerifier
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var registered: Int { 1 }
+        @inlinable public static var signInMethods: Int { 2 }
+        @inlinable public static var authURI: Int { 3 }
+        @inlinable public static var sessionID: Int { 4 }
+        @inlinable public static var nonce: Int { 5 }
+        @inlinable public static var codeVerifier: Int { 6 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -972,6 +1134,14 @@ public struct AccountsUnlinkRequest: Message {
         self.force = force
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var idToken: Int { 2 }
+        @inlinable public static var providerID: Int { 3 }
+        @inlinable public static var force: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1008,6 +1178,12 @@ public struct AccountsUnlinkResponse: Message {
     public init(user: User? = nil, tokens: TokenPair? = nil) {
         self.user = user
         self.tokens = tokens
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+        @inlinable public static var tokens: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1061,6 +1237,18 @@ public struct AccountsReauthenticateRequest: Message {
         self.credential = credential
         self.endUserIP = endUserIP
         self.deviceToken = deviceToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var idToken: Int { 2 }
+        @inlinable public static var password: Int { 3 }
+        @inlinable public static var idp: Int { 4 }
+        @inlinable public static var endUserIP: Int { 5 }
+        @inlinable public static var emailLink: Int { 6 }
+        @inlinable public static var customToken: Int { 7 }
+        @inlinable public static var deviceToken: Int { 8 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1126,6 +1314,13 @@ public struct AccountsReauthenticateResponse: Message {
         self.deviceToken = deviceToken
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+        @inlinable public static var tokens: Int { 2 }
+        @inlinable public static var deviceToken: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1165,6 +1360,14 @@ public struct AccountsSignInWithCustomTokenRequest: Message {
         self.token = token
         self.endUserIP = endUserIP
         self.deviceName = deviceName
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var token: Int { 2 }
+        @inlinable public static var endUserIP: Int { 3 }
+        @inlinable public static var deviceName: Int { 4 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1211,6 +1414,14 @@ public struct AccountsSignInWithCustomTokenResponse: Message {
         self.deviceToken = deviceToken
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+        @inlinable public static var tokens: Int { 2 }
+        @inlinable public static var isNewUser: Int { 3 }
+        @inlinable public static var deviceToken: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1248,6 +1459,12 @@ public struct AccountsLookupRequest: Message {
         self.idToken = idToken
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var idToken: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1280,6 +1497,11 @@ public struct AccountsLookupResponse: Message {
         self.user = user
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1303,7 +1525,6 @@ extension AccountsLookupResponse: ConvertibleToC {
 public struct AccountsUpdateRequest: Message {
     public var tenantID: Text = .empty
     public var idToken: Text = .empty
-    /// Paths: display_name, photo_url, password, email.
     public var updateMask: ProtobufFieldMask?
     public var displayName: Text = .empty
     public var photoURL: Text = .empty
@@ -1335,6 +1556,19 @@ public struct AccountsUpdateRequest: Message {
         self.validateOnly = validateOnly
         self.email = email
         self.endUserIP = endUserIP
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var idToken: Int { 2 }
+        @inlinable public static var updateMask: Int { 3 }
+        @inlinable public static var displayName: Int { 4 }
+        @inlinable public static var photoURL: Int { 5 }
+        @inlinable public static var password: Int { 6 }
+        @inlinable public static var validateOnly: Int { 7 }
+        @inlinable public static var email: Int { 8 }
+        @inlinable public static var endUserIP: Int { 9 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1389,6 +1623,13 @@ public struct AccountsUpdateResponse: Message {
         self.deviceToken = deviceToken
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+        @inlinable public static var tokens: Int { 2 }
+        @inlinable public static var deviceToken: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1424,6 +1665,13 @@ public struct AccountsDeleteRequest: Message {
         self.tenantID = tenantID
         self.idToken = idToken
         self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var idToken: Int { 2 }
+        @inlinable public static var validateOnly: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -15,6 +15,12 @@ public struct EmailPasswordCredential: Message {
         self.password = password
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var email: Int { 1 }
+        @inlinable public static var password: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -78,6 +84,18 @@ public struct IdpCredential: Message {
         self.codeVerifier = codeVerifier
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var providerID: Int { 1 }
+        @inlinable public static var providerIDToken: Int { 2 }
+        @inlinable public static var providerAccessToken: Int { 3 }
+        @inlinable public static var authorizationCode: Int { 4 }
+        @inlinable public static var pendingToken: Int { 5 }
+        @inlinable public static var nonce: Int { 6 }
+        @inlinable public static var redirectURI: Int { 7 }
+        @inlinable public static var codeVerifier: Int { 8 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -136,6 +154,12 @@ public struct EmailLinkCredential: Message {
     public init(email: Text = .empty, oobCode: Secret = .empty) {
         self.email = email
         self.oobCode = oobCode
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var email: Int { 1 }
+        @inlinable public static var oobCode: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -52,6 +52,16 @@ public struct SmtpConfig: Message {
         self.hasPassword = hasPassword
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var host: Int { 1 }
+        @inlinable public static var port: Int { 2 }
+        @inlinable public static var security: Int { 3 }
+        @inlinable public static var username: Int { 4 }
+        @inlinable public static var password: Int { 5 }
+        @inlinable public static var hasPassword: Int { 6 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -95,6 +105,13 @@ public struct WebhookConfig: Message {
         self.url = url
         self.signingSecret = signingSecret
         self.hasSigningSecret = hasSigningSecret
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var url: Int { 1 }
+        @inlinable public static var signingSecret: Int { 2 }
+        @inlinable public static var hasSigningSecret: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -151,6 +168,15 @@ public struct EmailTemplate: Message {
         self.subject = subject
         self.text = text
         self.html = html
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var requestType: Int { 1 }
+        @inlinable public static var locale: Int { 2 }
+        @inlinable public static var subject: Int { 3 }
+        @inlinable public static var text: Int { 4 }
+        @inlinable public static var html: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -225,6 +251,21 @@ public struct EmailConfig: Message {
         self.revision = revision
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var delivery: Int { 1 }
+        @inlinable public static var smtp: Int { 2 }
+        @inlinable public static var webhook: Int { 3 }
+        @inlinable public static var senderName: Int { 4 }
+        @inlinable public static var senderAddress: Int { 5 }
+        @inlinable public static var replyTo: Int { 6 }
+        @inlinable public static var actionURL: Int { 7 }
+        @inlinable public static var templates: Int { 8 }
+        @inlinable public static var allowPrivateAddresses: Int { 9 }
+        @inlinable public static var updatedAtMicros: Int { 10 }
+        @inlinable public static var revision: Int { 11 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -275,6 +316,11 @@ public struct EmailConfigsGetRequest: Message {
         self.tenantID = tenantID
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -305,6 +351,11 @@ public struct EmailConfigsGetResponse: Message {
         self.config = config
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var config: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -328,9 +379,7 @@ extension EmailConfigsGetResponse: ConvertibleToC {
 public struct EmailConfigsUpdateRequest: Message {
     public var tenantID: Text = .empty
     public var config: EmailConfig?
-    /// Paths: delivery, smtp, webhook, sender_name, sender_address, reply_to, action_url, templates,
-    /// allow_private_addresses. A masked smtp or webhook without a secret keeps the present one, unless it would be sent
-    /// to another host.
+    /// A masked smtp or webhook without a secret keeps the present one, unless it would be sent to another host.
     public var updateMask: ProtobufFieldMask?
     public var validateOnly: Bool = false
 
@@ -346,6 +395,14 @@ public struct EmailConfigsUpdateRequest: Message {
         self.config = config
         self.updateMask = updateMask
         self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var config: Int { 2 }
+        @inlinable public static var updateMask: Int { 3 }
+        @inlinable public static var validateOnly: Int { 4 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -382,6 +439,11 @@ public struct EmailConfigsUpdateResponse: Message {
 
     public init(config: EmailConfig? = nil) {
         self.config = config
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var config: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -57,6 +57,20 @@ public struct OutboxMessage: Message {
         self.expiresAtMicros = expiresAtMicros
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var messageID: Int { 1 }
+        @inlinable public static var requestType: Int { 2 }
+        @inlinable public static var to: Int { 3 }
+        @inlinable public static var state: Int { 4 }
+        @inlinable public static var createdAtMicros: Int { 5 }
+        @inlinable public static var attempts: Int { 6 }
+        @inlinable public static var nextAttemptAtMicros: Int { 7 }
+        @inlinable public static var sentAtMicros: Int { 8 }
+        @inlinable public static var lastError: Int { 9 }
+        @inlinable public static var expiresAtMicros: Int { 10 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -120,6 +134,15 @@ public struct OutboxContents: Message {
         self.notMeLink = notMeLink
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var subject: Int { 1 }
+        @inlinable public static var text: Int { 2 }
+        @inlinable public static var html: Int { 3 }
+        @inlinable public static var link: Int { 4 }
+        @inlinable public static var notMeLink: Int { 5 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -169,6 +192,14 @@ public struct OutboxListRequest: PagedRequest {
         self.pageToken = pageToken
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var state: Int { 2 }
+        @inlinable public static var pageSize: Int { 3 }
+        @inlinable public static var pageToken: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -207,6 +238,12 @@ public struct OutboxListResponse: Message {
         self.nextPageToken = nextPageToken
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var messages: Int { 1 }
+        @inlinable public static var nextPageToken: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -239,6 +276,12 @@ public struct OutboxGetRequest: Message {
     public init(tenantID: Text = .empty, messageID: Text = .empty) {
         self.tenantID = tenantID
         self.messageID = messageID
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var messageID: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -275,6 +318,12 @@ public struct OutboxGetResponse: Message {
         self.contents = contents
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var message: Int { 1 }
+        @inlinable public static var contents: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -306,6 +355,12 @@ public struct OutboxRetryRequest: Message {
     public init(tenantID: Text = .empty, messageID: Text = .empty) {
         self.tenantID = tenantID
         self.messageID = messageID
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var messageID: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -340,6 +395,11 @@ public struct OutboxRetryResponse: Message {
         self.message = message
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var message: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -369,6 +429,12 @@ public struct OutboxDeleteRequest: Message {
     public init(tenantID: Text = .empty, messageID: Text = .empty) {
         self.tenantID = tenantID
         self.messageID = messageID
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var messageID: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -48,6 +48,18 @@ public struct ApiKey: Message {
         self.quotas = quotas
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var apiKeyID: Int { 1 }
+        @inlinable public static var role: Int { 2 }
+        @inlinable public static var scope: Int { 3 }
+        @inlinable public static var displayName: Int { 4 }
+        @inlinable public static var trustedEndUserIP: Int { 5 }
+        @inlinable public static var createdAtMicros: Int { 6 }
+        @inlinable public static var revokedAtMicros: Int { 7 }
+        @inlinable public static var quotas: Int { 30 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -108,6 +120,16 @@ public struct ProjectCreateApiKeyRequest: Message {
         self.quotas = quotas
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var role: Int { 1 }
+        @inlinable public static var scope: Int { 2 }
+        @inlinable public static var displayName: Int { 3 }
+        @inlinable public static var trustedEndUserIP: Int { 4 }
+        @inlinable public static var validateOnly: Int { 5 }
+        @inlinable public static var quotas: Int { 30 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -150,6 +172,12 @@ public struct ProjectCreateApiKeyResponse: Message {
         self.secretKey = secretKey
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var apiKey: Int { 1 }
+        @inlinable public static var secretKey: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -174,7 +202,6 @@ extension ProjectCreateApiKeyResponse: ConvertibleToC {
 
 public struct ProjectUpdateApiKeyRequest: Message {
     public var apiKeyID: Text = .empty
-    /// Paths: display_name, quotas.
     public var updateMask: ProtobufFieldMask?
     public var displayName: Text = .empty
     public var quotas: CallerQuotas?
@@ -194,6 +221,15 @@ public struct ProjectUpdateApiKeyRequest: Message {
         self.displayName = displayName
         self.quotas = quotas
         self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var apiKeyID: Int { 1 }
+        @inlinable public static var updateMask: Int { 2 }
+        @inlinable public static var displayName: Int { 3 }
+        @inlinable public static var quotas: Int { 4 }
+        @inlinable public static var validateOnly: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -233,6 +269,11 @@ public struct ProjectUpdateApiKeyResponse: Message {
         self.apiKey = apiKey
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var apiKey: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -262,6 +303,12 @@ public struct ProjectListApiKeysRequest: PagedRequest {
     public init(pageSize: Int32 = 0, pageToken: Text = .empty) {
         self.pageSize = pageSize
         self.pageToken = pageToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var pageSize: Int { 1 }
+        @inlinable public static var pageToken: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -295,6 +342,12 @@ public struct ProjectListApiKeysResponse: Message {
     public init(apiKeys: [ApiKey] = [], nextPageToken: Text = .empty) {
         self.apiKeys = apiKeys
         self.nextPageToken = nextPageToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var apiKeys: Int { 1 }
+        @inlinable public static var nextPageToken: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -331,6 +384,12 @@ public struct ProjectRevokeApiKeyRequest: Message {
         self.validateOnly = validateOnly
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var apiKeyID: Int { 1 }
+        @inlinable public static var validateOnly: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -360,6 +419,11 @@ public struct ProjectRevokeApiKeyResponse: Message {
 
     public init(apiKey: ApiKey? = nil) {
         self.apiKey = apiKey
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var apiKey: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -411,6 +475,17 @@ public struct SigningKeyInfo: Message {
         self.signsFromMicros = signsFromMicros
         self.retiresAtMicros = retiresAtMicros
         self.tokenUse = tokenUse
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var keyID: Int { 1 }
+        @inlinable public static var algorithm: Int { 2 }
+        @inlinable public static var state: Int { 3 }
+        @inlinable public static var createdAtMicros: Int { 4 }
+        @inlinable public static var signsFromMicros: Int { 5 }
+        @inlinable public static var retiresAtMicros: Int { 6 }
+        @inlinable public static var tokenUse: Int { 7 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -475,6 +550,11 @@ public struct ProjectListSigningKeysResponse: Message {
         self.keys = keys
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var keys: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -518,6 +598,14 @@ public struct ProjectRotateSigningKeyRequest: Message {
         self.tokenUse = tokenUse
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var algorithm: Int { 1 }
+        @inlinable public static var publishAheadSeconds: Int { 2 }
+        @inlinable public static var validateOnly: Int { 3 }
+        @inlinable public static var tokenUse: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -553,6 +641,11 @@ public struct ProjectRotateSigningKeyResponse: Message {
         self.key = key
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var key: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -582,6 +675,12 @@ public struct ProjectRevokeSigningKeyRequest: Message {
     public init(keyID: Text = .empty, validateOnly: Bool = false) {
         self.keyID = keyID
         self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var keyID: Int { 1 }
+        @inlinable public static var validateOnly: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -616,6 +715,12 @@ public struct ProjectRevokeSigningKeyResponse: Message {
     public init(key: SigningKeyInfo? = nil, successor: SigningKeyInfo? = nil) {
         self.key = key
         self.successor = successor
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var key: Int { 1 }
+        @inlinable public static var successor: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -690,6 +795,17 @@ public struct ProjectServerInfoResponse: Message {
         self.startedAtMicros = startedAtMicros
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var version: Int { 1 }
+        @inlinable public static var protocolVersion: Int { 2 }
+        @inlinable public static var projectID: Int { 3 }
+        @inlinable public static var issuer: Int { 4 }
+        @inlinable public static var frameBytesMax: Int { 5 }
+        @inlinable public static var streamsMax: Int { 6 }
+        @inlinable public static var startedAtMicros: Int { 7 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -752,6 +868,11 @@ public struct ProjectStatsResponse: Message {
         self.values = values
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var values: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -782,6 +903,12 @@ public struct StatsValue: Message {
     public init(name: Text = .empty, value: Double = 0) {
         self.name = name
         self.value = value
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var name: Int { 1 }
+        @inlinable public static var value: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -102,6 +102,28 @@ public struct Provider: Message {
         self.acceptUnknownNonce = acceptUnknownNonce
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var providerID: Int { 1 }
+        @inlinable public static var enabled: Int { 2 }
+        @inlinable public static var displayName: Int { 3 }
+        @inlinable public static var clientID: Int { 4 }
+        @inlinable public static var clientSecret: Int { 5 }
+        @inlinable public static var hasClientSecret: Int { 6 }
+        @inlinable public static var additionalAudiences: Int { 7 }
+        @inlinable public static var issuer: Int { 8 }
+        @inlinable public static var endpoints: Int { 9 }
+        @inlinable public static var allowHTTPLoopback: Int { 10 }
+        @inlinable public static var allowPrivateAddresses: Int { 11 }
+        @inlinable public static var acceptUnboundAccessTokens: Int { 12 }
+        @inlinable public static var trust: Int { 13 }
+        @inlinable public static var apple: Int { 14 }
+        @inlinable public static var createdAtMicros: Int { 15 }
+        @inlinable public static var updatedAtMicros: Int { 16 }
+        @inlinable public static var revision: Int { 17 }
+        @inlinable public static var acceptUnknownNonce: Int { 18 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -185,6 +207,16 @@ public struct ProviderEndpoints: Message {
         self.authorization = authorization
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var discovery: Int { 1 }
+        @inlinable public static var jwks: Int { 2 }
+        @inlinable public static var token: Int { 3 }
+        @inlinable public static var userInfo: Int { 4 }
+        @inlinable public static var tokenCheck: Int { 5 }
+        @inlinable public static var authorization: Int { 6 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -232,6 +264,13 @@ public struct ProviderTrust: Message {
         self.requiredClaim = requiredClaim
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var level: Int { 1 }
+        @inlinable public static var domains: Int { 2 }
+        @inlinable public static var requiredClaim: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -269,6 +308,12 @@ public struct RequiredClaim: Message {
         self.value = value
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var name: Int { 1 }
+        @inlinable public static var value: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -300,6 +345,12 @@ public struct AppleKey: Message {
     public init(teamID: Text = .empty, keyID: Text = .empty) {
         self.teamID = teamID
         self.keyID = keyID
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var teamID: Int { 1 }
+        @inlinable public static var keyID: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -346,6 +397,14 @@ public struct ProvidersCreateRequest: Message {
         self.validateOnly = validateOnly
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var provider: Int { 2 }
+        @inlinable public static var disabled: Int { 3 }
+        @inlinable public static var validateOnly: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -382,6 +441,11 @@ public struct ProvidersCreateResponse: Message {
         self.provider = provider
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var provider: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -411,6 +475,12 @@ public struct ProvidersGetRequest: Message {
     public init(tenantID: Text = .empty, providerID: Text = .empty) {
         self.tenantID = tenantID
         self.providerID = providerID
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var providerID: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -445,6 +515,11 @@ public struct ProvidersGetResponse: Message {
         self.provider = provider
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var provider: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -476,6 +551,13 @@ public struct ProvidersListRequest: PagedRequest {
         self.tenantID = tenantID
         self.pageSize = pageSize
         self.pageToken = pageToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var pageSize: Int { 2 }
+        @inlinable public static var pageToken: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -512,6 +594,12 @@ public struct ProvidersListResponse: Message {
     public init(providers: [Provider] = [], nextPageToken: Text = .empty) {
         self.providers = providers
         self.nextPageToken = nextPageToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var providers: Int { 1 }
+        @inlinable public static var nextPageToken: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -559,6 +647,14 @@ public struct ProvidersUpdateRequest: Message {
         self.validateOnly = validateOnly
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var provider: Int { 2 }
+        @inlinable public static var updateMask: Int { 3 }
+        @inlinable public static var validateOnly: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -595,6 +691,11 @@ public struct ProvidersUpdateResponse: Message {
         self.provider = provider
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var provider: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -626,6 +727,13 @@ public struct ProvidersDeleteRequest: Message {
         self.tenantID = tenantID
         self.providerID = providerID
         self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var providerID: Int { 2 }
+        @inlinable public static var validateOnly: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -695,6 +803,14 @@ public struct ProvidersRebindRequest: Message {
         self.validateOnly = validateOnly
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var providerID: Int { 2 }
+        @inlinable public static var fromIssuer: Int { 3 }
+        @inlinable public static var validateOnly: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -732,6 +848,11 @@ public struct ProvidersRebindResponse: Message {
         self.issuers = issuers
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var issuers: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -762,6 +883,12 @@ public struct ProvidersTestRequest: Message {
     public init(tenantID: Text = .empty, providerID: Text = .empty) {
         self.tenantID = tenantID
         self.providerID = providerID
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var providerID: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -797,6 +924,12 @@ public struct ProvidersTestResponse: Message {
     public init(ok: Bool = false, steps: [ProviderTestStep] = []) {
         self.ok = ok
         self.steps = steps
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var ok: Int { 1 }
+        @inlinable public static var steps: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -842,6 +975,14 @@ public struct ProviderTestStep: Message {
         self.result = result
         self.message = message
         self.durationNanos = durationNanos
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var name: Int { 1 }
+        @inlinable public static var result: Int { 2 }
+        @inlinable public static var message: Int { 3 }
+        @inlinable public static var durationNanos: Int { 4 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -20,6 +20,13 @@ public struct TenantQuotas: Message {
         self.anonymousSignUpsPerHour = anonymousSignUpsPerHour
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var storedBytes: Int { 1 }
+        @inlinable public static var mutationsPerSecond: Int { 2 }
+        @inlinable public static var anonymousSignUpsPerHour: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -57,6 +64,12 @@ public struct CallerQuotas: Message {
     public init(mutationsPerSecond: Int64 = 0, writtenBytesPerHour: Int64 = 0) {
         self.mutationsPerSecond = mutationsPerSecond
         self.writtenBytesPerHour = writtenBytesPerHour
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var mutationsPerSecond: Int { 1 }
+        @inlinable public static var writtenBytesPerHour: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

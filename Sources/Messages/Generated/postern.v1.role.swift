@@ -46,6 +46,12 @@ public struct Scope: Message {
         self.tenants = tenants
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var all: Int { 1 }
+        @inlinable public static var tenantID: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }

@@ -55,6 +55,21 @@ public struct ServiceAccount: Message {
         self.quotas = quotas
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var serviceAccountID: Int { 1 }
+        @inlinable public static var email: Int { 2 }
+        @inlinable public static var displayName: Int { 3 }
+        @inlinable public static var role: Int { 4 }
+        @inlinable public static var scope: Int { 5 }
+        @inlinable public static var customTokens: Int { 6 }
+        @inlinable public static var disabled: Int { 7 }
+        @inlinable public static var builtIn: Int { 8 }
+        @inlinable public static var createdAtMicros: Int { 9 }
+        @inlinable public static var trustedEndUserIP: Int { 10 }
+        @inlinable public static var quotas: Int { 30 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -126,6 +141,16 @@ public struct ServiceAccountKey: Message {
         self.revokedAtMicros = revokedAtMicros
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var keyID: Int { 1 }
+        @inlinable public static var algorithm: Int { 2 }
+        @inlinable public static var uploaded: Int { 3 }
+        @inlinable public static var createdAtMicros: Int { 4 }
+        @inlinable public static var expiresAtMicros: Int { 5 }
+        @inlinable public static var revokedAtMicros: Int { 6 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -190,6 +215,18 @@ public struct ProjectCreateServiceAccountRequest: Message {
         self.quotas = quotas
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var serviceAccountID: Int { 1 }
+        @inlinable public static var displayName: Int { 2 }
+        @inlinable public static var role: Int { 3 }
+        @inlinable public static var scope: Int { 4 }
+        @inlinable public static var customTokens: Int { 5 }
+        @inlinable public static var trustedEndUserIP: Int { 6 }
+        @inlinable public static var validateOnly: Int { 7 }
+        @inlinable public static var quotas: Int { 30 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -233,6 +270,11 @@ public struct ProjectCreateServiceAccountResponse: Message {
         self.serviceAccount = serviceAccount
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var serviceAccount: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -260,6 +302,11 @@ public struct ProjectGetServiceAccountRequest: Message {
 
     public init(serviceAccountID: Text = .empty) {
         self.serviceAccountID = serviceAccountID
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var serviceAccountID: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -291,6 +338,11 @@ public struct ProjectGetServiceAccountResponse: Message {
         self.serviceAccount = serviceAccount
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var serviceAccount: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -320,6 +372,12 @@ public struct ProjectListServiceAccountsRequest: PagedRequest {
     public init(pageSize: Int32 = 0, pageToken: Text = .empty) {
         self.pageSize = pageSize
         self.pageToken = pageToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var pageSize: Int { 1 }
+        @inlinable public static var pageToken: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -355,6 +413,12 @@ public struct ProjectListServiceAccountsResponse: Message {
         self.nextPageToken = nextPageToken
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var serviceAccounts: Int { 1 }
+        @inlinable public static var nextPageToken: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -380,7 +444,6 @@ extension ProjectListServiceAccountsResponse: ConvertibleToC {
 
 public struct ProjectUpdateServiceAccountRequest: Message {
     public var serviceAccountID: Text = .empty
-    /// Paths: display_name, role, scope, custom_tokens, trusted_end_user_ip, disabled, quotas.
     public var updateMask: ProtobufFieldMask?
     public var displayName: Text = .empty
     public var role: Role = .unspecified
@@ -415,6 +478,20 @@ public struct ProjectUpdateServiceAccountRequest: Message {
         self.disabled = disabled
         self.validateOnly = validateOnly
         self.quotas = quotas
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var serviceAccountID: Int { 1 }
+        @inlinable public static var updateMask: Int { 2 }
+        @inlinable public static var displayName: Int { 3 }
+        @inlinable public static var role: Int { 4 }
+        @inlinable public static var scope: Int { 5 }
+        @inlinable public static var customTokens: Int { 6 }
+        @inlinable public static var trustedEndUserIP: Int { 7 }
+        @inlinable public static var disabled: Int { 8 }
+        @inlinable public static var validateOnly: Int { 9 }
+        @inlinable public static var quotas: Int { 30 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -464,6 +541,11 @@ public struct ProjectUpdateServiceAccountResponse: Message {
         self.serviceAccount = serviceAccount
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var serviceAccount: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -493,6 +575,12 @@ public struct ProjectDeleteServiceAccountRequest: Message {
     public init(serviceAccountID: Text = .empty, validateOnly: Bool = false) {
         self.serviceAccountID = serviceAccountID
         self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var serviceAccountID: Int { 1 }
+        @inlinable public static var validateOnly: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -560,6 +648,14 @@ public struct ProjectCreateServiceAccountKeyRequest: Message {
         self.validateOnly = validateOnly
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var serviceAccountID: Int { 1 }
+        @inlinable public static var algorithm: Int { 2 }
+        @inlinable public static var lifetimeSeconds: Int { 3 }
+        @inlinable public static var validateOnly: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -597,6 +693,12 @@ public struct ProjectCreateServiceAccountKeyResponse: Message {
     public init(key: ServiceAccountKey? = nil, keyFileJSON: Secret = .empty) {
         self.key = key
         self.keyFileJSON = keyFileJSON
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var key: Int { 1 }
+        @inlinable public static var keyFileJSON: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -643,6 +745,14 @@ public struct ProjectUploadServiceAccountKeyRequest: Message {
         self.validateOnly = validateOnly
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var serviceAccountID: Int { 1 }
+        @inlinable public static var publicKey: Int { 2 }
+        @inlinable public static var lifetimeSeconds: Int { 3 }
+        @inlinable public static var validateOnly: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -678,6 +788,11 @@ public struct ProjectUploadServiceAccountKeyResponse: Message {
         self.key = key
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var key: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -707,6 +822,11 @@ public struct ProjectListServiceAccountKeysRequest: Message {
         self.serviceAccountID = serviceAccountID
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var serviceAccountID: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -734,6 +854,11 @@ public struct ProjectListServiceAccountKeysResponse: Message {
 
     public init(keys: [ServiceAccountKey] = []) {
         self.keys = keys
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var keys: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -770,6 +895,13 @@ public struct ProjectRevokeServiceAccountKeyRequest: Message {
         self.validateOnly = validateOnly
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var serviceAccountID: Int { 1 }
+        @inlinable public static var keyID: Int { 2 }
+        @inlinable public static var validateOnly: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -801,6 +933,11 @@ public struct ProjectRevokeServiceAccountKeyResponse: Message {
 
     public init(key: ServiceAccountKey? = nil) {
         self.key = key
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var key: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

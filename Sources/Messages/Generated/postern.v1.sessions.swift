@@ -75,6 +75,19 @@ public struct Session: Message {
         self.current = current
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var sessionID: Int { 1 }
+        @inlinable public static var deviceName: Int { 2 }
+        @inlinable public static var endUserIP: Int { 3 }
+        @inlinable public static var createdAtMicros: Int { 4 }
+        @inlinable public static var lastUsedAtMicros: Int { 5 }
+        @inlinable public static var authTimeMicros: Int { 6 }
+        @inlinable public static var expiresAtMicros: Int { 7 }
+        @inlinable public static var signInProvider: Int { 8 }
+        @inlinable public static var current: Int { 9 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -122,6 +135,12 @@ public struct SessionsListRequest: Message {
         self.idToken = idToken
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var idToken: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -152,6 +171,11 @@ public struct SessionsListResponse: Message {
 
     public init(sessions: [Session] = []) {
         self.sessions = sessions
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var sessions: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -192,6 +216,14 @@ public struct SessionsRevokeRequest: Message {
         self.tenantID = tenantID
         self.idToken = idToken
         self.target = target
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var idToken: Int { 2 }
+        @inlinable public static var sessionID: Int { 3 }
+        @inlinable public static var allOthers: Int { 4 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -241,6 +273,11 @@ public struct SessionsRevokeResponse: Message {
         self.revokedCount = revokedCount
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var revokedCount: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -273,6 +310,13 @@ public struct SessionsSignOutRequest: Message {
         self.tenantID = tenantID
         self.idToken = idToken
         self.refreshToken = refreshToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var idToken: Int { 2 }
+        @inlinable public static var refreshToken: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -332,6 +376,12 @@ public struct SessionsWatchAuthStateRequest: Message {
         self.idToken = idToken
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var idToken: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -378,6 +428,15 @@ public struct SessionsWatchAuthStateResponse: Message {
         self.endCause = endCause
         self.user = user
         self.session = session
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var change: Int { 1 }
+        @inlinable public static var refreshCause: Int { 2 }
+        @inlinable public static var endCause: Int { 3 }
+        @inlinable public static var user: Int { 4 }
+        @inlinable public static var session: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

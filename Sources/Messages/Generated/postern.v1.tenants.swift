@@ -150,6 +150,37 @@ public struct Tenant: Message {
         self.continueURLRule = continueURLRule
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var displayName: Int { 2 }
+        @inlinable public static var disableAuth: Int { 3 }
+        @inlinable public static var allowPasswordSignup: Int { 4 }
+        @inlinable public static var enableAnonymousUser: Int { 5 }
+        @inlinable public static var client: Int { 6 }
+        @inlinable public static var enableEmailPrivacy: Int { 7 }
+        @inlinable public static var refreshMode: Int { 8 }
+        @inlinable public static var sessionIdleSeconds: Int { 9 }
+        @inlinable public static var sessionAbsoluteSeconds: Int { 10 }
+        @inlinable public static var recentLoginSeconds: Int { 11 }
+        @inlinable public static var guidance: Int { 12 }
+        @inlinable public static var synthetic: Int { 13 }
+        @inlinable public static var createdAtMicros: Int { 14 }
+        @inlinable public static var updatedAtMicros: Int { 15 }
+        @inlinable public static var revision: Int { 16 }
+        @inlinable public static var enableEmailLinkSignin: Int { 17 }
+        @inlinable public static var passwordPolicy: Int { 18 }
+        @inlinable public static var allowInternationalEmail: Int { 19 }
+        @inlinable public static var suspended: Int { 20 }
+        @inlinable public static var suspensionReason: Int { 21 }
+        @inlinable public static var quotas: Int { 22 }
+        @inlinable public static var anonymousUserExpirySeconds: Int { 23 }
+        @inlinable public static var allowCostlyHashes: Int { 36 }
+        @inlinable public static var allowedContinueDomains: Int { 38 }
+        @inlinable public static var allowLoopbackContinueURL: Int { 39 }
+        @inlinable public static var continueURLRule: Int { 40 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -253,6 +284,16 @@ public struct PasswordPolicy: Message {
         self.forceUpgradeOnSignIn = forceUpgradeOnSignIn
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var minLength: Int { 1 }
+        @inlinable public static var requireLowercase: Int { 2 }
+        @inlinable public static var requireUppercase: Int { 3 }
+        @inlinable public static var requireDigit: Int { 4 }
+        @inlinable public static var requireSymbol: Int { 5 }
+        @inlinable public static var forceUpgradeOnSignIn: Int { 6 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -292,6 +333,11 @@ public struct ClientConfig: Message {
         self.permissions = permissions
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var permissions: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -324,6 +370,12 @@ public struct ClientPermissions: Message {
     public init(disabledUserSignup: Bool = false, disabledUserDeletion: Bool = false) {
         self.disabledUserSignup = disabledUserSignup
         self.disabledUserDeletion = disabledUserDeletion
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var disabledUserSignup: Int { 1 }
+        @inlinable public static var disabledUserDeletion: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -362,6 +414,13 @@ public struct Guidance: Message {
         self.locale = locale
         self.message = message
         self.helpURL = helpURL
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var locale: Int { 1 }
+        @inlinable public static var message: Int { 2 }
+        @inlinable public static var helpURL: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -411,6 +470,14 @@ public struct TenantsCreateRequest: Message {
         self.validateOnly = validateOnly
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var tenant: Int { 2 }
+        @inlinable public static var updateMask: Int { 3 }
+        @inlinable public static var validateOnly: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -447,6 +514,11 @@ public struct TenantsCreateResponse: Message {
         self.tenant = tenant
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenant: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -474,6 +546,11 @@ public struct TenantsGetRequest: Message {
 
     public init(tenantID: Text = .empty) {
         self.tenantID = tenantID
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -506,6 +583,11 @@ public struct TenantsGetResponse: Message {
         self.tenant = tenant
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenant: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -533,6 +615,11 @@ public struct TenantsGetUsageRequest: Message {
 
     public init(tenantID: Text = .empty) {
         self.tenantID = tenantID
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -566,6 +653,12 @@ public struct TenantsGetUsageResponse: Message {
     public init(quotas: [QuotaUse] = [], storedRows: Int64 = 0) {
         self.quotas = quotas
         self.storedRows = storedRows
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var quotas: Int { 1 }
+        @inlinable public static var storedRows: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -610,6 +703,14 @@ public struct QuotaUse: Message {
         self.refused = refused
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var quota: Int { 1 }
+        @inlinable public static var limit: Int { 2 }
+        @inlinable public static var used: Int { 3 }
+        @inlinable public static var refused: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -647,6 +748,12 @@ public struct TenantsListRequest: PagedRequest {
         self.pageToken = pageToken
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var pageSize: Int { 1 }
+        @inlinable public static var pageToken: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -678,6 +785,12 @@ public struct TenantsListResponse: Message {
     public init(tenants: [Tenant] = [], nextPageToken: Text = .empty) {
         self.tenants = tenants
         self.nextPageToken = nextPageToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenants: Int { 1 }
+        @inlinable public static var nextPageToken: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -724,6 +837,14 @@ public struct TenantsUpdateRequest: Message {
         self.validateOnly = validateOnly
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var tenant: Int { 2 }
+        @inlinable public static var updateMask: Int { 3 }
+        @inlinable public static var validateOnly: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -760,6 +881,11 @@ public struct TenantsUpdateResponse: Message {
         self.tenant = tenant
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenant: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -789,6 +915,12 @@ public struct TenantsDeleteRequest: Message {
     public init(tenantID: Text = .empty, validateOnly: Bool = false) {
         self.tenantID = tenantID
         self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var validateOnly: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -880,6 +1012,20 @@ public struct Denial: Message {
         self.suppressedCount = suppressedCount
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var sequence: Int { 1 }
+        @inlinable public static var timeMicros: Int { 2 }
+        @inlinable public static var toggle: Int { 3 }
+        @inlinable public static var operation: Int { 4 }
+        @inlinable public static var decisionID: Int { 5 }
+        @inlinable public static var apiKeyID: Int { 6 }
+        @inlinable public static var peerAddress: Int { 7 }
+        @inlinable public static var uid: Int { 8 }
+        @inlinable public static var identifierHash: Int { 9 }
+        @inlinable public static var suppressedCount: Int { 10 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -934,6 +1080,14 @@ public struct DenialCount: Message {
         self.count = count
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var hourStartMicros: Int { 1 }
+        @inlinable public static var operation: Int { 2 }
+        @inlinable public static var toggle: Int { 3 }
+        @inlinable public static var count: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -985,6 +1139,15 @@ public struct TenantsListDenialsRequest: PagedRequest {
         self.pageToken = pageToken
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var fromMicros: Int { 2 }
+        @inlinable public static var toMicros: Int { 3 }
+        @inlinable public static var pageSize: Int { 4 }
+        @inlinable public static var pageToken: Int { 5 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1028,6 +1191,13 @@ public struct TenantsListDenialsResponse: Message {
         self.counts = counts
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var denials: Int { 1 }
+        @inlinable public static var nextPageToken: Int { 2 }
+        @inlinable public static var counts: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1066,6 +1236,12 @@ public struct TenantsWatchDenialsRequest: Message {
         self.afterSequence = afterSequence
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var afterSequence: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1096,6 +1272,11 @@ public struct TenantsWatchDenialsResponse: Message {
 
     public init(denial: Denial? = nil) {
         self.denial = denial
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var denial: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -64,6 +64,13 @@ public struct TokensVerifyIdTokenRequest: Message {
         self.anyTenant = anyTenant
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var idToken: Int { 2 }
+        @inlinable public static var anyTenant: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -116,6 +123,16 @@ public struct TokensVerifyIdTokenResponse: Message {
         self.claimsJSON = claimsJSON
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var uid: Int { 1 }
+        @inlinable public static var tenantID: Int { 2 }
+        @inlinable public static var sessionID: Int { 3 }
+        @inlinable public static var authTimeMicros: Int { 4 }
+        @inlinable public static var expiresAtMicros: Int { 5 }
+        @inlinable public static var claimsJSON: Int { 6 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -160,6 +177,13 @@ public struct TokensRefreshRequest: Message {
         self.attemptID = attemptID
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var refreshToken: Int { 2 }
+        @inlinable public static var attemptID: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -198,6 +222,13 @@ public struct TokensRefreshResponse: Message {
         self.outcome = outcome
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var uid: Int { 1 }
+        @inlinable public static var tokens: Int { 2 }
+        @inlinable public static var outcome: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -231,6 +262,11 @@ public struct TokensListKeysRequest: Message {
         self.tokenUse = tokenUse
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tokenUse: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -259,6 +295,11 @@ public struct TokensListKeysResponse: Message {
 
     public init(jwksJSON: [UInt8] = []) {
         self.jwksJSON = jwksJSON
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var jwksJSON: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -293,6 +334,13 @@ public struct TokensCreateSessionCookieRequest: Message {
         self.tenantID = tenantID
         self.idToken = idToken
         self.validSeconds = validSeconds
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var idToken: Int { 2 }
+        @inlinable public static var validSeconds: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -331,6 +379,12 @@ public struct TokensCreateSessionCookieResponse: Message {
         self.expiresAtMicros = expiresAtMicros
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var sessionCookie: Int { 1 }
+        @inlinable public static var expiresAtMicros: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -365,6 +419,13 @@ public struct TokensVerifySessionCookieRequest: Message {
         self.tenantID = tenantID
         self.sessionCookie = sessionCookie
         self.anyTenant = anyTenant
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var sessionCookie: Int { 2 }
+        @inlinable public static var anyTenant: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -417,6 +478,16 @@ public struct TokensVerifySessionCookieResponse: Message {
         self.authTimeMicros = authTimeMicros
         self.expiresAtMicros = expiresAtMicros
         self.claimsJSON = claimsJSON
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var uid: Int { 1 }
+        @inlinable public static var tenantID: Int { 2 }
+        @inlinable public static var sessionID: Int { 3 }
+        @inlinable public static var authTimeMicros: Int { 4 }
+        @inlinable public static var expiresAtMicros: Int { 5 }
+        @inlinable public static var claimsJSON: Int { 6 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -474,6 +545,15 @@ public struct TokensWatchRevocationsRequest: Message {
         self.cursor = cursor
         self.heartbeatSeconds = heartbeatSeconds
         self.sessionCookies = sessionCookies
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var anyTenant: Int { 2 }
+        @inlinable public static var cursor: Int { 3 }
+        @inlinable public static var heartbeatSeconds: Int { 4 }
+        @inlinable public static var sessionCookies: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -535,6 +615,16 @@ public struct TokensWatchRevocationsResponse: Message {
         self.snapshotReason = snapshotReason
         self.continues = continues
         self.scope = scope
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var revocations: Int { 1 }
+        @inlinable public static var cursor: Int { 2 }
+        @inlinable public static var timeMicros: Int { 3 }
+        @inlinable public static var snapshotReason: Int { 4 }
+        @inlinable public static var continues: Int { 5 }
+        @inlinable public static var scope: Int { 6 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -599,6 +689,17 @@ public struct Revocation: Message {
         self.validAfterMicros = validAfterMicros
         self.timeMicros = timeMicros
         self.keyID = keyID
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var kind: Int { 1 }
+        @inlinable public static var tenantID: Int { 2 }
+        @inlinable public static var uid: Int { 3 }
+        @inlinable public static var sessionID: Int { 4 }
+        @inlinable public static var validAfterMicros: Int { 5 }
+        @inlinable public static var timeMicros: Int { 6 }
+        @inlinable public static var keyID: Int { 7 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

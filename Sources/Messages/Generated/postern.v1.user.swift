@@ -66,6 +66,24 @@ public struct User: Message {
         self.tokensValidAfterMicros = tokensValidAfterMicros
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var email: Int { 3 }
+        @inlinable public static var emailVerified: Int { 4 }
+        @inlinable public static var displayName: Int { 5 }
+        @inlinable public static var photoURL: Int { 6 }
+        @inlinable public static var phoneNumber: Int { 7 }
+        @inlinable public static var disabled: Int { 8 }
+        @inlinable public static var providers: Int { 9 }
+        @inlinable public static var customClaimsJSON: Int { 10 }
+        @inlinable public static var createdAtMicros: Int { 11 }
+        @inlinable public static var lastSignInAtMicros: Int { 12 }
+        @inlinable public static var lastRefreshAtMicros: Int { 13 }
+        @inlinable public static var tokensValidAfterMicros: Int { 14 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -148,6 +166,17 @@ public struct ProviderInfo: Message {
         self.issuer = issuer
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var providerID: Int { 1 }
+        @inlinable public static var rawID: Int { 2 }
+        @inlinable public static var email: Int { 3 }
+        @inlinable public static var displayName: Int { 4 }
+        @inlinable public static var photoURL: Int { 5 }
+        @inlinable public static var phoneNumber: Int { 6 }
+        @inlinable public static var issuer: Int { 7 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -194,6 +223,13 @@ public struct TokenPair: Message {
         self.idToken = idToken
         self.refreshToken = refreshToken
         self.idTokenExpiresAtMicros = idTokenExpiresAtMicros
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var idToken: Int { 1 }
+        @inlinable public static var refreshToken: Int { 2 }
+        @inlinable public static var idTokenExpiresAtMicros: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -71,6 +71,20 @@ public struct UsersCreateRequest: Message {
         self.validateOnly = validateOnly
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var email: Int { 3 }
+        @inlinable public static var emailVerified: Int { 4 }
+        @inlinable public static var password: Int { 5 }
+        @inlinable public static var displayName: Int { 6 }
+        @inlinable public static var photoURL: Int { 7 }
+        @inlinable public static var phoneNumber: Int { 8 }
+        @inlinable public static var disabled: Int { 9 }
+        @inlinable public static var validateOnly: Int { 10 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -119,6 +133,11 @@ public struct UsersCreateResponse: Message {
         self.user = user
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -150,6 +169,13 @@ public struct UsersGetRequest: Message {
         self.tenantID = tenantID
         self.uid = uid
         self.includeLastRefresh = includeLastRefresh
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var includeLastRefresh: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -186,6 +212,11 @@ public struct UsersGetResponse: Message {
         self.user = user
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -215,6 +246,12 @@ public struct UsersGetByEmailRequest: Message {
     public init(tenantID: Text = .empty, email: Text = .empty) {
         self.tenantID = tenantID
         self.email = email
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var email: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -249,6 +286,11 @@ public struct UsersGetByEmailResponse: Message {
         self.user = user
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -281,6 +323,13 @@ public struct UsersListRequest: PagedRequest {
         self.tenantID = tenantID
         self.pageSize = pageSize
         self.pageToken = pageToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var pageSize: Int { 2 }
+        @inlinable public static var pageToken: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -320,6 +369,12 @@ public struct UsersListResponse: Message {
         self.nextPageToken = nextPageToken
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var users: Int { 1 }
+        @inlinable public static var nextPageToken: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -346,8 +401,7 @@ extension UsersListResponse: ConvertibleToC {
 public struct UsersUpdateRequest: Message {
     public var tenantID: Text = .empty
     public var uid: Text = .empty
-    /// Paths: email, email_verified, password, display_name, photo_url, phone_number, disabled. A masked empty email,
-    /// password, name, photo or phone number is removed.
+    /// A masked empty email, password, name, photo or phone number is removed.
     public var updateMask: ProtobufFieldMask?
     public var email: Text = .empty
     public var emailVerified: Bool = false
@@ -384,6 +438,21 @@ public struct UsersUpdateRequest: Message {
         self.phoneNumber = phoneNumber
         self.disabled = disabled
         self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var updateMask: Int { 3 }
+        @inlinable public static var email: Int { 4 }
+        @inlinable public static var emailVerified: Int { 5 }
+        @inlinable public static var password: Int { 6 }
+        @inlinable public static var displayName: Int { 7 }
+        @inlinable public static var photoURL: Int { 8 }
+        @inlinable public static var phoneNumber: Int { 9 }
+        @inlinable public static var disabled: Int { 10 }
+        @inlinable public static var validateOnly: Int { 11 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -436,6 +505,11 @@ public struct UsersUpdateResponse: Message {
         self.user = user
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -475,6 +549,14 @@ public struct UsersSetCustomClaimsRequest: Message {
         self.uid = uid
         self.customClaimsJSON = customClaimsJSON
         self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var customClaimsJSON: Int { 3 }
+        @inlinable public static var validateOnly: Int { 4 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -517,6 +599,12 @@ public struct UsersSetCustomClaimsResponse: Message {
         self.ignoredClaims = ignoredClaims
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+        @inlinable public static var ignoredClaims: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -551,6 +639,13 @@ public struct UsersDeleteRequest: Message {
         self.tenantID = tenantID
         self.uid = uid
         self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var validateOnly: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -612,6 +707,13 @@ public struct UsersRevokeTokensRequest: Message {
         self.validateOnly = validateOnly
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var validateOnly: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -644,6 +746,11 @@ public struct UsersRevokeTokensResponse: Message {
 
     public init(user: User? = nil) {
         self.user = user
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -692,6 +799,15 @@ public struct UsersCreateCustomTokenRequest: Message {
         self.validateOnly = validateOnly
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var claimsJSON: Int { 3 }
+        @inlinable public static var lifetimeSeconds: Int { 4 }
+        @inlinable public static var validateOnly: Int { 5 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -734,6 +850,13 @@ public struct UsersCreateCustomTokenResponse: Message {
         self.customToken = customToken
         self.expiresAtMicros = expiresAtMicros
         self.ignoredClaims = ignoredClaims
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var customToken: Int { 1 }
+        @inlinable public static var expiresAtMicros: Int { 2 }
+        @inlinable public static var ignoredClaims: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -779,6 +902,13 @@ public struct PasswordHashSpec: Message {
 
     public init(algorithm: Algorithm? = nil) {
         self.algorithm = algorithm
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var argon2id: Int { 1 }
+        @inlinable public static var firebaseScrypt: Int { 2 }
+        @inlinable public static var bcrypt: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -876,6 +1006,14 @@ public struct FirebaseScryptSpec: Message {
         self.memoryCost = memoryCost
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var signerKey: Int { 1 }
+        @inlinable public static var saltSeparator: Int { 2 }
+        @inlinable public static var rounds: Int { 3 }
+        @inlinable public static var memoryCost: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -950,6 +1088,23 @@ public struct ImportUser: Message {
         self.providers = providers
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var uid: Int { 1 }
+        @inlinable public static var email: Int { 2 }
+        @inlinable public static var emailVerified: Int { 3 }
+        @inlinable public static var displayName: Int { 4 }
+        @inlinable public static var photoURL: Int { 5 }
+        @inlinable public static var phoneNumber: Int { 6 }
+        @inlinable public static var disabled: Int { 7 }
+        @inlinable public static var customClaimsJSON: Int { 8 }
+        @inlinable public static var createdAtMicros: Int { 9 }
+        @inlinable public static var lastSignInAtMicros: Int { 10 }
+        @inlinable public static var passwordHash: Int { 11 }
+        @inlinable public static var salt: Int { 12 }
+        @inlinable public static var providers: Int { 13 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1017,6 +1172,14 @@ public struct UsersImportRequest: Message {
         self.users = users
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var spec: Int { 2 }
+        @inlinable public static var onConflict: Int { 3 }
+        @inlinable public static var users: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1074,6 +1237,16 @@ public struct UsersImportResponse: Message {
         self.ignoredClaims = ignoredClaims
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var createdCount: Int { 1 }
+        @inlinable public static var replacedCount: Int { 2 }
+        @inlinable public static var skippedCount: Int { 3 }
+        @inlinable public static var rejections: Int { 4 }
+        @inlinable public static var checkpoint: Int { 5 }
+        @inlinable public static var ignoredClaims: Int { 6 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1123,6 +1296,14 @@ public struct ImportRejection: Message {
         self.message = message
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var index: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var reason: Int { 3 }
+        @inlinable public static var message: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1170,6 +1351,14 @@ public struct UsersLinkRequest: Message {
         self.validateOnly = validateOnly
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var provider: Int { 3 }
+        @inlinable public static var validateOnly: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1204,6 +1393,11 @@ public struct UsersLinkResponse: Message {
 
     public init(user: User? = nil) {
         self.user = user
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1241,6 +1435,14 @@ public struct UsersUnlinkRequest: Message {
         self.validateOnly = validateOnly
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var providerID: Int { 3 }
+        @inlinable public static var validateOnly: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1275,6 +1477,11 @@ public struct UsersUnlinkResponse: Message {
 
     public init(user: User? = nil) {
         self.user = user
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1320,6 +1527,15 @@ public struct UsersGenerateOobLinkRequest: Message {
         self.email = email
         self.newEmail = newEmail
         self.continueURL = continueURL
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var requestType: Int { 2 }
+        @inlinable public static var email: Int { 3 }
+        @inlinable public static var newEmail: Int { 4 }
+        @inlinable public static var continueURL: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1373,6 +1589,14 @@ public struct UsersGenerateOobLinkResponse: Message {
         self.notMeLink = notMeLink
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var oobCode: Int { 1 }
+        @inlinable public static var oobLink: Int { 2 }
+        @inlinable public static var expiresAtMicros: Int { 3 }
+        @inlinable public static var notMeLink: Int { 4 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1416,6 +1640,14 @@ public struct UsersExplainLinkRequest: Message {
         self.providerID = providerID
         self.claimsJSON = claimsJSON
         self.uid = uid
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var providerID: Int { 2 }
+        @inlinable public static var claimsJSON: Int { 3 }
+        @inlinable public static var uid: Int { 4 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1475,6 +1707,16 @@ public struct UsersExplainLinkResponse: Message {
         self.removedProviderIDs = removedProviderIDs
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var outcome: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var emailTrusted: Int { 3 }
+        @inlinable public static var reason: Int { 4 }
+        @inlinable public static var explanation: Int { 5 }
+        @inlinable public static var removedProviderIDs: Int { 6 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1517,6 +1759,12 @@ public struct UsersListSessionsRequest: Message {
         self.uid = uid
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -1547,6 +1795,11 @@ public struct UsersListSessionsResponse: Message {
 
     public init(sessions: [Session] = []) {
         self.sessions = sessions
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var sessions: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1581,6 +1834,13 @@ public struct UsersRevokeSessionRequest: Message {
         self.tenantID = tenantID
         self.uid = uid
         self.sessionID = sessionID
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var sessionID: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

@@ -44,6 +44,15 @@ public struct WireRequest: Message {
         self.metadata = metadata
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var service: Int { 1 }
+        @inlinable public static var method: Int { 2 }
+        @inlinable public static var payload: Int { 3 }
+        @inlinable public static var timeoutNano: Int { 4 }
+        @inlinable public static var metadata: Int { 5 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -87,6 +96,13 @@ public struct WireResponse: Message {
         self.metadata = metadata
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var status: Int { 1 }
+        @inlinable public static var payload: Int { 2 }
+        @inlinable public static var metadata: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -122,6 +138,12 @@ public struct WireKeyValue: Message {
     public init(key: Text = .empty, value: Text = .empty) {
         self.key = key
         self.value = value
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var key: Int { 1 }
+        @inlinable public static var value: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -179,6 +201,17 @@ public struct WireHello: Message {
         self.authorization = authorization
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var protocolVersion: Int { 1 }
+        @inlinable public static var frameBytesMax: Int { 2 }
+        @inlinable public static var streamsMax: Int { 3 }
+        @inlinable public static var initialWindow: Int { 4 }
+        @inlinable public static var features: Int { 5 }
+        @inlinable public static var software: Int { 6 }
+        @inlinable public static var authorization: Int { 7 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -225,6 +258,13 @@ public struct WireGoAway: Message {
         self.text = text
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var lastStreamID: Int { 1 }
+        @inlinable public static var code: Int { 2 }
+        @inlinable public static var text: Int { 3 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -258,6 +298,11 @@ public struct WireCancel: Message {
         self.code = code
     }
 
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var code: Int { 1 }
+    }
+
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
         self = try decodeMessage(bytes, limits: limits)
     }
@@ -285,6 +330,11 @@ public struct WireWindow: Message {
 
     public init(credit: UInt32 = 0) {
         self.credit = credit
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var credit: Int { 1 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {

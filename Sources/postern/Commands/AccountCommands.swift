@@ -170,11 +170,4 @@ extension AccountsCreateAuthUriResponse: Record {
     static let columns = ["auth_uri"]
 
     var id: String { authURI.string }
-
-    var json: JSONValue {
-        [
-            "auth_uri": .string(authURI), "session_id": .string(sessionID), "nonce": .string(nonce),
-            "code_verifier": .string(codeVerifier.withBytes { Text(unchecked: [UInt8]($0)) }),
-        ]
-    }
 }

@@ -114,31 +114,4 @@ extension EmailConfig: Record {
     static let columns = ["delivery", "smtp.host", "webhook.url", "sender_address", "action_url"]
 
     var id: String { "" }
-
-    var json: JSONValue {
-        [
-            "delivery": name("EMAIL_DELIVERY", delivery),
-            "smtp": smtp.map { smtp in
-                [
-                    "host": .string(smtp.host), "port": .integer(Int64(smtp.port)),
-                    "security": name("SMTP_SECURITY", smtp.security), "username": .string(smtp.username),
-                    "has_password": .bool(smtp.hasPassword),
-                ]
-            } ?? .null,
-            "webhook": webhook.map { webhook in
-                ["url": .string(webhook.url), "has_signing_secret": .bool(webhook.hasSigningSecret)]
-            } ?? .null,
-            "sender_name": .string(senderName), "sender_address": .string(senderAddress),
-            "reply_to": .string(replyTo), "action_url": .string(actionURL),
-            "templates": .array(
-                templates.map { template in
-                    [
-                        "request_type": name("OOB_REQUEST_TYPE", template.requestType),
-                        "locale": .string(template.locale), "subject": .string(template.subject),
-                        "text": .string(template.text), "html": .string(template.html),
-                    ]
-                }), "allow_private_addresses": .bool(allowPrivateAddresses),
-            "updated_at_micros": .integer(updatedAtMicros), "revision": .integer(revision),
-        ]
-    }
 }

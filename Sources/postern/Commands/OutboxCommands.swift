@@ -69,16 +69,6 @@ extension OutboxMessage: Record {
     static let columns = ["message_id", "request_type", "to", "state", "attempts", "last_error", "created_at_micros"]
 
     var id: String { messageID.string }
-
-    var json: JSONValue {
-        [
-            "message_id": .string(messageID), "request_type": name("OOB_REQUEST_TYPE", requestType),
-            "to": .string(to), "state": name("OUTBOX_STATE", state), "created_at_micros": .integer(createdAtMicros),
-            "attempts": .integer(Int64(attempts)), "next_attempt_at_micros": .integer(nextAttemptAtMicros),
-            "sent_at_micros": .integer(sentAtMicros), "last_error": .string(lastError),
-            "expires_at_micros": .integer(expiresAtMicros),
-        ]
-    }
 }
 
 extension OutboxGetResponse: Record {
@@ -87,13 +77,8 @@ extension OutboxGetResponse: Record {
     var id: String { message?.messageID.string ?? "" }
 
     var json: JSONValue {
-        let contents = contents ?? OutboxContents()
-        return [
-            "message": message?.json ?? .null,
-            "contents": [
-                "subject": .string(contents.subject), "text": .string(contents.text), "html": .string(contents.html),
-                "link": .string(contents.link), "not_me_link": .string(contents.notMeLink),
-            ],
-        ]
+        var shown = self
+        shown.contents = contents ?? OutboxContents()
+        return shown.fieldsJSON
     }
 }

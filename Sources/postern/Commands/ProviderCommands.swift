@@ -223,32 +223,9 @@ extension Provider: Record {
     var id: String { providerID.string }
 
     var json: JSONValue {
-        let endpoints = endpoints ?? ProviderEndpoints()
-        return [
-            "provider_id": .string(providerID), "enabled": .bool(enabled), "display_name": .string(displayName),
-            "client_id": .string(clientID), "has_client_secret": .bool(hasClientSecret),
-            "additional_audiences": .array(additionalAudiences.map { .string($0) }), "issuer": .string(issuer),
-            "endpoints": [
-                "discovery": .string(endpoints.discovery), "jwks": .string(endpoints.jwks),
-                "token": .string(endpoints.token), "user_info": .string(endpoints.userInfo),
-                "token_check": .string(endpoints.tokenCheck), "authorization": .string(endpoints.authorization),
-            ],
-            "allow_http_loopback": .bool(allowHTTPLoopback), "allow_private_addresses": .bool(allowPrivateAddresses),
-            "accept_unbound_access_tokens": .bool(acceptUnboundAccessTokens),
-            "accept_unknown_nonce": .bool(acceptUnknownNonce), "trust": trust?.json ?? .null,
-            "apple": apple.map { ["team_id": .string($0.teamID), "key_id": .string($0.keyID)] } ?? .null,
-            "created_at_micros": .integer(createdAtMicros), "updated_at_micros": .integer(updatedAtMicros),
-            "revision": .integer(revision),
-        ]
-    }
-}
-
-extension ProviderTrust {
-    fileprivate var json: JSONValue {
-        [
-            "level": name("TRUST_LEVEL", level), "domains": .array(domains.map { .string($0) }),
-            "required_claim": requiredClaim.map { ["name": .string($0.name), "value": .string($0.value)] } ?? .null,
-        ]
+        var shown = self
+        shown.endpoints = endpoints ?? ProviderEndpoints()
+        return shown.fieldsJSON
     }
 }
 
@@ -256,11 +233,4 @@ extension ProviderTestStep: Record {
     static let columns = ["name", "result", "duration_nanos", "message"]
 
     var id: String { name.string }
-
-    var json: JSONValue {
-        [
-            "name": .string(self.name), "result": postern.name("PROVIDER_TEST_RESULT", result),
-            "message": .string(message), "duration_nanos": .integer(durationNanos),
-        ]
-    }
 }

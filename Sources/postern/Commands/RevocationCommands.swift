@@ -87,12 +87,7 @@ private struct WatchedRevocation: Record {
     var id: String { revocation.uid.string }
 
     var json: JSONValue {
-        [
-            "time_micros": .integer(revocation.timeMicros), "kind": name("REVOCATION_KIND", revocation.kind),
-            "tenant_id": .string(revocation.tenantID), "uid": .string(revocation.uid),
-            "session_id": .string(revocation.sessionID), "valid_after_micros": .integer(revocation.validAfterMicros),
-            "key_id": .string(revocation.keyID),
-            "cursor": cursor.isEmpty ? .null : .string(cursor),
-        ]
+        let cursor = JSONValue.Member("cursor", cursor.isEmpty ? .null : .string(cursor))
+        return .object((revocation.json.object ?? []) + [cursor])
     }
 }

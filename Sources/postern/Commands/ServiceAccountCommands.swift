@@ -167,12 +167,8 @@ extension ServiceAccount: Record {
     var id: String { serviceAccountID.string }
 
     var json: JSONValue {
-        [
-            "service_account_id": .string(serviceAccountID), "email": .string(email),
-            "display_name": .string(displayName), "role": name("ROLE", role), "scope": scope?.json ?? .null,
-            "custom_tokens": .bool(customTokens), "trusted_end_user_ip": .bool(trustedEndUserIP),
-            "disabled": .bool(disabled), "built_in": .bool(builtIn), "created_at_micros": .integer(createdAtMicros),
-            "quotas": (quotas ?? CallerQuotas()).json,
-        ]
+        var shown = self
+        shown.quotas = quotas ?? CallerQuotas()
+        return shown.fieldsJSON
     }
 }

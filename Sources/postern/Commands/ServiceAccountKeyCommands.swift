@@ -96,12 +96,4 @@ extension ServiceAccountKey: Record {
     ]
 
     var id: String { keyID.string }
-
-    var json: JSONValue {
-        [
-            "key_id": .string(keyID), "algorithm": .string(algorithm), "uploaded": .bool(uploaded),
-            "created_at_micros": .integer(createdAtMicros), "expires_at_micros": .integer(expiresAtMicros),
-            "revoked_at_micros": .integer(revokedAtMicros),
-        ]
-    }
 }

@@ -53,7 +53,7 @@ enum SessionCommands {
                 session.output.printNext(state, isFirst: isFirst)
                 isFirst = false
             }
-        } catch let failure as Failure where failure.reason == "SHUTTING_DOWN" {
+        } catch let failure as Failure where failure.is(.shuttingDown) {
             // What happened in between could not be told: whoever watches begins anew.
             var failure = failure
             failure.message = "The server stops; the session goes on, watch it again when the server is back."
@@ -69,15 +69,6 @@ extension Messages.Session: Record {
     ]
 
     var id: String { sessionID.string }
-
-    var json: JSONValue {
-        [
-            "session_id": .string(sessionID), "device_name": .string(deviceName), "end_user_ip": .string(endUserIP),
-            "sign_in_provider": .string(signInProvider), "created_at_micros": .integer(createdAtMicros),
-            "last_used_at_micros": .integer(lastUsedAtMicros), "auth_time_micros": .integer(authTimeMicros),
-            "expires_at_micros": .integer(expiresAtMicros), "current": .bool(current),
-        ]
-    }
 }
 
 extension SessionsWatchAuthStateResponse: Record {
@@ -85,12 +76,13 @@ extension SessionsWatchAuthStateResponse: Record {
 
     var id: String { session?.sessionID.string ?? "" }
 
+    /// Null where there is no cause.
     var json: JSONValue {
-        [
-            "change": name("AUTH_STATE_CHANGE", change),
-            "refresh_cause": refreshCause == .unspecified ? .null : name("TOKEN_REFRESH_CAUSE", refreshCause),
-            "end_cause": endCause.isEmpty ? .null : .string(endCause), "user": user?.json ?? .null,
-            "session": session?.json ?? .null,
-        ]
+        let members = (fieldsJSON.object ?? []).map { member in
+            let isEmpty = member.name == "end_cause" ? endCause.isEmpty : refreshCause == .unspecified
+            let isCause = member.name == "end_cause" || member.name == "refresh_cause"
+            return isCause && isEmpty ? JSONValue.Member(member.name, .null) : member
+        }
+        return .object(members)
     }
 }

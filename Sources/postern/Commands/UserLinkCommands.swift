@@ -87,28 +87,10 @@ extension UsersExplainLinkResponse: Record {
     static let columns = ["outcome", "uid", "email_trusted", "reason", "explanation"]
 
     var id: String { uid.string }
-
-    var json: JSONValue {
-        [
-            "outcome": name("LINK_OUTCOME", outcome), "uid": .string(uid), "email_trusted": .bool(emailTrusted),
-            "reason": .string(reason), "explanation": .string(explanation),
-            "removed_provider_ids": .array(removedProviderIDs.map { .string($0) }),
-        ]
-    }
 }
 
 extension UsersGenerateOobLinkResponse: Record {
     static let columns = ["oob_link", "expires_at_micros"]
 
     var id: String { oobLink.withBytes { String(decoding: $0, as: UTF8.self) } }
-
-    var json: JSONValue {
-        func text(_ secret: Secret) -> JSONValue {
-            .string(Text(secret.withBytes { String(decoding: $0, as: UTF8.self) }))
-        }
-        return [
-            "oob_code": text(oobCode), "oob_link": text(oobLink), "expires_at_micros": .integer(expiresAtMicros),
-            "not_me_link": text(notMeLink),
-        ]
-    }
 }

@@ -188,8 +188,8 @@ import Testing
                 row.identity, to: user, owner: row.identityOwner, emailOwner: row.emailOwner)
         }
         switch (row.identityOwner, row.emailOwner) {
-        case (.some, _): #expect(decided == .failure(.credentialInUse(detail: "FEDERATED_USER_ID_ALREADY_LINKED")))
-        case (nil, .some): #expect(decided == .failure(.credentialInUse(detail: "EMAIL_EXISTS")))
+        case (.some, _): #expect(decided == .failure(.credentialInUse(detail: .federatedUserIDAlreadyLinked)))
+        case (nil, .some): #expect(decided == .failure(.credentialInUse(detail: .emailExists)))
         case (nil, nil): #expect(decided == .success(.link(uid: "S")))
         }
     }

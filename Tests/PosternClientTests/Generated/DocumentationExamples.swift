@@ -37,15 +37,6 @@ extension ExampleValues {
         print(answer.user?.email ?? "")
     }
 
-    // Sources/PosternClient/ChannelOptions.swift
-    func exampleOfClientReason() async throws {
-        do {
-            _ = try await UsersClient(channel: channel).delete(UsersDeleteRequest(uid: uid))
-        } catch {
-            if error.reason == ClientReason.connectionLost { print("The user may or may not be deleted.") }
-        }
-    }
-
     // Sources/PosternClient/Generated/Stubs.swift
     func exampleOfHealthClient() async throws {
         let client = HealthClient(channel: channel)

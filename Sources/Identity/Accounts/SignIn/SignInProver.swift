@@ -99,7 +99,5 @@ struct SignInProver: Sendable {
 }
 
 extension Failure {
-    fileprivate var saysWrongPassword: Bool {
-        [Self.invalidLoginCredentials, .emailNotFound, .invalidPassword].contains { $0.reason == reason }
-    }
+    fileprivate var saysWrongPassword: Bool { self.is(.invalidLoginCredentials, .emailNotFound, .invalidPassword) }
 }

@@ -26,10 +26,10 @@ enum AccountsCreateAuthUri: SlowMethod {
         of identifier: Text, _ address: EndUserAddress?, _ call: Call
     ) async throws -> [Text]? {
         guard !identifier.isEmpty else {
-            throw Failure.invalid("MISSING_IDENTIFIER", field: "identifier", "is required, or provider_id")
+            throw Failure.invalid(.missingIdentifier, field: "identifier", "is required, or provider_id")
         }
         guard let email = Email(identifier, form: .toFind, limits: call.limits) else {
-            throw Failure.invalid("INVALID_IDENTIFIER", field: "identifier", "is no email address")
+            throw Failure.invalid(.invalidIdentifier, field: "identifier", "is no email address")
         }
         guard !call.settings.hasEmailPrivacy else { return nil }
         try await call.chargeProbe(address: address)

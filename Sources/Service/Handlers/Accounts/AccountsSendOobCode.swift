@@ -17,7 +17,7 @@ enum AccountsSendOobCode: SlowMethod {
         case .verifyEmail: order = try verification(request, call)
         case .verifyAndChangeEmail: order = try await change(request, address, call)
         case .unspecified, .recoverEmail, .rejectEmail:
-            throw Failure.invalid("MISSING_REQ_TYPE", field: "request_type", "must be a kind that can be asked for")
+            throw Failure.invalid(.missingReqType, field: "request_type", "must be a kind that can be asked for")
         }
         order.continueURL = request.continueURL
         if !call.settings.isSynthetic, let recipient = Email(stored: order.recipient) {
@@ -80,7 +80,7 @@ enum AccountsSendOobCode: SlowMethod {
     ) async throws -> OobOrder {
         let verified = try call.verifiedUser(idToken: request.idToken)
         if request.newEmail.isEmpty {
-            throw Failure.invalid("MISSING_NEW_EMAIL", field: "new_email", "is required")
+            throw Failure.invalid(.missingNewEmail, field: "new_email", "is required")
         }
         let newEmail = try Values.email(
             request.newEmail, field: "new_email", form: call.settings.emailForm, limits: call.limits)

@@ -12,20 +12,20 @@ enum AccountsUpdate: SlowMethod {
                 user: again.user, tokens: again.tokens, deviceToken: call.deviceToken(for: again.user))
         }
         let verified = try call.verifiedUser(idToken: request.idToken)
-        let paths = try UpdateMask(request.updateMask, allowed: ["display_name", "photo_url", "password", "email"])
+        let mask = try UpdateMask<AccountsUpdateRequest>(request.updateMask?.paths)
         var change = ProfileChange()
-        if paths.contains("display_name") {
+        if mask.contains(.displayName) {
             try Values.checkDisplayName(request.displayName, limits: call.limits)
             change.displayName = request.displayName
         }
-        if paths.contains("photo_url") {
+        if mask.contains(.photoURL) {
             try Values.checkPhotoURL(request.photoURL, limits: call.limits)
             change.photoURL = request.photoURL
         }
-        if paths.contains("email") {
+        if mask.contains(.email) {
             guard !call.settings.hasEmailPrivacy else {
                 throw Failure(
-                    .permissionDenied, "OPERATION_NOT_ALLOWED",
+                    .operationNotAllowed,
                     "This tenant's users change their email by proving the new one: send VERIFY_AND_CHANGE_EMAIL.")
             }
             change.newEmail = try Values.email(request.email, form: call.settings.emailForm, limits: call.limits)
@@ -36,7 +36,7 @@ enum AccountsUpdate: SlowMethod {
                 try await call.chargeProbe(address: address)
             }
         }
-        if paths.contains("password") {
+        if mask.contains(.password) {
             try call.checkNewPassword(request.password)
             try verified.requireRecentLogin(now: call.now)
             change.newPasswordHash = try await call.project.passwords.hash(
@@ -44,7 +44,7 @@ enum AccountsUpdate: SlowMethod {
         }
         let (user, tokens) = try await call.project.update(
             change, of: verified, origin: call.origin, validateOnly: request.validateOnly, deadline: call.deadline)
-        if paths.contains("password"), !request.validateOnly { call.forgiveGuesses(of: user) }
+        if mask.contains(.password), !request.validateOnly { call.forgiveGuesses(of: user) }
         return AccountsUpdateResponse(
             user: user, tokens: tokens, deviceToken: tokens == nil ? .empty : call.deviceToken(for: user))
     }

@@ -8,7 +8,7 @@ enum HealthCheck: FastMethod {
         _ request: GRPCHealthCheckRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<GRPCHealthCheckResponse> {
         guard call.isKnown(service: request.service) else {
-            throw Failure(.notFound, "UNKNOWN_SERVICE", "There is no service with this name; \"\" is the whole server.")
+            throw Failure(.unknownService, "There is no service with this name; \"\" is the whole server.")
         }
         return .message(GRPCHealthCheckResponse(status: call.isServing ? .serving : .notServing))
     }

@@ -19,7 +19,9 @@ enum OutboxList: PageMethod {
             }
             return .item(message.bytes)
         }
-        return .list(1, found.items, OutboxListResponse(nextPageToken: page.token(after: found) { $0.text }))
+        return .list(
+            OutboxListResponse.FieldNumber.messages, found.items,
+            OutboxListResponse(nextPageToken: page.token(after: found) { $0.text }))
     }
 }
 
@@ -35,8 +37,9 @@ private struct ListedMessage {
         var record = FieldReader(record)
         while let field = try record.next() {
             switch (field.number, field.value) {
-            case (1, .bytes(let bytes)): message = bytes
-            case (3, .varint(let isDecoy)): if isDecoy != 0 { return nil }
+            case (StoredOutboxMessage.FieldNumber.message, .bytes(let bytes)): message = bytes
+            case (StoredOutboxMessage.FieldNumber.decoy, .varint(let isDecoy)):
+                if isDecoy != 0 { return nil }
             default: break
             }
         }
@@ -45,7 +48,7 @@ private struct ListedMessage {
         var state: UInt64 = 0
         var fields = FieldReader(message)
         while let field = try fields.next() {
-            if field.number == 4, case .varint(let value) = field.value { state = value }
+            if field.number == OutboxMessage.FieldNumber.state, case .varint(let value) = field.value { state = value }
         }
         self.state = state
     }

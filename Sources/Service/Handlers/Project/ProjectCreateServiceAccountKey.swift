@@ -10,7 +10,7 @@ enum ProjectCreateServiceAccountKey: SlowMethod {
     ) async throws -> ProjectCreateServiceAccountKeyResponse {
         let name = request.algorithm.isEmpty ? "RS256" : request.algorithm
         guard let algorithm = SigningAlgorithm(name) else {
-            throw Failure.invalid("INVALID_ALGORITHM", field: "algorithm", "must be RS256 or ES256")
+            throw Failure.invalid(.invalidAlgorithm, field: "algorithm", "must be RS256 or ES256")
         }
         let made = try await call.project.serviceAccounts.createKey(
             of: request.serviceAccountID, algorithm: algorithm, lifetimeSeconds: request.lifetimeSeconds,

@@ -11,7 +11,9 @@ enum ProjectListApiKeys: PageMethod {
         let page = try call.page(request)
         let found = try transaction.page(
             of: Tables.apiKeys, from: page.start { TextKey($0) }, bounds: page.bounds
-        ) { row in firstField(1, in: row.value).map { .item($0) } ?? .skipped }
-        return .list(1, found.items, ProjectListApiKeysResponse(nextPageToken: page.token(after: found) { $0.text }))
+        ) { row in firstField(StoredApiKey.FieldNumber.apiKey, in: row.value).map { .item($0) } ?? .skipped }
+        return .list(
+            ProjectListApiKeysResponse.FieldNumber.apiKeys, found.items,
+            ProjectListApiKeysResponse(nextPageToken: page.token(after: found) { $0.text }))
     }
 }

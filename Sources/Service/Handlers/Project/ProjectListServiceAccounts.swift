@@ -12,8 +12,13 @@ enum ProjectListServiceAccounts: PageMethod {
         let page = try call.page(request)
         let found = try transaction.page(
             of: Tables.serviceAccounts, from: page.start { TextKey($0) }, bounds: page.bounds
-        ) { row in try .undeleted(row.value, item: 1, deleted: 2) }
+        ) { row in
+            try .undeleted(
+                row.value, item: StoredServiceAccount.FieldNumber.serviceAccount,
+                deleted: StoredServiceAccount.FieldNumber.deleted)
+        }
         return .list(
-            1, found.items, ProjectListServiceAccountsResponse(nextPageToken: page.token(after: found) { $0.text }))
+            ProjectListServiceAccountsResponse.FieldNumber.serviceAccounts, found.items,
+            ProjectListServiceAccountsResponse(nextPageToken: page.token(after: found) { $0.text }))
     }
 }

@@ -12,11 +12,11 @@ enum ProjectRotateSigningKey: SlowMethod {
         if !request.algorithm.isEmpty {
             algorithm = SigningAlgorithm(request.algorithm)
             guard algorithm != nil else {
-                throw Failure.invalid("INVALID_ALGORITHM", field: "algorithm", "must be RS256, ES256 or EdDSA")
+                throw Failure.invalid(.invalidAlgorithm, field: "algorithm", "must be RS256, ES256 or EdDSA")
             }
         }
         guard (0...604_800).contains(request.publishAheadSeconds) else {
-            throw Failure.invalid("INVALID_DURATION", field: "publish_ahead_seconds", "must be 0 to 604800")
+            throw Failure.invalid(.invalidDuration, field: "publish_ahead_seconds", "must be 0 to 604800")
         }
         if request.validateOnly { return ProjectRotateSigningKeyResponse() }
         let key = try await call.project.rotateSigningKey(

@@ -6,10 +6,10 @@ import Messages
 enum ProjectUpdateApiKey: SlowMethod {
     static func handle(_ request: ProjectUpdateApiKeyRequest, _ call: Call) async throws -> ProjectUpdateApiKeyResponse
     {
-        let mask = try UpdateMask(request.updateMask, allowed: ["display_name", "quotas"])
+        let mask = try UpdateMask<ProjectUpdateApiKeyRequest>(request.updateMask?.paths)
         let key = try await call.project.callers.update(
-            id: request.apiKeyID, displayName: mask.contains("display_name") ? request.displayName : nil,
-            quotas: mask.contains("quotas") ? request.quotas ?? CallerQuotas() : nil,
+            id: request.apiKeyID, displayName: mask.contains(.displayName) ? request.displayName : nil,
+            quotas: mask.contains(.quotas) ? request.quotas ?? CallerQuotas() : nil,
             validateOnly: request.validateOnly, origin: call.origin)
         return ProjectUpdateApiKeyResponse(apiKey: key)
     }

@@ -13,7 +13,9 @@ enum ProvidersList: PageMethod {
             of: Tables.providers, prefix: TenantPrefix(call.tenantID),
             from: page.start { TenantTextKey(call.tenantID, $0) },
             bounds: page.bounds
-        ) { row in firstField(1, in: row.value).map { .item($0) } ?? .skipped }
-        return .list(1, found.items, ProvidersListResponse(nextPageToken: page.token(after: found) { $0.text }))
+        ) { row in firstField(StoredProvider.FieldNumber.provider, in: row.value).map { .item($0) } ?? .skipped }
+        return .list(
+            ProvidersListResponse.FieldNumber.providers, found.items,
+            ProvidersListResponse(nextPageToken: page.token(after: found) { $0.text }))
     }
 }

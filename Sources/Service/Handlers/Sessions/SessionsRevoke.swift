@@ -18,7 +18,7 @@ enum SessionsRevoke: SlowMethod {
             return SessionsRevokeResponse(revokedCount: Int32(clamping: count))
         case .sessionID, .allOthers, nil:
             throw Failure.invalid(
-                "MISSING_SESSION_ID", field: "session_id", "is required, unless all_others is true")
+                .missingSessionID, field: "session_id", "is required, unless all_others is true")
         }
     }
 }

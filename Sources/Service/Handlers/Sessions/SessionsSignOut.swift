@@ -10,7 +10,7 @@ enum SessionsSignOut: SlowMethod {
         guard let (uid, sessionID) = try session(request, call) else { return SessionsSignOutResponse() }
         do {
             _ = try await call.userSession(uid).end(session: sessionID, .signedOut, origin: call.origin)
-        } catch let failure as Failure where failure.reason == Failure.sessionNotFound.reason {
+        } catch let failure as Failure where failure.is(.sessionNotFound) {
             // It was removed meanwhile: as good as signed out.
         }
         return SessionsSignOutResponse()
@@ -25,7 +25,7 @@ enum SessionsSignOut: SlowMethod {
             return (token.uid, token.sessionID)
         }
         guard !request.refreshToken.isEmpty else {
-            throw Failure.invalid("MISSING_TOKEN", field: "refresh_token", "or id_token is required")
+            throw Failure.invalid(.missingToken, field: "refresh_token", "or id_token is required")
         }
         guard let token = call.project.refreshTokens.decode(request.refreshToken) else {
             throw Failure.invalidRefreshToken

@@ -7,7 +7,7 @@ enum TenantsCreate: SlowMethod {
     static func handle(_ request: TenantsCreateRequest, _ call: Call) async throws -> TenantsCreateResponse {
         let wanted = request.tenant ?? Messages.Tenant()
         guard wanted.tenantID.isEmpty || wanted.tenantID == request.tenantID else {
-            throw Failure.invalid("INVALID_TENANT_ID", field: "tenant.tenant_id", "must be empty or equal tenant_id")
+            throw Failure.invalid(.invalidTenantID, field: "tenant.tenant_id", "must be empty or equal tenant_id")
         }
         let paths = request.updateMask?.paths ?? []
         let change = try TenantChange(wanted, paths: paths.filter { $0 != "synthetic" }, isProjectAdmin: true)

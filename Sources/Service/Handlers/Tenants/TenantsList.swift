@@ -11,8 +11,12 @@ enum TenantsList: PageMethod {
         let page = try call.page(request)
         let found = try transaction.page(
             of: Tables.tenants, from: page.start { TenantPrefix($0) }, bounds: page.bounds
-        ) { row in try .undeleted(row.value, item: 1, deleted: 2) }
+        ) { row in
+            try .undeleted(
+                row.value, item: StoredTenant.FieldNumber.tenant, deleted: StoredTenant.FieldNumber.deleted)
+        }
         return .list(
-            1, found.items, TenantsListResponse(nextPageToken: page.token(after: found) { $0.tenant }))
+            TenantsListResponse.FieldNumber.tenants, found.items,
+            TenantsListResponse(nextPageToken: page.token(after: found) { $0.tenant }))
     }
 }

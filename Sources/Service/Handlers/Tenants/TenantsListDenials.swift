@@ -22,6 +22,6 @@ enum TenantsListDenials: PageMethod {
             rest.counts = try transaction.denialCounts(
                 tenantID: call.tenantID, from: from, to: to, limit: call.limits.pageSizeMax)
         }
-        return .list(1, found.items, rest)
+        return .list(TenantsListDenialsResponse.FieldNumber.denials, found.items, rest)
     }
 }

@@ -5,19 +5,15 @@ import Messages
 /// postern.v1.Tenants/Update
 enum TenantsUpdate: SlowMethod {
     static func handle(_ request: TenantsUpdateRequest, _ call: Call) async throws -> TenantsUpdateResponse {
-        let paths = request.updateMask?.paths ?? []
-        guard !paths.isEmpty else {
-            throw Failure.invalid("INVALID_UPDATE_MASK", field: "update_mask", "must name the settings to change")
-        }
+        let mask = try UpdateMask<Messages.Tenant>(request.updateMask?.paths)
         let wanted = request.tenant ?? Messages.Tenant()
         // Otherwise a request that names its tenant inside of `tenant` alone would change the default pool.
         guard wanted.tenantID.isEmpty || wanted.tenantID == call.tenantID else {
             throw Failure(
-                .invalidArgument, "TENANT_ID_MISMATCH",
+                .tenantIDMismatch,
                 "tenant_id and tenant.tenant_id name different tenants; leave tenant.tenant_id empty.")
         }
-        let change = try TenantChange(
-            wanted, paths: paths, isProjectAdmin: call.caller?.has(.projectAdmin) == true)
+        let change = try TenantChange(wanted, mask, isProjectAdmin: call.caller?.has(.projectAdmin) == true)
         let settings = try await call.project.tenants.tenant(call.settings).update(
             change, validateOnly: request.validateOnly, origin: call.origin)
         return TenantsUpdateResponse(tenant: settings.tenant)

@@ -13,7 +13,7 @@ enum TenantsWatchDenials: ServerStreamMethod {
         _ request: TenantsWatchDenialsRequest, _ call: StreamCall, _ replies: ReplyStream<TenantsWatchDenialsResponse>
     ) async throws {
         guard (-1..<Int64.max).contains(request.afterSequence) else {
-            throw Failure.invalid("INVALID_SEQUENCE", field: "after_sequence", "must be -1, 0 or a denial's sequence")
+            throw Failure.invalid(.invalidSequence, field: "after_sequence", "must be -1, 0 or a denial's sequence")
         }
         let store = call.project.store
         let tenantID = call.tenantID

@@ -17,7 +17,7 @@ enum TokensCreateSessionCookie: SlowMethod {
         let seconds = request.validSeconds == 0 ? longest : request.validSeconds
         guard (shortest...longest).contains(seconds) else {
             throw Failure.invalid(
-                "INVALID_DURATION", field: "valid_seconds", "must be \(shortest) to \(longest), or 0 for the most")
+                .invalidDuration, field: "valid_seconds", "must be \(shortest) to \(longest), or 0 for the most")
         }
         let verified = try call.verifiedUser(idToken: request.idToken)
         try verified.requireRecentLogin(now: call.now)

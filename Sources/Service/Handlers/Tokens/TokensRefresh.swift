@@ -8,7 +8,7 @@ import Tokens
 enum TokensRefresh: SlowMethod {
     static func handle(_ request: TokensRefreshRequest, _ call: Call) async throws -> TokensRefreshResponse {
         guard request.attemptID.isEmpty || request.attemptID.count == 16 else {
-            throw Failure.invalid("INVALID_ATTEMPT_ID", field: "attempt_id", "must be empty or 16 random bytes")
+            throw Failure.invalid(.invalidAttemptID, field: "attempt_id", "must be empty or 16 random bytes")
         }
         if request.refreshToken.isEmpty, !request.attemptID.isEmpty { return try await goOn(request.attemptID, call) }
         guard let token = call.project.refreshTokens.decode(request.refreshToken) else {

@@ -12,7 +12,7 @@ enum TokensWatchRevocations: ServerStreamMethod {
         _ replies: ReplyStream<TokensWatchRevocationsResponse>
     ) async throws {
         guard (0...300).contains(request.heartbeatSeconds) else {
-            throw Failure.invalid("INVALID_HEARTBEAT", field: "heartbeat_seconds", "must be 0 to 300")
+            throw Failure.invalid(.invalidHeartbeat, field: "heartbeat_seconds", "must be 0 to 300")
         }
         let heartbeat = Duration.seconds(request.heartbeatSeconds == 0 ? 10 : request.heartbeatSeconds)
         let feed = RevocationFeed(

@@ -8,7 +8,7 @@ enum UsersGenerateOobLink: SlowMethod {
         _ request: UsersGenerateOobLinkRequest, _ call: Call
     ) async throws -> UsersGenerateOobLinkResponse {
         guard ![.unspecified, .recoverEmail, .rejectEmail].contains(request.requestType) else {
-            throw Failure.invalid("MISSING_REQ_TYPE", field: "request_type", "must be a kind that can be asked for")
+            throw Failure.invalid(.missingReqType, field: "request_type", "must be a kind that can be asked for")
         }
         try Values.checkContinueURL(request.continueURL, limits: call.limits)
         try call.project.checkContinueDomain(request.continueURL, settings: call.settings)
@@ -25,7 +25,7 @@ enum UsersGenerateOobLink: SlowMethod {
         }
         if request.requestType == .verifyAndChangeEmail {
             if request.newEmail.isEmpty {
-                throw Failure.invalid("MISSING_NEW_EMAIL", field: "new_email", "is required")
+                throw Failure.invalid(.missingNewEmail, field: "new_email", "is required")
             }
             let newEmail = try Values.email(
                 request.newEmail, field: "new_email", form: call.settings.emailForm, limits: call.limits)

@@ -15,6 +15,6 @@ enum UsersGet: FastMethod {
             return .message(UsersGetResponse(user: user))
         }
         guard let bytes = try transaction.encodedUser(key) else { throw Failure.userNotFound }
-        return .field(1, bytes)
+        return .field(UsersGetResponse.FieldNumber.user, bytes)
     }
 }

@@ -12,6 +12,6 @@ enum UsersGetByEmail: FastMethod {
         guard let uid = try transaction.uid(ofEmail: email, tenantID: call.tenantID),
             let bytes = try transaction.encodedUser(UserKey(call.tenantID, uid))
         else { throw Failure.userNotFound }
-        return .field(1, bytes)
+        return .field(UsersGetByEmailResponse.FieldNumber.user, bytes)
     }
 }

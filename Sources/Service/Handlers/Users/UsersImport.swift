@@ -17,7 +17,7 @@ enum UsersImport: BidirectionalMethod {
             guard request.tenantID.isEmpty || request.tenantID == first.tenantID else { throw Failure.tenantMismatch }
             guard request.users.count <= call.limits.importBatchMax else {
                 throw Failure.invalid(
-                    "IMPORT_BATCH_TOO_LARGE", field: "users", "must hold at most \(call.limits.importBatchMax) users")
+                    .importBatchTooLarge, field: "users", "must hold at most \(call.limits.importBatchMax) users")
             }
             try call.checkQuotas()
             try await replies.send(try await call.charging { try await importer.importBatch(request.users) })

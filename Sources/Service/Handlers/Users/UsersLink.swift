@@ -6,7 +6,7 @@ import Messages
 enum UsersLink: SlowMethod {
     static func handle(_ request: UsersLinkRequest, _ call: Call) async throws -> UsersLinkResponse {
         guard let provider = request.provider else {
-            throw Failure.invalid("INVALID_PROVIDER", field: "provider", "is required")
+            throw Failure.invalid(.invalidProvider, field: "provider", "is required")
         }
         try Values.checkProvider(provider)
         var change = AdminChange()

@@ -13,6 +13,8 @@ enum UsersList: PageMethod {
             of: Tables.users, prefix: TenantPrefix(call.tenantID), from: page.start { UserKey(call.tenantID, $0) },
             bounds: page.bounds
         ) { row in .item(Account.encodedUser(in: row.value)) }
-        return .list(1, found.items, UsersListResponse(nextPageToken: page.token(after: found) { $0.uid }))
+        return .list(
+            UsersListResponse.FieldNumber.users, found.items,
+            UsersListResponse(nextPageToken: page.token(after: found) { $0.uid }))
     }
 }

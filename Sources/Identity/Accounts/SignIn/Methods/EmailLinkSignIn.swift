@@ -54,7 +54,7 @@ public struct EmailLinkSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
         }
         guard stored.requestType == .emailSignin else { throw Failure.invalidOobCode }
         guard Email(stored: stored.email) == credential else {
-            throw Failure.invalid("INVALID_EMAIL", field: "email", "is not the address this link was sent to")
+            throw Failure.invalid(.invalidEmail, field: "email", "is not the address this link was sent to")
         }
         return Proof(email: credential)
     }

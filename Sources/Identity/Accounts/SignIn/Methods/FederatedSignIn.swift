@@ -31,7 +31,7 @@ public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
 
     public func prove(_ credential: IdpCredential?, _ attempt: SignInAttempt) async throws -> FederatedIdentity {
         guard let credential, let kind = credential.credential else {
-            throw Failure.invalid("MISSING_CREDENTIAL", field: "credential", "is required")
+            throw Failure.invalid(.missingCredential, field: "credential", "is required")
         }
         let now = attempt.resources.clock.now()
         if case .pendingToken(let token) = kind {
@@ -79,7 +79,7 @@ public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
         do throws(Failure) {
             _ = try LinkDecision.link(proof, to: account, owner: owner, emailOwner: emailOwner)
         } catch {
-            guard error.reason == "CREDENTIAL_ALREADY_IN_USE" else { throw error }
+            guard error.is(.credentialAlreadyInUse) else { throw error }
             throw error.with("pending_token", try pendingToken(for: proof, moment.key.tenant, now: moment.now))
         }
         try transaction.useProof(of: proof, tenantID: moment.key.tenant)
@@ -115,7 +115,7 @@ public struct FederatedSignIn: EnteringMethod, LinkingMethod, ReauthenticatingMe
             metadata.append(Failure.Entry("sign_in_methods", methods))
         }
         return Failure(
-            .failedPrecondition, "ACCOUNT_EXISTS_WITH_DIFFERENT_CREDENTIAL",
+            .accountExistsWithDifferentCredential,
             "An account has this email already; sign in to it the usual way, then link with the pending token.",
             metadata: metadata)
     }

@@ -108,7 +108,7 @@ extension WriteTransaction {
     func checkLinkable(_ email: Email, to account: Account) throws {
         let owner = try reading.uid(ofEmail: email, tenantID: account.user.tenantID)
         guard owner == nil || owner == account.user.uid else {
-            throw Failure.credentialInUse(detail: "EMAIL_EXISTS")
+            throw Failure.credentialInUse(detail: .emailExists)
         }
     }
 }

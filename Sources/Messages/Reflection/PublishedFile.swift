@@ -19,39 +19,41 @@ public struct PublishedFile: Sendable {
     public static let all: [PublishedFile] = {
         var byteCount = 0
         let start = postern_descriptor_set(&byteCount)
-        let files = contents(of: UnsafeRawBufferPointer(start: start, count: byteCount), 1)
+        let files = contents(of: UnsafeRawBufferPointer(start: start, count: byteCount), FileDescriptorSetFields.file)
         return files.map { PublishedFile($0) }
     }()
 
-    // Field numbers are those of google/protobuf/descriptor.proto.
     private init(_ file: UnsafeRawBufferPointer) {
-        let package = PublishedFile.texts(file, 2).first ?? .empty
-        let services = PublishedFile.contents(of: file, 6)
-        let messages = PublishedFile.contents(of: file, 4)
-        let named = [5, 6, 7].flatMap { PublishedFile.contents(of: file, $0) }
-        name = PublishedFile.texts(file, 1).first ?? .empty
-        dependencies = PublishedFile.texts(file, 3)
+        let package = PublishedFile.texts(file, FileDescriptorProtoFields.package).first ?? .empty
+        let services = PublishedFile.contents(of: file, FileDescriptorProtoFields.service)
+        let messages = PublishedFile.contents(of: file, FileDescriptorProtoFields.messageType)
+        let others = [FileDescriptorProtoFields.enumType, FileDescriptorProtoFields.extension].flatMap {
+            PublishedFile.contents(of: file, $0)
+        }
+        name = PublishedFile.texts(file, FileDescriptorProtoFields.name).first ?? .empty
+        dependencies = PublishedFile.texts(file, FileDescriptorProtoFields.dependency)
         self.services = services.map { PublishedFile.name(of: $0, in: package) }
         symbols =
             messages.flatMap { PublishedFile.symbols(ofMessage: $0, in: package) }
-            + named.map { PublishedFile.name(of: $0, in: package) }
+            + (others + services).map { PublishedFile.name(of: $0, in: package) }
             + services.flatMap { PublishedFile.symbols(ofMethodsOf: $0, in: package) }
         descriptor = [UInt8](file)
     }
 
     private static func symbols(ofMessage message: UnsafeRawBufferPointer, in scope: Text) -> [Text] {
         let own = name(of: message, in: scope)
-        return [own] + contents(of: message, 3).flatMap { symbols(ofMessage: $0, in: own) }
-            + contents(of: message, 4).map { name(of: $0, in: own) }
+        return [own]
+            + contents(of: message, DescriptorProtoFields.nestedType).flatMap { symbols(ofMessage: $0, in: own) }
+            + contents(of: message, DescriptorProtoFields.enumType).map { name(of: $0, in: own) }
     }
 
     private static func symbols(ofMethodsOf service: UnsafeRawBufferPointer, in package: Text) -> [Text] {
         let own = name(of: service, in: package)
-        return contents(of: service, 2).map { name(of: $0, in: own) }
+        return contents(of: service, ServiceDescriptorProtoFields.method).map { name(of: $0, in: own) }
     }
 
     private static func name(of declaration: UnsafeRawBufferPointer, in scope: Text) -> Text {
-        let own = texts(declaration, 1).first ?? .empty
+        let own = texts(declaration, DescriptorProtoFields.name).first ?? .empty
         return Text(unchecked: scope.bytes + [UInt8(ascii: ".")] + own.bytes)
     }
 

@@ -1,0 +1,63 @@
+public import Base
+
+/// A field that an update may change, by its path in `update_mask`. Generated from the fields marked (updatable).
+public protocol UpdatePath: CaseIterable, Hashable, Sendable {
+    /// As in `update_mask`: the fields' names in the proto with dots between, for example `quotas.stored_bytes`.
+    var name: Text { get }
+    static var byName: [Text: Self] { get }
+}
+
+extension UpdatePath {
+    static func named() -> [Text: Self] { Dictionary(uniqueKeysWithValues: allCases.map { ($0.name, $0) }) }
+}
+
+/// A message whose fields an `update_mask` names: what is changed, or the request that says what changes.
+public protocol Updatable {
+    associatedtype Path: UpdatePath
+}
+
+/// A message that is changed field by field.
+public protocol UpdatableMessage: Updatable {
+    /// Makes the field what it is in `other`, also when it is empty there.
+    mutating func copy(_ path: Path, from other: Self)
+}
+
+/// The fields that an update changes, each once.
+///
+///     let mask = try UpdateMask<Tenant>(request.updateMask?.paths)
+///     for path in mask.paths { tenant.copy(path, from: wanted) }
+public struct UpdateMask<Target: Updatable>: Sendable {
+    /// In the order of the request.
+    public let paths: [Target.Path]
+
+    /// INVALID_UPDATE_MASK when the mask is empty, or names a field twice or one that cannot be changed.
+    public init(_ names: [Text]?) throws(Failure) {
+        try self.init(naming: names ?? [])
+        guard !paths.isEmpty else {
+            throw .invalid(.invalidUpdateMask, field: "update_mask", "must name the fields to change")
+        }
+    }
+
+    /// The same for names that may be none: what is created needs no mask.
+    public init(naming names: [Text]) throws(Failure) {
+        var paths: [Target.Path] = []
+        var seen: Set<Target.Path> = []
+        for name in names {
+            guard let path = Target.Path.byName[name] else {
+                throw .invalid(.invalidUpdateMask, field: "update_mask", "\"\(name)\" cannot be changed here")
+            }
+            guard seen.insert(path).inserted else {
+                throw .invalid(.invalidUpdateMask, field: "update_mask", "names \"\(name)\" twice")
+            }
+            paths.append(path)
+        }
+        self.paths = paths
+    }
+
+    public func contains(_ path: Target.Path) -> Bool { paths.contains(path) }
+
+    public func containsAny(of others: Target.Path...) -> Bool { others.contains { paths.contains($0) } }
+
+    /// For the event log: the paths' names with commas between.
+    public var names: Text { Text(unchecked: Array(paths.map(\.name.bytes).joined(separator: [UInt8(ascii: ",")]))) }
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/python3
+"""Every reason in proto/postern/v1/reasons.proto is thrown somewhere: the server's by the server, the client libraries'
+by them. What is thrown and not in the proto does not compile, but for `Failure(received:…)`, which is the client's."""
+import re
+import sys
+from pathlib import Path
+
+from swift_source import ROOT, code_of, is_generated, swift_files
+
+CLIENT = {"PosternClient", "PosternAuth", "PosternAdmin", "PosternVerifier"}
+SERVER = {"Messages", "Reactor", "Wire", "Transport", "Signing", "Federation", "Identity", "Service", "posternd"}
+# What a server said is a `Failure` of any reason.
+RECEIVERS = {Path("Sources/PosternClient/FailureDecoding.swift"), Path("Sources/Base/Failure.swift")}
+
+
+def is_thrown(name, code):
+    """Whether code makes something of the reason; a comparison is no throw.
+
+    >>> [is_thrown("userNotFound", code) for code in ("Failure(.userNotFound,", ".invalid(\\n  .userNotFound,",
+    ...  "Text(Reason.userNotFound.name)", "failure.is(.userNotFound)", "Failure(.userNotFoundHere,")]
+    [True, True, True, False, False]
+    """
+    return re.search(rf"(?<!\bis)\(\s*(?:detail: )?\.{name}\b|\bReason\.{name}\b", code) is not None
+
+
+def code_of_targets(targets):
+    return "\n".join(code_of(path.read_text()) for target in sorted(targets)
+                     for path in swift_files(f"Sources/{target}") if not is_generated(path))
+
+
+def reasons():
+    sys.path.insert(0, str(ROOT / "tools"))
+    from generator.schema import Schema
+
+    return Schema(ROOT / "proto").reasons
+
+
+def main():
+    faults = []
+    server, clients = code_of_targets(SERVER), code_of_targets(CLIENT)
+    for reason in reasons():
+        if not is_thrown(reason.swift_name, clients if reason.client_only else server):
+            thrower = "the client libraries" if reason.client_only else "the server"
+            faults.append(f"reasons.proto: {reason.name} is never thrown by {thrower}")
+    for path in swift_files("Sources"):
+        name = path.relative_to(ROOT)
+        if name not in RECEIVERS and "received:" in code_of(path.read_text()) \
+                and re.search(r"\b(?:Failure|self\.init|\.init)\(\s*received:", code_of(path.read_text())):
+            faults.append(f"{name}: makes a Failure of a reason by its name; use one of Reason's")
+    print(*faults, sep="\n", end="\n" if faults else "")
+    sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()
