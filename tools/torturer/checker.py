@@ -76,15 +76,19 @@ def check_totals(store):
 
 
 def check_events(store):
-    """Each tenant's events follow each other without a gap, refer to each other by hash, and end at the head; all
-    tenants' together count from 1 to the store's sequence."""
-    chains, numbers = {}, []
+    """Each tenant's events follow each other without a gap, from the first or from behind a checkpoint, refer to each
+    other by hash, and end at the head; with those that were deleted they are as many as the store's sequence says."""
+    chains, numbers, deleted_count = {}, [], 0
+    starts = {}
+    for prefix, checkpoint in store.rows["event_checkpoints"].items():
+        starts[prefix] = struct.unpack(">Q", checkpoint[:8])[0], checkpoint[8:40]
+        deleted_count += starts[prefix][0]
     for key, record in store.rows["events"].items():
         chains.setdefault(key[:-8], []).append((struct.unpack(">Q", key[-8:])[0], key, record))
     for prefix, chain in chains.items():
-        tenant, before, expected = prefix[:-1].decode("utf-8", "replace"), None, bytes(32)
+        tenant, (before, expected) = prefix[:-1].decode("utf-8", "replace"), starts.get(prefix, (0, bytes(32)))
         for sequence, key, record in sorted(chain):
-            if sequence != (before or 0) + 1:
+            if sequence != before + 1:
                 store.find("events", f"tenant {tenant!r}: event {sequence} follows {before}")
             elif record[8:40] != expected:
                 store.find("events", f"tenant {tenant!r}: event {sequence} does not refer to the one before it")
@@ -98,11 +102,13 @@ def check_events(store):
         if head != struct.pack(">Q", before) + expected:
             store.find("events", f"tenant {tenant!r}: the head is not event {before}")
     for prefix in store.rows["event_heads"].keys() - chains.keys():
-        store.find("events", f"tenant {prefix[:-1].decode()!r}: a head without events")
-    last = store.rows["meta"].get(b"sequence", bytes(8))
-    if sorted(numbers) != list(range(1, struct.unpack(">Q", last)[0] + 1)):
-        store.find("events", f"{len(numbers)} events up to {max(numbers, default=0)}, where the store's sequence is "
-                   f"{struct.unpack('>Q', last)[0]}")
+        sequence, hash_before = starts.get(prefix, (0, bytes(32)))
+        if store.rows["event_heads"][prefix] != struct.pack(">Q", sequence) + hash_before:
+            store.find("events", f"tenant {prefix[:-1].decode()!r}: a head without events")
+    last = struct.unpack(">Q", store.rows["meta"].get(b"sequence", bytes(8)))[0]
+    if len(set(numbers)) != len(numbers) or max(numbers, default=0) > last or len(numbers) + deleted_count != last:
+        store.find("events", f"{len(numbers)} events up to {max(numbers, default=0)} and {deleted_count} deleted ones, "
+                   f"where the store's sequence is {last}")
 
 
 def check(directory, master_key_file=None):

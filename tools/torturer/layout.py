@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+DECLARED_IN = ("Store/Schema.swift", "Signing/SigningTables.swift", "Identity/Tables/Tables.swift")
 TABLE = re.compile(
-    r'= Table<\s*([\w\[\]]+),\s*([\w\[\]]+)>\(\s*id: (\d+), name: "(\w+)"(?:, owner: \.(\w+)(?:\((\d+)\))?)?\)')
+    r'= Table<\s*([\w\[\]]+),\s*([\w\[\]]+)>\(\s*id: (\d+), name: "(\w+)",\s*owner: \.(\w+)(?:\(\w+\.FieldNumber\.(\w+)\))?')
 SEAL_BYTES, SEAL_VERSION, ROW_OVERHEAD = 17, 1, 16
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table as Sources/Store/Tables.swift declares it."""
+    """A table as the sources declare it."""
     id: int
     name: str
     record: str  # name of the Swift type; "[UInt8]" for plain bytes
@@ -31,12 +32,19 @@ class Table:
 
 def declared_tables():
     tables = {}
-    for name in ("Schema.swift", "Tables.swift"):
-        for _, record, number, table, owner, field in TABLE.findall((ROOT / "Sources/Store" / name).read_text()):
-            tables[table] = Table(int(number), table, record, owner or "nobody", int(field or 0))
+    for name in DECLARED_IN:
+        for _, record, number, table, owner, field in TABLE.findall((ROOT / "Sources" / name).read_text()):
+            tables[table] = Table(int(number), table, record, owner, field_number(record, field) if field else 0)
     if len(tables) < 30:
-        raise SystemExit("torture: Sources/Store/Tables.swift is not written as it was: layout.py must follow")
+        raise SystemExit(f"torture: the tables of {', '.join(DECLARED_IN)} are not written as they were: layout.py must follow")
     return tables
+
+
+def field_number(record, name):
+    """Of a field as Swift spells it: `tenantID`."""
+    from .client import messages  # which finds the checkout here
+    fields = type(messages.decode(record, b"")).DESCRIPTOR.fields
+    return next(field.number for field in fields if field.name.replace("_", "") == name.lower())
 
 
 def text_field(record, number):
