@@ -68,27 +68,30 @@ let package = Package(
         library("Messages", ["Base", "CMessages", "CProtobufC"]),  // Swift value types over CMessages, pre-scan, arena
         library("Reactor", ["Base", "CEvent"]),  // event loops that are serial executors; worker pools; HTTP side port
         library("Crypto", ["Base", "COpenSSL", "CSodium", "CCrypt"]),  // random, password hashes, keys, sealing
+        library("Tokens", ["Base", "JSON", "Crypto"]),  // claims, key sets, the verifier: pure
+        // What holds for accounts, sessions, tenants and mail: values in, decisions out. It reaches no store, no loop
+        // and no network, so that no rule can.
+        library("Rules", ["Base", "JSON", "Messages", "Crypto", "Tokens"]),
         library("Store", ["Base", "Messages", "Crypto", "CLMDB", "CStoreFault"]),  // LMDB: typed tables, group commit
         library("Wire", ["Base", "Messages"]),  // frames, envelopes, the connection's state machine: pure
         library("Transport", ["Base", "Messages", "Reactor", "Wire"]),  // listener, byte stream, connection
         library("Outbound", ["Base", "Reactor", "CCurl"]),  // HTTP to other servers, on the blocking pool
-        library("Tokens", ["Base", "JSON", "Crypto"]),  // claims, key sets, the verifier: pure
         // The owner of the signing keys.
         library("Signing", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens"]),
         // Identity providers: discovery, key sets, their tokens, and when to trust their word on an email.
         library("Federation", ["Base", "JSON", "Messages", "Crypto", "Tokens", "Outbound"]),
-        // Tenants, users, sessions, callers: the rules and their owners.
+        // Tenants, users, sessions, callers: their owners and use cases.
         library(
             "Identity",
             [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Outbound", "Tokens", "Signing", "Federation",
-                "CPasswordArena",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Outbound", "Tokens", "Rules", "Signing",
+                "Federation", "CPasswordArena",
             ]),
         library(
             "Service",  // router, interceptors, one handler per method
             [
                 "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Outbound", "Tokens",
-                "Signing", "Identity",
+                "Rules", "Signing", "Identity",
             ]),
         library("PosternClient", ["Base", "Messages", "Wire"]),  // channel, typed stubs
         // Auth, User and their listeners: what an application uses instead of FirebaseAuth.
@@ -100,8 +103,8 @@ let package = Package(
         program(
             "posternd",
             [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Transport", "Outbound", "Tokens", "Signing",
-                "Identity", "Service",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Transport", "Outbound", "Tokens", "Rules",
+                "Signing", "Identity", "Service",
             ]),
         program("postern", ["Base", "JSON", "Messages", "PosternClient"]),
         program(
@@ -115,8 +118,8 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Signing",
-                "Identity", "Service",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Rules",
+                "Signing", "Identity", "Service",
             ],
             path: "Tests/TestSupport", swiftSettings: strict),
         tests("BaseTests", ["Base"]),
@@ -137,7 +140,10 @@ let package = Package(
             ]),
         tests(
             "PosternAuthTests",
-            ["Base", "JSON", "Messages", "Store", "Tokens", "Identity", "Service", "PosternClient", "PosternAuth"]),
+            [
+                "Base", "JSON", "Messages", "Store", "Tokens", "Rules", "Identity", "Service", "PosternClient",
+                "PosternAuth",
+            ]),
         tests("ExamplesTests", ["Base", "JSON", "Messages", "ExampleTerminal", "ExampleService"]),
         tests(
             "PosternAdminTests", ["Base", "Messages", "Store", "Identity", "Service", "PosternClient", "PosternAdmin"]),
@@ -145,18 +151,22 @@ let package = Package(
             "posternTests",
             ["Base", "JSON", "Messages", "PosternClient", "Crypto", "Service", "Transport", "postern"]),
         tests("TokensTests", ["Base", "JSON", "Crypto", "Tokens"]),
+        tests("RulesTests", ["Base", "JSON", "Messages", "Crypto", "Tokens", "Rules"]),
         tests("SigningTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens", "Signing"]),
         tests(
             "FederationTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Outbound", "Tokens", "Federation"]),
         tests("PosternBenchTests", ["Base", "JSON", "Messages", "Wire", "Crypto", "PosternBench"]),
         tests(
             "IdentityTests",
-            ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Outbound", "Tokens", "Signing", "Identity"]),
+            [
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Outbound", "Tokens", "Rules", "Signing",
+                "Identity",
+            ]),
         tests(
             "ServerTests",
             [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Signing",
-                "Identity", "Service",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Rules",
+                "Signing", "Identity", "Service",
             ]),
     ]
 )

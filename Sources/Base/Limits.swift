@@ -135,6 +135,16 @@ public struct Limits: Sendable {
     public var continueDomainsMax = 50
     public var sendsPerMailboxAndHour = 5
     public var sendsPerAddressAndHour = 30
+    // SMS that strangers can have sent cost money and wake people: docs/operations.md, "SMS".
+    public var smsPerNumberAndHour = 5
+    public var smsPerNumberAndDay = 15
+    /// Codes that are for one user, or for one sign-in that waits for its second factor.
+    public var smsPerSubjectAndHour = 10
+    public var smsPerAddressAndHour = 20
+    /// To the numbers of one region that the tenant does not name.
+    public var smsPerRegionAndHour = 100
+    public var smsPerTenantAndHour = 1_000
+    public var smsPerCallerAndHour = 1_000
     /// The open RECOVER_EMAIL codes of one account. Above it, changes of the account's email wait until one has
     /// expired: voiding the oldest code would void the owner's.
     public var waysBackPerUserMax = 20

@@ -274,6 +274,58 @@ const PosternSchema postern__v1__email_configs_update_response__table = {
     &postern__v1__email_configs_update_response__descriptor, postern__v1__email_configs_update_response__fields, 2, 1,
 };
 
+static const PosternField postern__v1__sms_template__fields[] = {
+    [1] = {"purpose", 0, 0x1f, 0x0, 5, 0, 0, 0},
+    [2] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"text", 0, 0x0, 0x0, 9, 2, 0, 2},
+};
+const PosternSchema postern__v1__sms_template__table = {
+    &postern__v1__sms_template__descriptor, postern__v1__sms_template__fields, 4, 0,
+};
+
+static const PosternField postern__v1__sms_config__fields[] = {
+    [1] = {"delivery", 0, 0x7, 0x0, 5, 0, 0, 0},
+    [2] = {"webhook", &postern__v1__webhook_config__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"templates", &postern__v1__sms_template__table, 0x0, 0x0, 10, 2, 1, 0},
+    [4] = {"allow_private_addresses", 0, 0x0, 0x0, 4, 0, 0, 2},
+    [5] = {"updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
+    [6] = {"revision", 0, 0x0, 0x0, 1, 0, 0, 4},
+};
+const PosternSchema postern__v1__sms_config__table = {
+    &postern__v1__sms_config__descriptor, postern__v1__sms_config__fields, 7, 1,
+};
+
+static const PosternField postern__v1__sms_configs_get_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+};
+const PosternSchema postern__v1__sms_configs_get_request__table = {
+    &postern__v1__sms_configs_get_request__descriptor, postern__v1__sms_configs_get_request__fields, 2, 0,
+};
+
+static const PosternField postern__v1__sms_configs_get_response__fields[] = {
+    [1] = {"config", &postern__v1__sms_config__table, 0x0, 0x0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__sms_configs_get_response__table = {
+    &postern__v1__sms_configs_get_response__descriptor, postern__v1__sms_configs_get_response__fields, 2, 1,
+};
+
+static const PosternField postern__v1__sms_configs_update_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"config", &postern__v1__sms_config__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2},
+    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3},
+};
+const PosternSchema postern__v1__sms_configs_update_request__table = {
+    &postern__v1__sms_configs_update_request__descriptor, postern__v1__sms_configs_update_request__fields, 5, 1,
+};
+
+static const PosternField postern__v1__sms_configs_update_response__fields[] = {
+    [1] = {"config", &postern__v1__sms_config__table, 0x0, 0x0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__sms_configs_update_response__table = {
+    &postern__v1__sms_configs_update_response__descriptor, postern__v1__sms_configs_update_response__fields, 2, 1,
+};
+
 static const PosternField postern__v1__outbox_message__fields[] = {
     [1] = {"message_id", 0, 0x0, 0x0, 9, 2, 0, 0},
     [2] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 1},
@@ -285,9 +337,10 @@ static const PosternField postern__v1__outbox_message__fields[] = {
     [8] = {"sent_at_micros", 0, 0x0, 0x0, 1, 0, 0, 7},
     [9] = {"last_error", 0, 0x0, 0x0, 9, 2, 0, 8},
     [10] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 9},
+    [11] = {"verification_purpose", 0, 0x1f, 0x0, 5, 0, 0, 10},
 };
 const PosternSchema postern__v1__outbox_message__table = {
-    &postern__v1__outbox_message__descriptor, postern__v1__outbox_message__fields, 11, 0,
+    &postern__v1__outbox_message__descriptor, postern__v1__outbox_message__fields, 12, 0,
 };
 
 static const PosternField postern__v1__outbox_contents__fields[] = {
@@ -296,9 +349,10 @@ static const PosternField postern__v1__outbox_contents__fields[] = {
     [3] = {"html", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"link", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"not_me_link", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"code", 0, 0x0, 0x0, 9, 2, 0, 5},
 };
 const PosternSchema postern__v1__outbox_contents__table = {
-    &postern__v1__outbox_contents__descriptor, postern__v1__outbox_contents__fields, 6, 0,
+    &postern__v1__outbox_contents__descriptor, postern__v1__outbox_contents__fields, 7, 0,
 };
 
 static const PosternField postern__v1__outbox_list_request__fields[] = {
@@ -383,9 +437,10 @@ static const PosternField postern__store__v1__stored_outbox_message__fields[] = 
     [1] = {"message", &postern__v1__outbox_message__table, 0x0, 0x0, 10, 2, 0, 0},
     [2] = {"sealed_contents", 0, 0x0, 0x0, 8, 2, 0, 1},
     [3] = {"decoy", 0, 0x0, 0x0, 4, 0, 0, 2},
+    [4] = {"deliver_until_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
 };
 const PosternSchema postern__store__v1__stored_outbox_message__table = {
-    &postern__store__v1__stored_outbox_message__descriptor, postern__store__v1__stored_outbox_message__fields, 4, 0,
+    &postern__store__v1__stored_outbox_message__descriptor, postern__store__v1__stored_outbox_message__fields, 5, 0,
 };
 
 static const PosternField postern__store__v1__stored_email_config__fields[] = {
@@ -626,17 +681,19 @@ static const PosternField postern__v1__tenant_quotas__fields[] = {
     [1] = {"stored_bytes", 0, 0x0, 0x0, 1, 0, 0, 0},
     [2] = {"mutations_per_second", 0, 0x0, 0x0, 1, 0, 0, 1},
     [3] = {"anonymous_sign_ups_per_hour", 0, 0x0, 0x0, 1, 0, 0, 2},
+    [10] = {"sms_per_hour", 0, 0x0, 0x0, 1, 0, 0, 3},
 };
 const PosternSchema postern__v1__tenant_quotas__table = {
-    &postern__v1__tenant_quotas__descriptor, postern__v1__tenant_quotas__fields, 4, 0,
+    &postern__v1__tenant_quotas__descriptor, postern__v1__tenant_quotas__fields, 11, 0,
 };
 
 static const PosternField postern__v1__caller_quotas__fields[] = {
     [1] = {"mutations_per_second", 0, 0x0, 0x0, 1, 0, 0, 0},
     [2] = {"written_bytes_per_hour", 0, 0x0, 0x0, 1, 0, 0, 1},
+    [10] = {"sms_per_hour", 0, 0x0, 0x0, 1, 0, 0, 2},
 };
 const PosternSchema postern__v1__caller_quotas__table = {
-    &postern__v1__caller_quotas__descriptor, postern__v1__caller_quotas__fields, 3, 0,
+    &postern__v1__caller_quotas__descriptor, postern__v1__caller_quotas__fields, 11, 0,
 };
 
 static const PosternField postern__v1__service_account__fields[] = {
@@ -841,6 +898,45 @@ static const PosternField postern__store__v1__stored_used_token_id__fields[] = {
 };
 const PosternSchema postern__store__v1__stored_used_token_id__table = {
     &postern__store__v1__stored_used_token_id__descriptor, postern__store__v1__stored_used_token_id__fields, 2, 0,
+};
+
+static const PosternField postern__store__v1__stored_verification_code__fields[] = {
+    [1] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"purpose", 0, 0x1f, 0x0, 5, 0, 0, 1},
+    [3] = {"subject", 0, 0x0, 0x0, 8, 2, 0, 2},
+    [4] = {"code_tag", 0, 0x0, 0x0, 8, 2, 0, 3},
+    [5] = {"wrong_tries", 0, 0x0, 0x0, 2, 0, 0, 4},
+    [6] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
+    [7] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6},
+};
+const PosternSchema postern__store__v1__stored_verification_code__table = {
+    &postern__store__v1__stored_verification_code__descriptor, postern__store__v1__stored_verification_code__fields, 8, 0,
+};
+
+static const PosternField postern__store__v1__stored_sms_budget__fields[] = {
+    [1] = {"fill_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
+    [2] = {"at_micros", 0, 0x0, 0x0, 1, 0, 0, 1},
+};
+const PosternSchema postern__store__v1__stored_sms_budget__table = {
+    &postern__store__v1__stored_sms_budget__descriptor, postern__store__v1__stored_sms_budget__fields, 3, 0,
+};
+
+static const PosternField postern__store__v1__stored_sms_config__fields[] = {
+    [1] = {"config", &postern__v1__sms_config__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"sealed_webhook_secret", 0, 0x0, 0x0, 8, 2, 0, 1},
+};
+const PosternSchema postern__store__v1__stored_sms_config__table = {
+    &postern__store__v1__stored_sms_config__descriptor, postern__store__v1__stored_sms_config__fields, 3, 1,
+};
+
+static const PosternField postern__store__v1__sealed_temporary_proof__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"session_hash", 0, 0x0, 0x0, 8, 2, 0, 2},
+    [4] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
+};
+const PosternSchema postern__store__v1__sealed_temporary_proof__table = {
+    &postern__store__v1__sealed_temporary_proof__descriptor, postern__store__v1__sealed_temporary_proof__fields, 5, 0,
 };
 
 static const PosternField postern__v1__provider_info__fields[] = {
@@ -1303,6 +1399,14 @@ const PosternSchema postern__v1__password_policy__table = {
     &postern__v1__password_policy__descriptor, postern__v1__password_policy__fields, 7, 0,
 };
 
+static const PosternField postern__v1__test_phone_number__fields[] = {
+    [1] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"code", 0, 0x0, 0x0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__test_phone_number__table = {
+    &postern__v1__test_phone_number__descriptor, postern__v1__test_phone_number__fields, 3, 0,
+};
+
 static const PosternField postern__v1__tenant__fields[] = {
     [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
     [2] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 1},
@@ -1331,9 +1435,13 @@ static const PosternField postern__v1__tenant__fields[] = {
     [38] = {"allowed_continue_domains", 0, 0x0, 0x0, 9, 2, 1, 0},
     [39] = {"allow_loopback_continue_url", 0, 0x0, 0x0, 4, 0, 0, 24},
     [40] = {"continue_url_rule", 0, 0x3, 0x0, 5, 0, 0, 25},
+    [60] = {"enable_phone_signin", 0, 0x0, 0x0, 4, 0, 0, 26},
+    [61] = {"allowed_sms_regions", 0, 0x0, 0x0, 9, 2, 1, 0},
+    [62] = {"blocked_sms_regions", 0, 0x0, 0x0, 9, 2, 1, 0},
+    [63] = {"test_phone_numbers", &postern__v1__test_phone_number__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema postern__v1__tenant__table = {
-    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 41, 0,
+    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 64, 0,
 };
 
 static const PosternField postern__v1__tenants_create_request__fields[] = {
@@ -1635,7 +1743,7 @@ const PosternSchema postern__store__v1__stored_guesses__table = {
 
 static const PosternField postern__store__v1__event_record__fields[] = {
     [1] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
-    [2] = {"kind", 0, 0x1fffffffff, 0x343031c, 5, 0, 0, 1},
+    [2] = {"kind", 0, 0x1fffffffff, 0x3c0000343031c, 5, 0, 0, 1},
     [3] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"actor", 0, 0x0, 0x0, 9, 2, 0, 4},
@@ -1674,6 +1782,14 @@ static const PosternField postern__v1__email_link_credential__fields[] = {
 };
 const PosternSchema postern__v1__email_link_credential__table = {
     &postern__v1__email_link_credential__descriptor, postern__v1__email_link_credential__fields, 3, 1,
+};
+
+static const PosternField postern__v1__phone_credential__fields[] = {
+    [1] = {"session_info", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"code", 0, 0x0, 0x0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__phone_credential__table = {
+    &postern__v1__phone_credential__descriptor, postern__v1__phone_credential__fields, 3, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_up_request__fields[] = {
@@ -1761,6 +1877,51 @@ static const PosternField postern__v1__accounts_sign_in_with_email_link_response
 };
 const PosternSchema postern__v1__accounts_sign_in_with_email_link_response__table = {
     &postern__v1__accounts_sign_in_with_email_link_response__descriptor, postern__v1__accounts_sign_in_with_email_link_response__fields, 5, 0,
+};
+
+static const PosternField postern__v1__accounts_send_verification_code_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 4},
+};
+const PosternSchema postern__v1__accounts_send_verification_code_request__table = {
+    &postern__v1__accounts_send_verification_code_request__descriptor, postern__v1__accounts_send_verification_code_request__fields, 6, 0,
+};
+
+static const PosternField postern__v1__accounts_send_verification_code_response__fields[] = {
+    [1] = {"session_info", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2},
+};
+const PosternSchema postern__v1__accounts_send_verification_code_response__table = {
+    &postern__v1__accounts_send_verification_code_response__descriptor, postern__v1__accounts_send_verification_code_response__fields, 4, 1,
+};
+
+static const PosternField postern__v1__accounts_sign_in_with_phone_number_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"session_info", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"code", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"temporary_proof", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 6},
+    [8] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 7},
+    [9] = {"change", 0, 0x0, 0x0, 4, 0, 0, 8},
+};
+const PosternSchema postern__v1__accounts_sign_in_with_phone_number_request__table = {
+    &postern__v1__accounts_sign_in_with_phone_number_request__descriptor, postern__v1__accounts_sign_in_with_phone_number_request__fields, 10, 1,
+};
+
+static const PosternField postern__v1__accounts_sign_in_with_phone_number_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 2},
+    [4] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 3},
+};
+const PosternSchema postern__v1__accounts_sign_in_with_phone_number_response__table = {
+    &postern__v1__accounts_sign_in_with_phone_number_response__descriptor, postern__v1__accounts_sign_in_with_phone_number_response__fields, 5, 0,
 };
 
 static const PosternField postern__v1__accounts_send_oob_code_request__fields[] = {
@@ -1905,9 +2066,10 @@ static const PosternField postern__v1__accounts_reauthenticate_request__fields[]
     [6] = {"email_link", &postern__v1__email_link_credential__table, 0x0, 0x0, 10, 2, 0, 2},
     [7] = {"custom_token", 0, 0x0, 0x0, 9, 2, 0, 2},
     [8] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [9] = {"phone", &postern__v1__phone_credential__table, 0x0, 0x0, 10, 2, 0, 2},
 };
 const PosternSchema postern__v1__accounts_reauthenticate_request__table = {
-    &postern__v1__accounts_reauthenticate_request__descriptor, postern__v1__accounts_reauthenticate_request__fields, 9, 1,
+    &postern__v1__accounts_reauthenticate_request__descriptor, postern__v1__accounts_reauthenticate_request__fields, 10, 1,
 };
 
 static const PosternField postern__v1__accounts_reauthenticate_response__fields[] = {

@@ -14,10 +14,5 @@ extension WriteTransaction {
             requestID: origin.requestID, detail: detail)
         try appendEvent(tenant: tenantID, event.encoded())
         if !uid.isEmpty { announce(.user(UserKey(tenantID, uid))) }
-        switch kind {
-        case .apiKeyUpdated, .apiKeyRevoked, .serviceAccountUpdated, .serviceAccountDeleted, .serviceAccountKeyRevoked:
-            announce(.callers)
-        default: break
-        }
     }
 }

@@ -1,4 +1,5 @@
 public import Base
+public import Rules
 
 /// The origin of a change, as the event log and the refusals keep it.
 public struct Origin: Sendable {

@@ -14,14 +14,12 @@ public struct Resources: Sendable {
     public let random: RandomSource
     public let limits: Limits
     public let log: Log
-    /// Must be what the store's `onCommit` calls.
     public let changes: ChangeHub
 
     public init(
-        store: Store, time: ServerClock, random: RandomSource, limits: Limits, log: Log,
-        changes: ChangeHub = ChangeHub()
+        store: Store, time: ServerClock, random: RandomSource, limits: Limits, log: Log
     ) {
-        self.changes = changes
+        self.changes = ChangeHub(of: store)
         self.store = store
         self.time = time
         self.clock = time.clock

@@ -26,7 +26,30 @@ extension TenantAdmin {
     private var emailConfigs: EmailConfigsClient { EmailConfigsClient(channel: channel) }
 }
 
-// MARK: - Mail on its way
+// MARK: - How SMS go out
+
+extension TenantAdmin {
+    /// Returns the tenant's SMS settings, without the webhook's secret.
+    public func smsConfig(options: CallOptions = .init()) async throws(Failure) -> SmsConfig {
+        try await required(smsConfigs.get(SmsConfigsGetRequest(tenantID: tenantID), options: options).config)
+    }
+
+    /// Changes the tenant's SMS settings. An SMS that waits is delivered by the new settings, too.
+    ///
+    /// Throws INVALID_DELIVERY, INVALID_WEBHOOK, INVALID_TEMPLATE, and INVALID_UPDATE_MASK for an empty change.
+    @discardableResult
+    public func updateSmsConfig(
+        _ change: SMSConfigChange, options: CallOptions = .init()
+    ) async throws(Failure) -> SmsConfig {
+        let fields = change.fields
+        let request = SmsConfigsUpdateRequest(tenantID: tenantID, config: fields.message, updateMask: fields.mask)
+        return try await required(sendOnce(smsConfigs.update, request, options).config)
+    }
+
+    private var smsConfigs: SmsConfigsClient { SmsConfigsClient(channel: channel) }
+}
+
+// MARK: - Mail and SMS on their way
 
 extension TenantAdmin {
     /// Lists the messages of the outbox, the newest first, without their contents. `state` nil: in any state.

@@ -55,6 +55,15 @@ public struct TenantSettingsChange: Sendable {
     public var allowedContinueDomains: [Text]?
     /// Lets continue URLs lead to the user's own machine, for development.
     public var allowLoopbackContinueURL: Bool?
+    /// Allows signing in with a code sent to a phone number.
+    public var enablePhoneSignin: Bool?
+    /// The regions whose numbers are sent codes, as ISO 3166-1 codes. Empty: all that are not blocked. Replaces the
+    /// list.
+    public var allowedSMSRegions: [Text]?
+    /// The regions whose numbers are sent nothing. Replaces the whole list.
+    public var blockedSMSRegions: [Text]?
+    /// Numbers that are sent nothing and have a fixed code; at most 10. Replaces the whole list.
+    public var testPhoneNumbers: [TestPhoneNumber]?
 
     /// Creates a change. The closure sets the settings.
     public init(_ fill: (inout TenantSettingsChange) -> Void = { _ in }) { fill(&self) }
@@ -84,6 +93,10 @@ public struct TenantSettingsChange: Sendable {
         fields.setMessage(.quotas, \.quotas, quotas)
         fields.set(.allowedContinueDomains, \.allowedContinueDomains, allowedContinueDomains)
         fields.set(.allowLoopbackContinueURL, \.allowLoopbackContinueURL, allowLoopbackContinueURL)
+        fields.set(.enablePhoneSignin, \.enablePhoneSignin, enablePhoneSignin)
+        fields.set(.allowedSMSRegions, \.allowedSMSRegions, allowedSMSRegions)
+        fields.set(.blockedSMSRegions, \.blockedSMSRegions, blockedSMSRegions)
+        fields.set(.testPhoneNumbers, \.testPhoneNumbers, testPhoneNumbers)
         return fields
     }
 }

@@ -16,6 +16,23 @@ import Synchronization
 /// try await auth.signOut()
 /// ```
 public final class Auth: Sendable {
+    /// The choices that hold for the whole life of an `Auth`.
+    public typealias Configuration = AuthConfiguration
+
+    /// The task that refreshes tokens before they expire.
+    struct Refreshing {
+        let number: Int
+        let task: Task<Void, Never>
+        /// By the monotonic clock. The task looks again by then, so that later tokens need no other task.
+        var wakesAt: Instant
+    }
+
+    /// A watch and its task, which ends when it is cancelled.
+    struct Watching {
+        let watch: UserWatch
+        let task: Task<Void, Never>
+    }
+
     struct State {
         var currentUser: User?
         var observers: [Int: any AuthObserver] = [:]

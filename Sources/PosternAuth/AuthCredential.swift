@@ -1,8 +1,8 @@
 import Base
 import Messages
 
-/// A proof of identity, made by `EmailAuthProvider`, `OAuthProvider` or `CustomTokenProvider`, or found in an error's
-/// `updatedCredential`.
+/// A proof of identity, made by `EmailAuthProvider`, `OAuthProvider`, `PhoneAuthProvider` or `CustomTokenProvider`, or
+/// found in an error's `updatedCredential`.
 ///
 /// A credential signs in (`Auth.signIn(with:)`), can be linked (`User.link(with:)`), or proves again that the user is
 /// present (`User.reauthenticate(with:)`). Its secrets are wiped with the last copy and never printed.
@@ -25,6 +25,9 @@ public struct AuthCredential: Sendable {
         /// From a refusal: the identity it proved.
         case pending(Secret)
         case customToken(Secret)
+        case phone(verificationID: String, code: Secret)
+        /// From a refusal: the number whose code was shown.
+        case temporaryProof(Secret, phoneNumber: String)
     }
 }
 

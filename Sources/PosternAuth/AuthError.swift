@@ -82,6 +82,10 @@ public struct AuthError: Error, Sendable {
         guidance = failure.guidance.map { Guidance(message: $0.message, url: $0.url, languageCode: $0.locale) }
         cause = failure.metadataValue("cause").flatMap { failure.is(.tokenExpired) ? .init($0) : nil }
         self.failure = failure
+        if let proof = failure.metadataValue("temporary_proof"), let number = failure.metadataValue("phone_number") {
+            updatedCredential = AuthCredential(
+                provider: PhoneAuthProviderID, kind: .temporaryProof(Secret(proof), phoneNumber: number))
+        }
         if let token = failure.metadataValue("pending_token") {
             updatedCredential = AuthCredential(
                 provider: attempted?.provider ?? "", kind: .pending(Secret(token)))

@@ -46,7 +46,7 @@ extension Backend {
             throw AuthError(
                 .invalidCredentialOrProviderID,
                 "A custom token signs in and proves again; it cannot be linked.")
-        case .emailLink, .idToken, .accessToken, .authorizationCode, .pending:
+        case .emailLink, .idToken, .accessToken, .authorizationCode, .pending, .phone, .temporaryProof:
             return try await signInOrLink(credential, linkingTo: idToken, options)
         }
     }
@@ -71,6 +71,8 @@ extension Backend {
             let response = try await call { try await accounts.signInWithEmailLink(request, options: options) }
             return try answer(
                 response.user, response.tokens, deviceToken: response.deviceToken, isNewUser: response.isNewUser)
+        case .phone, .temporaryProof:
+            return try await signInWithPhone(credential, linkingTo: idToken, options)
         case .idToken, .accessToken, .authorizationCode, .pending, .customToken:
             let request = AccountsSignInWithIdpRequest(
                 tenantID: tenantID, credential: try identity(credential), idToken: idToken, endUserIP: endUserIP,
@@ -95,6 +97,14 @@ extension Backend {
                     email: try text(email, .invalidEmail), password: try givenPassword(password)))
         case .emailLink(let email, let code): proof = .emailLink(try emailLink(email, code))
         case .customToken(let token): proof = .customToken(try secret(token, .invalidCustomToken))
+        case .phone(let verificationID, let code):
+            proof = .phone(
+                PhoneCredential(
+                    sessionInfo: try secret(verificationID, .invalidVerificationID),
+                    code: try secret(code, .invalidVerificationCode)))
+        case .temporaryProof:
+            throw AuthError(
+                .invalidCredentialOrProviderID, "This credential signs in to another account; it proves nothing here.")
         case .idToken, .accessToken, .authorizationCode, .pending: proof = .idp(try identity(credential))
         }
         let request = AccountsReauthenticateRequest(
@@ -134,7 +144,7 @@ extension Backend {
             identity.codeVerifier = try secret(verifier, .invalidCredential)
             identity.nonce = try text(rawNonce, .missingOrInvalidNonce)
         case .pending(let token): identity.credential = .pendingToken(try secret(token, .invalidCredential))
-        case .password, .emailLink, .customToken: break
+        case .password, .emailLink, .customToken, .phone, .temporaryProof: break
         }
         return identity
     }

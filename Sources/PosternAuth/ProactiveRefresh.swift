@@ -7,14 +7,6 @@ extension Auth {
     private static let retryDelayMin = Duration.seconds(15)
     private static let retryDelayMax = Duration.minutes(5)
 
-    /// The task that refreshes tokens before they expire.
-    struct Refreshing {
-        let number: Int
-        let task: Task<Void, Never>
-        /// By the monotonic clock. The task looks again by then, so that later tokens need no other task.
-        var wakesAt: Instant
-    }
-
     /// Starts the task that refreshes ahead of time, if somebody is signed in and somebody listens to ID tokens. It
     /// does not keep the user alive.
     ///

@@ -3,17 +3,6 @@ import Messages
 import PosternClient
 import Synchronization
 
-/// A change whose answer was lost. It may have ended the tokens that are held here; the same request under the same key
-/// brings those it made.
-struct LostChange: Sendable {
-    let since: Instant
-    let cause: TokenRefreshCause
-    let again: @Sendable () async throws(AuthError) -> Answer
-
-    /// The server answers again for an hour; no ID token lives longer.
-    static let lifetime = Duration.hours(1)
-}
-
 extension User {
     /// Calls the server with a valid ID token, in turn. If the server doubts the token, a refresh decides: a session
     /// that is over ends here; a token that only looked valid, because a clock was wrong, is replaced and the call

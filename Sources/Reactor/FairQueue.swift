@@ -1,6 +1,6 @@
 import Base
 
-/// A queue with one first-in-first-out line per tenant. The tenant that has had the least time goes next.
+/// A queue with one line per tenant, first in, first out. The tenant that has had the least time goes next.
 ///
 /// Each tenant has an account of the time that its elements took. The expected cost is charged when an element begins,
 /// so that a tenant gets no second turn while its first element runs; `ended` replaces it by the real cost. A tenant
@@ -53,17 +53,19 @@ struct FairQueue<Element> {
         enterTurns(tenant)
     }
 
-    /// Takes out the oldest element of the first tenant whose oldest element `mayBegin`, given how many of that
-    /// tenant's run. The tenant goes behind those that have had as much.
+    /// Takes out the oldest element that `mayBegin`, given how many of its tenant's run, of the first tenant that has
+    /// one. The tenant goes behind those that have had as much.
     mutating func popFirst(where mayBegin: (Element, _ runningCount: Int) -> Bool = { _, _ in true }) -> Element? {
+        var place: Int?
         let index = turns.lastIndex { turn in
             let line = lines[turn.tenant]!
-            return mayBegin(line.elements[0], line.runningCount)
+            place = line.elements.firstIndex { mayBegin($0, line.runningCount) }
+            return place != nil
         }
-        guard let index else { return nil }
+        guard let index, let place else { return nil }
         let turn = turns.remove(at: index)
         time = max(time, turn.spent)
-        let element = lines[turn.tenant]!.elements.removeFirst()
+        let element = lines[turn.tenant]!.elements.remove(at: place)
         count -= 1
         if !lines[turn.tenant]!.elements.isEmpty { enterTurns(turn.tenant) }
         return element

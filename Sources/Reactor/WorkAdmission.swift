@@ -41,14 +41,16 @@ struct WorkAdmission: Sendable {
     init(workers: Int, memoryMax: Int) {
         self.memoryMax = memoryMax
         self.workersPerTenant = max(1, workers / 2)
-        self.longWorkersMax = max(1, workers - 1)
+        self.longWorkersMax = Self.longWorkersMax(of: workers)
     }
+
+    static func longWorkersMax(of workers: Int) -> Int { max(1, workers - 1) }
 
     /// Whether its tenant may have another worker while other tenants wait.
     func isWithinShare(runningCount: Int) -> Bool { runningCount < workersPerTenant }
 
     func admits(_ work: Work) -> Bool {
-        if work.cost.time > Self.longWork && longCount >= longWorkersMax { return false }
+        if work.isLong && longCount >= longWorkersMax { return false }
         guard work.cost.memoryByteCount > 0 else { return true }
         if memoryByteCount > 0, passes >= Self.passesMax, let waitsForMemory, waitsForMemory !== work { return false }
         return hasMemory(for: work)
@@ -63,7 +65,7 @@ struct WorkAdmission: Sendable {
     mutating func began(_ work: Work, passedOver: Work?) {
         memoryByteCount += work.cost.memoryByteCount
         memoryPeak = max(memoryPeak, memoryByteCount)
-        if work.cost.time > Self.longWork { longCount += 1 }
+        if work.isLong { longCount += 1 }
         passes = passedOver == nil ? 0 : passedOver === waitsForMemory ? passes + 1 : 1
         waitsForMemory = passedOver
     }
@@ -77,6 +79,6 @@ struct WorkAdmission: Sendable {
 
     mutating func ended(_ work: Work) {
         memoryByteCount -= work.cost.memoryByteCount
-        if work.cost.time > Self.longWork { longCount -= 1 }
+        if work.isLong { longCount -= 1 }
     }
 }

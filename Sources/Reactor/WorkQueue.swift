@@ -1,46 +1,5 @@
 import Base
 
-/// A piece of blocking work and the way to answer its caller. Exactly one of the two closures is called.
-final class Work: Sendable {
-    let tenant: Text
-    let deadline: Instant
-    /// Takes less than a millisecond: its answer may wait for that of the next one.
-    let isShort: Bool
-    let cost: WorkCost
-    /// Does the work. Calling the result answers the caller.
-    let execute: @Sendable () -> @Sendable () -> Void
-    let fail: @Sendable (any Error) -> Void
-
-    init(
-        tenant: Text, deadline: Instant, isShort: Bool = false, cost: WorkCost = .none,
-        execute: @escaping @Sendable () -> @Sendable () -> Void, fail: @escaping @Sendable (any Error) -> Void
-    ) {
-        self.tenant = tenant
-        self.deadline = deadline
-        self.isShort = isShort
-        self.cost = cost
-        self.execute = execute
-        self.fail = fail
-    }
-}
-
-/// The figures of a pool at one moment.
-public struct WorkerPoolCounts: Sendable, Equatable {
-    public var queued = 0
-    public var running = 0
-    /// Ran to its end, with a result or an error.
-    public var done: UInt64 = 0
-    /// Turned away because a queue was full.
-    public var refused: UInt64 = 0
-    /// Never run: the deadline passed before its turn came.
-    public var expired: UInt64 = 0
-    /// Never run: the waiting task was cancelled.
-    public var cancelled: UInt64 = 0
-    /// The memory that the running work may hold, and the most that it ever held at a time.
-    public var memoryByteCount = 0
-    public var memoryPeakByteCount = 0
-}
-
 /// The rules of a worker pool without its threads: bounds, fairness by time, memory, deadlines, estimates.
 struct WorkQueue: Sendable {
     struct Limits: Sendable {
@@ -65,6 +24,7 @@ struct WorkQueue: Sendable {
     private var turnedAwayCount = 0
     private(set) var counts = WorkerPoolCounts()
     private(set) var isClosed = false
+    private var stalls = StallWatch()
     /// Moving average of one work's run time: an eighth of every new one.
     private var averageNanoseconds: Int64 = 0
     /// The same average of short work only: one long piece says nothing about how long short ones wait.
@@ -97,10 +57,11 @@ struct WorkQueue: Sendable {
         earliestDeadline = min(earliestDeadline, work.deadline)
     }
 
-    /// The next work that is still in time and may begin beside what runs, counted as running.
-    mutating func take(now: Instant) -> Batch {
+    /// The next work of `lane` that is still in time and may begin beside what runs, counted as running.
+    mutating func take(now: Instant, lane: WorkLane = .all) -> Batch {
+        if lane == .first, let stalled = takeStalled(now: now) { return Batch(next: stalled) }
         var batch = Batch()
-        while let (work, passedOver) = popFirst(now: now) {
+        while let (work, passedOver) = popFirst(now: now, lane) {
             guard now < work.deadline else {
                 batch.expired.append(work)
                 admission.left(work)
@@ -110,6 +71,7 @@ struct WorkQueue: Sendable {
             queue.began(tenant: work.tenant, cost: work.cost.nanoseconds)
             batch.next = work
             counts.running += 1
+            if lane == .short { stalls.began(work, now: now) }
             break
         }
         if batch.next == nil && queue.count > 0 { turnedAwayCount += 1 }
@@ -119,10 +81,11 @@ struct WorkQueue: Sendable {
     }
 
     /// The first work in turn that may begin or has expired; `passedOver`: the first before it that lacks memory.
-    private mutating func popFirst(now: Instant) -> (work: Work, passedOver: Work?)? {
+    private mutating func popFirst(now: Instant, _ lane: WorkLane) -> (work: Work, passedOver: Work?)? {
         let admission = admission
         var passedOver: Work?
         func mayBegin(_ work: Work) -> Bool {
+            guard lane.takes(work) else { return false }
             if work.deadline <= now || admission.admits(work) { return true }
             if passedOver == nil && !admission.hasMemory(for: work) { passedOver = work }
             return false
@@ -131,6 +94,25 @@ struct WorkQueue: Sendable {
         guard let work = fair ?? queue.popFirst(where: { work, _ in mayBegin(work) }) else { return nil }
         return (work, passedOver)
     }
+
+    /// A work that a spare worker began and does not get on with, begun once more if there is memory for that.
+    private mutating func takeStalled(now: Instant) -> Work? {
+        guard let work = stalls.takeStalled(now: now) else { return nil }
+        guard now < work.deadline else { return nil }
+        guard admission.admits(work) else {
+            stalls.began(work, now: now)
+            return nil
+        }
+        admission.began(work, passedOver: nil)
+        queue.began(tenant: work.tenant, cost: work.cost.nanoseconds)
+        counts.running += 1
+        counts.repeated += 1
+        updateCounts()
+        return work
+    }
+
+    /// When the first worker is to look for a work that does not get on.
+    var nextStall: Instant? { stalls.next }
 
     /// Returns how many workers to call again: what they were turned away from may begin now.
     ///
@@ -141,6 +123,7 @@ struct WorkQueue: Sendable {
     ) -> Int {
         Self.move(&averageNanoseconds, nanoseconds)
         if work.isShort { Self.move(&averageShortNanoseconds, nanoseconds) }
+        stalls.ended(work)
         admission.ended(work)
         queue.ended(
             tenant: work.tenant, cost: work.cost.nanoseconds, actual: processorNanoseconds ?? nanoseconds)

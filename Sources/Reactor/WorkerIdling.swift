@@ -16,19 +16,3 @@ public struct WorkerIdling: Sendable {
         self.restAfter = restAfter
     }
 }
-
-/// The share of the processors that the threads of a pool get.
-public enum WorkerPriority: Sendable, Equatable {
-    /// All of them have this nice value, 0...19.
-    case lowered(by: Int32)
-    /// The threads get the time that no other thread wants. Only the first thread has a nice value instead, so that the
-    /// pool's work goes on while other threads want all there is.
-    case spare(exceptFirst: Int32)
-
-    func ofWorker(_ index: Int) -> ThreadPriority {
-        switch self {
-        case .lowered(let value): .niceness(value)
-        case .spare(let value): index == 0 ? .niceness(value) : .idle
-        }
-    }
-}

@@ -16,23 +16,29 @@ public final class WorkerPool: Sendable {
     /// What the threads share; they do not keep the pool, so that dropping it without `close()` is noticed.
     private final class Shared: Sendable {
         let queue: Mutex<WorkQueue>
-        private let wakeup = Semaphore()
-        /// The semaphore of the first worker, where the other workers get spare processor time only.
-        private let firstWakeup: Semaphore?
+        /// A semaphore for each kind of worker.
+        private let wakeups: [Semaphore]
+        private let lanes: Set<WorkLane>
 
-        init(_ queue: WorkQueue, _ priority: WorkerPriority) {
+        init(_ queue: WorkQueue, _ roles: [WorkerRole]) {
             self.queue = Mutex(queue)
-            if case .spare = priority { firstWakeup = Semaphore() } else { firstWakeup = nil }
+            self.lanes = Set(roles.map(\.lane))
+            self.wakeups = WorkLane.allCases.map { _ in Semaphore() }
         }
 
-        /// The semaphore that wakes a worker.
-        func wakeup(of index: Int) -> Semaphore { index == 0 ? firstWakeup ?? wakeup : wakeup }
+        /// The semaphore that wakes a worker of `lane`.
+        // Proof: `wakeups` has one for each case, and raw values count the cases.
+        func wakeup(of lane: WorkLane) -> Semaphore { wakeups[lane.rawValue] }
 
-        /// Wakes one worker, and the first worker in any case: on a busy machine another worker might wait seconds for
-        /// a processor. The worker that comes second finds nothing to do.
-        func call() {
-            firstWakeup?.signal()
-            wakeup.signal()
+        /// Wakes a worker of each kind that takes `work`: on a busy machine one of them might wait seconds for a
+        /// processor. The worker that comes second finds nothing to do.
+        func call(for work: Work) {
+            for lane in lanes where lane.takes(work) { wakeup(of: lane).signal() }
+        }
+
+        /// Wakes a worker of each kind.
+        func callAll() {
+            for lane in lanes { wakeup(of: lane).signal() }
         }
     }
 
@@ -47,13 +53,14 @@ public final class WorkerPool: Sendable {
         precondition(workers > 0 && queueMax > 0 && queueMaxPerTenant > 0, "a pool needs workers and room")
         let limits = WorkQueue.Limits(
             workers: workers, queueMax: queueMax, queueMaxPerTenant: queueMaxPerTenant, memoryMax: memoryMax)
-        let shared = Shared(WorkQueue(name: name, limits: limits), priority)
+        let roles = priority.roles(workers: workers)
+        let shared = Shared(WorkQueue(name: name, limits: limits), roles)
         self.shared = shared
         self.threads = Mutex(
-            (0..<workers).map { index in
+            roles.enumerated().map { index, role in
                 OSThread(name: "\(name)-\(index)") {
-                    priority.ofWorker(index).applyToCurrentThread()
-                    Self.workUntilClosed(shared, shared.wakeup(of: index), idling)
+                    role.priority.applyToCurrentThread()
+                    Self.workUntilClosed(shared, role.lane, idling)
                     idling?.rest()
                 }
             })
@@ -101,7 +108,7 @@ public final class WorkerPool: Sendable {
             defer { threads = [] }
             return threads
         }
-        shared.call()
+        shared.callAll()
         for thread in threads { thread.join() }
     }
 
@@ -111,18 +118,19 @@ public final class WorkerPool: Sendable {
         try shared.queue.withLock { queue throws(Failure) in
             try queue.submit(work, now: .now, expired: &expired)
         }
-        shared.call()
+        shared.call(for: work)
     }
 
     /// One call per accepted work. A signal whose work was cancelled or has expired is just used up; one whose work
     /// may not begin yet is given again when a work ends. Closing is one more, which each thread passes on.
-    private static func workUntilClosed(_ shared: Shared, _ wakeup: Semaphore, _ idling: WorkerIdling?) {
+    private static func workUntilClosed(_ shared: Shared, _ lane: WorkLane, _ idling: WorkerIdling?) {
+        let wakeup = shared.wakeup(of: lane)
         var answers: [@Sendable () -> Void] = []
         var processorTime = OSThread.processorNanoseconds
         while true {
-            waitForWork(wakeup, idling)
+            waitForWork(shared, lane, idling)
             repeat {
-                guard let work = next(shared) else { continue }
+                guard let work = next(shared, lane) else { continue }
                 if !work.isShort { give(&answers) }
                 let start = Instant.now
                 answers.append(work.execute())
@@ -135,7 +143,7 @@ public final class WorkerPool: Sendable {
                         work, afterNanoseconds: nanoseconds, processorNanoseconds: processorTime - processorStart)
                     return (calls, queue.backlog > longBacklog)
                 }
-                for _ in 0..<calls { shared.call() }
+                for _ in 0..<calls { shared.callAll() }
                 if !work.isShort || !isBehind || answers.count == answersTogetherMax { give(&answers) }
             } while wakeup.takeSignal()
             give(&answers)
@@ -144,7 +152,12 @@ public final class WorkerPool: Sendable {
         }
     }
 
-    private static func waitForWork(_ wakeup: Semaphore, _ idling: WorkerIdling?) {
+    private static func waitForWork(_ shared: Shared, _ lane: WorkLane, _ idling: WorkerIdling?) {
+        let wakeup = shared.wakeup(of: lane)
+        while lane == .first, let stall = shared.queue.withLock({ $0.nextStall }) {
+            let now = Instant.now
+            if now >= stall || wakeup.wait(for: .nanoseconds(stall.nanoseconds(since: now))) { return }
+        }
         if let idling {
             if wakeup.wait(for: idling.restAfter) { return }
             idling.rest()
@@ -153,8 +166,8 @@ public final class WorkerPool: Sendable {
     }
 
     /// The next work that is still in time. Work that is too late is failed.
-    private static func next(_ shared: Shared) -> Work? {
-        let batch = shared.queue.withLock { $0.take(now: .now) }
+    private static func next(_ shared: Shared, _ lane: WorkLane) -> Work? {
+        let batch = shared.queue.withLock { $0.take(now: .now, lane: lane) }
         for work in batch.expired { work.fail(Failure.workExpired) }
         return batch.next
     }

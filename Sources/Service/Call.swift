@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 import Store
 
 /// What the gate found out about a call: who makes it, and for which tenant.

@@ -1,6 +1,7 @@
 import Base
 import Crypto
 import Identity
+import Rules
 import Store
 
 /// The credentials of a connection: the one of its HELLO, and the one that it used last. Used on the connection's loop
@@ -9,8 +10,7 @@ final class ConnectionContext {
     /// The credential in HELLO. It counts for requests without a credential of their own.
     var helloAuthorization: [UInt8] = []
     private var cachedAuthorization: [UInt8] = []
-    private var cachedCaller: Caller?
-    private var cachedVersion: UInt64 = 0
+    private var cachedCaller: Dated<Caller>?
 
     /// The memory for the id of a request that brought none. The id is used until the next request comes.
     let requestIDScratch = UnsafeMutableRawBufferPointer.allocate(byteCount: RequestID.byteCountMax, alignment: 8)
@@ -18,7 +18,7 @@ final class ConnectionContext {
     deinit { requestIDScratch.deallocate() }
 
     /// The credential shown last.
-    var lastCaller: Caller? { cachedCaller }
+    var lastCaller: Caller? { cachedCaller?.value }
     /// The credential this connection counts for.
     var countedCallerID: Text?
 
@@ -34,36 +34,29 @@ final class ConnectionContext {
 
     /// The method (by its place in the registry) and the tenant of the last call: the next one mostly has the same.
     var lastMethod = 0
-    private var lastSettings: TenantSettings?
-    private var lastSettingsGeneration: UInt64 = 0
+    var lastSettings: Dated<TenantSettings>?
 
     /// The settings that were found for this tenant, while no tenant's settings have changed since.
-    func settings(of tenantID: Text, generation: UInt64) -> TenantSettings? {
-        guard generation == lastSettingsGeneration, let lastSettings, lastSettings.tenantID == tenantID else {
+    func settings(of tenantID: Text, in tenants: TenantDirectory) -> TenantSettings? {
+        guard let lastSettings, tenants.isCurrent(lastSettings), lastSettings.value.tenantID == tenantID else {
             return nil
         }
-        return lastSettings
-    }
-
-    func remember(_ settings: TenantSettings, generation: UInt64) {
-        lastSettings = settings
-        lastSettingsGeneration = generation
+        return lastSettings.value
     }
 
     /// The caller found for exactly these bytes, while no credential has changed since and it has not expired.
-    func cached(_ authorization: UnsafeRawBufferPointer, version: UInt64, clock: Clock) -> Caller? {
-        guard version == cachedVersion, let cachedCaller, cachedAuthorization.count == authorization.count else {
+    func caller(_ authorization: UnsafeRawBufferPointer, of callers: CallerDirectory, clock: Clock) -> Caller? {
+        guard let cachedCaller, callers.isCurrent(cachedCaller), cachedAuthorization.count == authorization.count else {
             return nil
         }
         // The clock is asked only for those that expire.
-        if let expiresAt = cachedCaller.expiresAt, clock.now() >= expiresAt { return nil }
+        if let expiresAt = cachedCaller.value.expiresAt, clock.now() >= expiresAt { return nil }
         let isSame = cachedAuthorization.withUnsafeBytes { constantTimeEqual($0, authorization) }
-        return isSame ? cachedCaller : nil
+        return isSame ? cachedCaller.value : nil
     }
 
-    func cache(_ caller: Caller, for authorization: UnsafeRawBufferPointer, version: UInt64) {
+    func keep(_ caller: Dated<Caller>, for authorization: UnsafeRawBufferPointer) {
         cachedAuthorization = [UInt8](authorization)
         cachedCaller = caller
-        cachedVersion = version
     }
 }

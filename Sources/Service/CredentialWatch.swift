@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Reactor
+import Rules
 import Store
 import Synchronization
 public import Transport
@@ -30,7 +31,7 @@ final class CredentialWatch: Sendable {
     func start() {
         loop.run { [self] in
             let started = Task.immediate(executorPreference: loop) { [router, server, loop] in
-                let watch = router.service.project.changes.watch([.callers], on: loop)
+                let watch = router.service.project.changes.watch(.callers, on: loop)
                 defer { watch.end() }
                 while (try? await watch.next(timeout: Self.lookEvery)) != nil {
                     // One pass at a time: what is committed during one is looked at by the next.

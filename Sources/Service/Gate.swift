@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 import Store
 
 /// The one place that every call passes before its handler: who is calling, with what role, for which tenant, and
@@ -24,12 +25,13 @@ struct Gate: Sendable {
     }
 
     private func caller(_ authorization: UnsafeRawBufferPointer, _ context: ConnectionContext) throws -> Caller {
-        let version = project.callers.version
-        if let known = context.cached(authorization, version: version, clock: project.clock) { return known }
-        let found = try project.store.read { try project.callers.caller(authorization: authorization, in: $0) }
+        if let known = context.caller(authorization, of: project.callers, clock: project.clock) { return known }
+        let found = try project.store.read { transaction in
+            try project.callers.caller(authorization: authorization, in: transaction).map { transaction.dated($0) }
+        }
         guard let found else { throw Failure.callerUnauthenticated }
-        context.cache(found, for: authorization, version: version)
-        return found
+        context.keep(found, for: authorization)
+        return found.value
     }
 
     /// Admits a call of `caller` to the tenant that it is about. In order: the caller's scope, TENANT_NOT_FOUND,
@@ -67,15 +69,13 @@ struct Gate: Sendable {
         }
     }
 
-    /// The generation is read first: settings that change meanwhile are looked up again next time.
     private func settings(
         of tenantID: Text, context: ConnectionContext, in transaction: borrowing ReadTransaction
     ) throws -> TenantSettings {
-        let generation = project.tenants.generation
-        if let known = context.settings(of: tenantID, generation: generation) { return known }
-        let settings = try project.tenants.settings(of: tenantID, in: transaction)
-        context.remember(settings, generation: generation)
-        return settings
+        if let known = context.settings(of: tenantID, in: project.tenants) { return known }
+        let settings = try project.tenants.datedSettings(of: tenantID, in: transaction)
+        context.lastSettings = settings
+        return settings.value
     }
 }
 

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 
 // What handlers that sign nobody in do about guessing. Sign-ins leave it to the `SignInPipeline`.
 

@@ -1,5 +1,6 @@
 import Base
 import Identity
+import Rules
 import Wire
 
 /// A request as it came in. Everything in it is valid during the turn it came in only.

@@ -31,8 +31,13 @@ public final class Instance: Sendable {
             self.random = random
         }
 
-        fileprivate var boundedStore: StoreConfiguration {
+        fileprivate func store(log: Log) -> StoreConfiguration {
             var store = store
+            store.onCopyFailure = { copy, error in
+                log.error(
+                    "what is in memory is older than the store",
+                    ["copy": .text("\(copy)"), "error": .text("\(error)")])
+            }
             store.limits = limits
             store.migrations = Migration.domain
             // Our own records are no peer's messages: what bounds those must not make these unreadable.
@@ -66,19 +71,14 @@ public final class Instance: Sendable {
         onFatal: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
         let limits = configuration.limits
-        var storeConfiguration = configuration.boundedStore
-        let changes = ChangeHub()
-        storeConfiguration.onCommit = { changes.announce($0) }
+        var storeConfiguration = configuration.store(log: log)
         let time = ServerClock(configuration.clocks)
         storeConfiguration.timeMark = { time.mark }
-        let signingPool = WorkerPool(
-            name: "signing", workers: EventLoopGroup.coreCount, queueMax: limits.signingQueueMax,
-            queueMaxPerTenant: limits.signingQueueMax, priority: .lowered(by: 5))
+        let signingPool = configuration.makeSigningPool()
         self.signingPool = signingPool
         // What is committed while signatures queue would only queue itself. Half of that time, so that no signer idles.
         storeConfiguration.spareTime = { signingPool.backlog / 2 }
-        let health = health
-        storeConfiguration.onTrouble = { health.note($0, log: log) }
+        storeConfiguration.onTrouble = { [health] in health.note($0, log: log) }
         let (store, mark): (Store, Timestamp?)
         do throws(StoreError) {
             (store, mark) = try Self.openStore(storeConfiguration, masterKey, health, onFatal)
@@ -88,17 +88,13 @@ public final class Instance: Sendable {
         }
         let loops = EventLoopGroup(count: configuration.threads)
         self.passwordPool = configuration.makePasswordPool()
-        self.outboundPool = WorkerPool(
-            name: "outbound", workers: limits.outboundWorkers, queueMax: limits.blockingQueueMax,
-            queueMaxPerTenant: limits.outboundRequestsPerTenantMax, priority: .lowered(by: 5))
+        self.outboundPool = configuration.makeOutboundPool()
         let http = HTTPClient(
             pool: outboundPool, requestsPerTenantMax: limits.outboundRequestsPerTenantMax,
-            certificateFile: configuration.outboundCAFile.isEmpty ? nil : configuration.outboundCAFile)
-        let smtp = SMTPClient(
-            pool: outboundPool,
-            certificateFile: configuration.outboundCAFile.isEmpty ? nil : configuration.outboundCAFile)
+            certificateFile: configuration.certificateFile)
+        let smtp = SMTPClient(pool: outboundPool, certificateFile: configuration.certificateFile)
         var resources = Resources(
-            store: store, time: time, random: configuration.random, limits: limits, log: log, changes: changes)
+            store: store, time: time, random: configuration.random, limits: limits, log: log)
         let notice = time.begin(mark: mark, acceptsWall: configuration.acceptsClock)
         if configuration.acceptsClock { resources.acceptedClockOver = mark }
         self.project = Project(
@@ -107,8 +103,7 @@ public final class Instance: Sendable {
         if let notice { project.log(notice) }
         self.router = Router(project: project, health: health, version: configuration.version, log: log)
         self.server = Server(
-            loops: loops, dispatcher: router, limits: limits, log: log,
-            software: Text("postern/\(configuration.version)"))
+            loops: loops, dispatcher: router, limits: limits, log: log, software: configuration.software)
         self.loops = loops
         self.credentialWatch = CredentialWatch(router: router, server: server, loop: loops.loops[0])
         self.sweeper = Sweeper(project: project, loop: loops.loops[0])
@@ -169,13 +164,28 @@ public final class Instance: Sendable {
 }
 
 extension Instance.Configuration {
+    fileprivate var software: Text { Text("postern/\(version)") }
+
+    fileprivate var certificateFile: String? { outboundCAFile.isEmpty ? nil : outboundCAFile }
+
+    fileprivate func makeSigningPool() -> WorkerPool {
+        WorkerPool(
+            name: "signing", workers: EventLoopGroup.coreCount, queueMax: limits.signingQueueMax,
+            queueMaxPerTenant: limits.signingQueueMax, priority: .lowered(by: 5))
+    }
+
+    fileprivate func makeOutboundPool() -> WorkerPool {
+        WorkerPool(
+            name: "outbound", workers: limits.outboundWorkers, queueMax: limits.blockingQueueMax,
+            queueMaxPerTenant: limits.outboundRequestsPerTenantMax, priority: .lowered(by: 5))
+    }
+
     /// Hashes give way to the loops: a hash takes 5 ms, a lookup 10 µs.
     fileprivate func makePasswordPool() -> WorkerPool {
         WorkerPool(
             name: "password", workers: passwordWorkers, queueMax: limits.passwordQueueMax,
             queueMaxPerTenant: limits.passwordQueuePerTenantMax, memoryMax: passwordMemoryMax,
-            // Not `.spare` yet: under hostile load the workers that only get spare time held sign-ins for seconds
-            // (docs/decisions/0043).
-            priority: .lowered(by: 10), idling: PasswordArena.idling(restAfter: limits.passwordArenaKept))
+            priority: .spare(exceptFirst: 4, andLong: 10),
+            idling: PasswordArena.idling(restAfter: limits.passwordArenaKept))
     }
 }

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 import Tokens
 
 /// What a request says about the end user it is made for, before anything of it was checked: by whom a share of what a

@@ -2,6 +2,7 @@ import Base
 import Crypto
 import Identity
 import Reactor
+import Rules
 import Store
 import Transport
 
@@ -25,24 +26,7 @@ extension Instance {
         page.single(
             "postern_frames_refused_total", "counter", "Frames and requests against the protocol or its limits.",
             Double(metrics.framesRefused.value))
-        page.pool("password", passwordPool.counts)
-        page.single(
-            "postern_password_pool_memory_bytes", "gauge", "What the hashes may hold that are computed now.",
-            Double(passwordPool.counts.memoryByteCount))
-        page.single(
-            "postern_password_pool_memory_peak_bytes", "gauge", "The most they ever held at a time.",
-            Double(passwordPool.counts.memoryPeakByteCount))
-        page.single(
-            "postern_password_arena_bytes", "gauge", "Memory that is kept from one password hash to the next.",
-            Double(PasswordArena.byteCount))
-        page.single(
-            "postern_password_arena_hashes_total", "counter",
-            "Hashes in kept memory; standing still, each asks for its own.",
-            Double(PasswordArena.hashCount))
-        page.single(
-            "postern_import_costly_hashes_refused_total", "counter", "Rows of imports whose hash costs too much.",
-            Double(project.passwords.refusedImports.value))
-        page.passwordHashes(project)
+        page.passwords(self)
         page.guesses(project.guesses.counters)
         page.pool("signing", signingPool.counts)
         page.pool("outbound", outboundPool.counts)
@@ -83,6 +67,31 @@ private struct PrometheusPage {
         value("\(name)_bucket", "\(labels),le=\"+Inf\"", total)
         value("\(name)_sum", labels, snapshot.sumSeconds)
         value("\(name)_count", labels, total)
+    }
+
+    mutating func passwords(_ instance: Instance) {
+        pool("password", instance.passwordPool.counts)
+        single(
+            "postern_password_pool_repeated_total", "counter",
+            "Hashes begun once more because the thread that had begun them got no processor.",
+            Double(instance.passwordPool.counts.repeated))
+        single(
+            "postern_password_pool_memory_bytes", "gauge", "What the hashes may hold that are computed now.",
+            Double(instance.passwordPool.counts.memoryByteCount))
+        single(
+            "postern_password_pool_memory_peak_bytes", "gauge", "The most they ever held at a time.",
+            Double(instance.passwordPool.counts.memoryPeakByteCount))
+        single(
+            "postern_password_arena_bytes", "gauge", "Memory that is kept from one password hash to the next.",
+            Double(PasswordArena.byteCount))
+        single(
+            "postern_password_arena_hashes_total", "counter",
+            "Hashes in kept memory; standing still, each asks for its own.",
+            Double(PasswordArena.hashCount))
+        single(
+            "postern_import_costly_hashes_refused_total", "counter", "Rows of imports whose hash costs too much.",
+            Double(instance.project.passwords.refusedImports.value))
+        passwordHashes(instance.project)
     }
 
     mutating func credentials(_ instance: Instance) {

@@ -2,6 +2,7 @@ import Base
 import Crypto
 import Identity
 import Messages
+import Rules
 import Signing
 import Store
 import Tokens
@@ -30,12 +31,12 @@ struct ReadCall: Sendable {
     var version: Text { admission.service.version }
     var isServing: Bool { admission.service.health.isServing }
     var providers: IdentityProviders { project.providers }
-    var signers: [TokenSigner] { [project.signer, project.cookieSigner] }
+    var signers: [TokenSigner] { project.signingKeys.all }
 
     private var project: Project { admission.service.project }
 
     /// The owner of the keys of these tokens.
-    borrowing func signer(of use: TokenUse) -> TokenSigner { project.signer(of: use) }
+    borrowing func signer(of use: TokenUse) -> TokenSigner { project.signingKeys.signer(of: use) }
 
     /// "" is the whole server.
     borrowing func isKnown(service: Text) -> Bool { admission.service.isKnown(service) }
@@ -69,7 +70,7 @@ extension ReadCall {
         guard !sessionCookie.isEmpty else {
             throw Failure.invalid(.missingSessionCookie, field: "session_cookie", "is required")
         }
-        return try verified(sessionCookie, by: project.cookieCheck, anyTenant: anyTenant, in: transaction)
+        return try verified(sessionCookie, by: project.tokens.cookieCheck, anyTenant: anyTenant, in: transaction)
     }
 
     /// Proves the end user: a genuine ID token of this tenant that is not revoked.

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 import Store
 
 /// What a method that only reads is run with, on the loop, without leaving it.

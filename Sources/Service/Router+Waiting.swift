@@ -1,5 +1,6 @@
 import Base
 import Identity
+import Rules
 import Store
 import Wire
 

@@ -2,6 +2,7 @@ public import Base
 public import Identity
 import Messages
 import Reactor
+import Rules
 import Store
 public import Transport
 public import Wire

@@ -10,8 +10,7 @@ import Tokens
 extension Instance {
     public var sidePortRoutes: [String: HTTPServer.Route] {
         let health = health
-        let signer = project.signer
-        let cookieSigner = project.cookieSigner
+        let keys = project.signingKeys
         let discovery = discoveryDocument()
         return [
             "/healthz": {
@@ -28,12 +27,12 @@ extension Instance {
             "/.well-known/jwks.json": {
                 HTTPResponse(
                     contentType: "application/json", fields: [("Cache-Control", "public, max-age=300")],
-                    body: signer.published.current.jwks)
+                    body: keys.idTokens.published.current.jwks)
             },
             "/.well-known/session-cookie-jwks.json": {
                 HTTPResponse(
                     contentType: "application/json", fields: [("Cache-Control", "public, max-age=300")],
-                    body: cookieSigner.published.current.jwks)
+                    body: keys.sessionCookies.published.current.jwks)
             },
             "/.well-known/openid-configuration": { HTTPResponse(contentType: "application/json", body: discovery) },
         ]

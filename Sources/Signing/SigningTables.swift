@@ -5,7 +5,7 @@ public import Store
 public enum SigningTables {
     /// key id → the sealed signing key.
     public static let keys = Table<TextKey, StoredSigningKey>(
-        id: 24, name: "signing_keys", owner: .nobody, purge: .noTenant)
+        id: 24, name: "signing_keys", owner: .nobody, purge: .noTenant, news: .ofTable)
 
     public static let all = [keys.declaration]
 }

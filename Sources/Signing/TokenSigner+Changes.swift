@@ -23,6 +23,8 @@ extension TokenSigner {
     public func rotate(
         algorithm: SigningAlgorithm?, publishAhead: Duration, record: @escaping KeyEvent
     ) async throws -> SigningKeyInfo {
+        await takeTurn()
+        defer { passTurn() }
         let now = clock.now()
         let wanted = algorithm ?? published.current.signingEntry(at: now)?.publicKey.algorithm ?? .rs256
         let made = try await newKey(wanted)
@@ -36,6 +38,8 @@ extension TokenSigner {
 
     /// Makes the key of a store that has none; another node may have made it meanwhile.
     func makeFirst(_ algorithm: SigningAlgorithm, record: @escaping KeyEvent) async throws {
+        await takeTurn()
+        defer { passTurn() }
         let now = clock.now()
         let made = try await newKey(algorithm)
         let latest = latestIssuedAt
@@ -44,7 +48,6 @@ extension TokenSigner {
             try add(made, signsFrom: now, latestIssued: latest, now: now, in: transaction)
             try record(transaction, .signingKeyCreated, made.id)
         }
-        try refresh()
     }
 
     /// Ends a key whose private part somebody else may have: it verifies nothing from now on, and its private part is
@@ -53,6 +56,8 @@ extension TokenSigner {
     public func revoke(
         _ id: Text, validateOnly: Bool, record: @escaping KeyEvent
     ) async throws -> RevokedSigningKey? {
+        await takeTurn()
+        defer { passTurn() }
         guard let stored = try store.read({ try $0.allSigningKeys(for: use).first { $0.keyID == id } }) else {
             return nil
         }
@@ -72,7 +77,6 @@ extension TokenSigner {
             leaked.stored.revokedAtMicros = max(1, now.microseconds)
             leaked.stored.retiresAtMicros = leaked.stored.revokedAtMicros
             try transaction.put(SigningTables.keys, TextKey(id), leaked.stored)
-            transaction.announce(.signingKeys)
             try record(transaction, .signingKeyRevoked, id)
             guard signs || leaked.times.retiresAt == nil else { return false }
             try add(
@@ -80,7 +84,6 @@ extension TokenSigner {
             try record(transaction, .signingKeyCreated, spare.id)
             return true
         }
-        try refresh()
         guard let revoked = try store.read({ try $0.revokedSigningKeys(for: use).first { $0.keyID == id } }) else {
             return nil
         }
@@ -90,6 +93,8 @@ extension TokenSigner {
 
     /// Deletes keys that verify nothing any more. Called now and then.
     public func retireExpired(record: @escaping KeyEvent) async throws {
+        await takeTurn()
+        defer { passTurn() }
         let now = clock.now()
         let use = use
         guard try store.read({ try $0.signingKeysOver(for: use, at: now).isEmpty }) == false else { return }
@@ -98,9 +103,7 @@ extension TokenSigner {
                 try transaction.delete(SigningTables.keys, TextKey(key.keyID))
                 if key.revokedAtMicros == 0 { try record(transaction, .signingKeyRetired, key.keyID) }
             }
-            transaction.announce(.signingKeys)
         }
-        try refresh()
     }
 
     private struct NewKey: Sendable {
@@ -134,11 +137,9 @@ extension TokenSigner {
             createdAtMicros: now.microseconds, signsFromMicros: signsFrom.microseconds, tokenUse: use,
             sequence: try transaction.reading.nextSigningKeySequence())
         try transaction.put(SigningTables.keys, TextKey(key.id), stored)
-        transaction.announce(.signingKeys)
     }
 
     private func publishedInfo(of id: Text) throws -> SigningKeyInfo {
-        try refresh()
         guard let info = list().first(where: { $0.keyID == id }) else {
             // Somebody else revoked it between the commit and now.
             throw Failure(.signingKeyRevoked, "The key was revoked as soon as it was made.")

@@ -6,10 +6,11 @@ public import Store
 import Synchronization
 public import Tokens
 
-/// The owner of the signing keys: makes, rotates, revokes and retires them, and publishes them as a `KeySet`.
+/// The owner of the signing keys: makes, rotates, revokes and retires them, one change after the other, and publishes
+/// their public parts as a `KeySet`. Nobody else has the private parts in memory.
 ///
-/// Signing does not wait for it: `sign` reads the published set. RSA is signed on the signing pool (250 µs would hold
-/// up a loop), ES256 and EdDSA on the caller's thread.
+/// Signing does not wait for a change: `sign` takes the keys as they are. RSA is signed on the signing pool (250 µs
+/// would hold up a loop), ES256 and EdDSA on the caller's thread.
 public actor TokenSigner {
     /// An ID token's life.
     public static let tokenLifetime = Duration.hours(1)
@@ -32,6 +33,15 @@ public actor TokenSigner {
     private nonisolated let newestSigned = Atomic<Int64>(.min)
     private nonisolated let latestIssued = Atomic<Int64>(.min)
     private nonisolated let publishing = Mutex<Void>(())
+    private nonisolated let held = Mutex(HeldKeys())
+    /// The changes of the keys.
+    private var turns = TurnQueue()
+
+    /// The keys as they were read last.
+    private struct HeldKeys: Sendable {
+        var published = KeySet(entries: [])
+        var privateKeys: [Text: SigningKey] = [:]
+    }
 
     public init(
         use: TokenUse, store: Store, sealing: SealingKey, pool: WorkerPool, loop: EventLoop, clock: Clock,
@@ -44,6 +54,10 @@ public actor TokenSigner {
         self.loop = loop
         self.clock = clock
         self.random = random
+        // Whoever changes the keys, also on another node: they are known here before the change is acknowledged.
+        store.follow([SigningTables.keys.declaration], as: use == .sessionCookie ? "cookie keys" : "token keys") {
+            [weak self] _ in try self?.refresh()
+        }
     }
 
     /// Reads the stored keys and publishes them; makes the first one if there is none.
@@ -77,8 +91,9 @@ public actor TokenSigner {
 
     /// Signs an ID token. Throws what the signing pool throws when it is full or the deadline has passed.
     public nonisolated func sign(_ claims: IDTokenClaims, deadline: Instant) async throws -> Text {
-        let keySet = published.current
-        guard let entry = keySet.signingEntry(at: claims.issuedAt, hasSigned: newestSignedSequence), let key = entry.key
+        let held = held.withLock { $0 }
+        guard let entry = held.published.signingEntry(at: claims.issuedAt, hasSigned: newestSignedSequence),
+            let key = held.privateKeys[entry.id]
         else { throw Failure(.noSigningKey, "The server has no signing key yet; try again.") }
         noteSigning(by: entry.times, at: claims.issuedAt)
         let signedBytes = entry.tokenPrefix + Base64.url.encode(claims.payload())
@@ -105,23 +120,37 @@ public actor TokenSigner {
         }
     }
 
+    // MARK: The order of changes
+
+    /// Returns when the changes of the keys that came before are done.
+    func takeTurn() async {
+        // Only ever succeeds.
+        if let turn = turns.take() { _ = try? await turn.value() }
+    }
+
+    func passTurn() { turns.pass() }
+
     // MARK: Publishing
 
     /// Publishes the keys as they are stored now. Any thread; of two at once none publishes what the other knew better.
-    public nonisolated func refresh() throws {
+    private nonisolated func refresh() throws {
         try publishing.withLock { _ in
+            var privateKeys: [Text: SigningKey] = [:]
             let entries = try store.read { transaction in
                 try transaction.signingKeys(for: use).map { key in
-                    let der = try sealing.open(key.stored.sealedPrivateKey, context: key.stored.keyID.bytes)
-                    return KeySet.Entry(id: key.stored.keyID, key: try SigningKey(der: der), times: key.times)
+                    let id = key.stored.keyID
+                    let der = try sealing.open(key.stored.sealedPrivateKey, context: id.bytes)
+                    let privateKey = try SigningKey(der: der)
+                    privateKeys[id] = privateKey
+                    return KeySet.Entry(id: id, publicKey: privateKey.publicKey, times: key.times)
                 }
             }
-            published.publish(KeySet(entries: entries))
+            let keySet = KeySet(entries: entries)
+            held.withLock { $0 = HeldKeys(published: keySet, privateKeys: privateKeys) }
+            published.publish(keySet)
         }
     }
-}
 
-extension ChangeTopic {
-    /// The signing keys of tokens and cookies.
-    public static let signingKeys = ChangeTopic("signing keys")
+    /// For the test of a key that somebody else has.
+    nonisolated func privateKey(_ id: Text) -> SigningKey? { held.withLock { $0.privateKeys[id] } }
 }

@@ -19,6 +19,9 @@ final class Environment: @unchecked Sendable {
     /// Indexed by table id.
     private let handles: UnsafeMutablePointer<MDB_dbi>
     private let owners: [RowOwner]
+    /// Indexed by table id; nil for a table without news.
+    private let tellers: [TableDeclaration?]
+    let followers = Followers()
     /// Every table, the store's own first.
     let tables: [TableDeclaration]
     private let lock: DirectoryLock
@@ -54,8 +57,12 @@ final class Environment: @unchecked Sendable {
         handles.initialize(repeating: 0, count: 256)
         self.tables = Schema.tables(with: configuration.tables)
         var owners = [RowOwner](repeating: .nobody, count: 256)
-        for table in tables { owners[Int(table.id)] = table.owner }
-        self.owners = owners
+        var tellers = [TableDeclaration?](repeating: nil, count: 256)
+        for table in tables {
+            owners[Int(table.id)] = table.owner
+            if table.news != .none { tellers[Int(table.id)] = table }
+        }
+        (self.owners, self.tellers) = (owners, tellers)
         do throws(StoreError) {
             try openTables()
         } catch {
@@ -146,6 +153,12 @@ final class Environment: @unchecked Sendable {
     @inline(__always)
     func owner(of table: UInt8) -> RowOwner { owners[Int(table)] }
 
+    /// What a change of the row announces; nil for a table without news.
+    @inline(__always)
+    func topic(ofRow key: UnsafeRawBufferPointer, in table: UInt8) -> ChangeTopic? {
+        tellers[Int(table)]?.topic(ofRow: key)
+    }
+
     /// LMDB's own table of free pages.
     static let freePages = MDB_dbi(0)
 
@@ -156,6 +169,18 @@ final class Environment: @unchecked Sendable {
     func table(_ id: UInt8) -> TableDeclaration? { tables.first { $0.id == id } }
 
     func corrupt(_ id: UInt8) -> StoreError { .corrupt(table: table(id)?.name.description ?? "\(id)") }
+}
+
+// MARK: - News
+
+extension Environment {
+    /// Tells of a commit, before its writes are answered. The writer's thread only.
+    func announce(_ topics: [ChangeTopic], in snapshot: Snapshot) {
+        guard !topics.isEmpty else { return }
+        for failure in followers.tell(Announcement(topics: topics, snapshot: snapshot)) {
+            configuration.onCopyFailure(failure.copy.name, failure.error)
+        }
+    }
 }
 
 // MARK: - The witness

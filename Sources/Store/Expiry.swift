@@ -22,38 +22,10 @@ public protocol ExpiringRecord: Message {
 
 extension Table where Record: ExpiringRecord, Record.Key == Key {
     public var declaration: TableDeclaration {
-        TableDeclaration(id: id, name: name, owner: owner, purge: purge) { bytes, transaction, now in
+        TableDeclaration(self) { bytes, transaction, now in
             guard let key = Key(stored: bytes) else { throw transaction.reading.corrupt(id) }
             try Record.expire(key, of: self, in: transaction, now: now)
         }
-    }
-}
-
-/// time (µs since 1970, 8 bytes big-endian) ‖ table id ‖ the record's key: rows lie in the order they fall due.
-struct ExpiryKey: StoreKey {
-    var time: UInt64
-    var tableID: UInt8
-    var key: [UInt8]
-
-    init(time: Timestamp, tableID: UInt8, key: [UInt8]) {
-        // Times before 1970 are simply due: an unsigned key would sort them last.
-        self.time = UInt64(max(0, time.microseconds))
-        self.tableID = tableID
-        self.key = key
-    }
-
-    init?(stored bytes: UnsafeRawBufferPointer) {
-        var reader = KeyReader(bytes)
-        guard let time = reader.bigEndian(), let tableID = reader.byte(), !reader.isAtEnd else { return nil }
-        self.time = time
-        self.tableID = tableID
-        self.key = reader.remainder()
-    }
-
-    func write(into writer: inout KeyWriter) {
-        writer.append(bigEndian: time)
-        writer.append(tableID)
-        writer.append(contentsOf: key)
     }
 }
 

@@ -114,6 +114,8 @@ public struct ReadTransaction: ~Copyable {
         return status.ms_entries
     }
 
+    /// Whether the transaction is the writer's, and sees what is not committed yet.
+    var isWriting: Bool { borrowCount != nil }
     @usableFromInline var limits: Limits { environment.limits }
     @usableFromInline func corrupt(_ tableID: UInt8) -> StoreError { environment.corrupt(tableID) }
     @usableFromInline func beginBorrow() { borrowCount?.pointee += 1 }

@@ -34,21 +34,6 @@ public enum Schema {
         id: 5, name: "event_checkpoints", owner: .keyPrefix,
         purge: .otherwise("they stay, so that nobody can pass other events for the tenant's"))
 
-    static let own = [
-        meta.declaration, expiry.declaration, events.declaration, eventHeads.declaration, tenantUsage.declaration,
-        eventCheckpoints.declaration,
-    ]
-
-    /// The store's own tables and the domain's. An id or a name that two tables have is our own mistake.
-    static func tables(with domain: [TableDeclaration]) -> [TableDeclaration] {
-        let tables = own + domain
-        precondition(Set(tables.map(\.id)).count == tables.count, "two tables have one id")
-        precondition(Set(tables.map(\.name.description)).count == tables.count, "two tables have one name")
-        let isFree = domain.allSatisfy { $0.id >= firstDomainTableID && $0.id != witnessID }
-        precondition(isFree, "a table of the domain has an id of the store's own")
-        return tables
-    }
-
     /// Not a table: the MACs in the file `witness` are made as if it were one.
     static let witnessID: UInt8 = 54
 }

@@ -24,9 +24,8 @@ public struct StoreConfiguration: Sendable {
     /// The domain's tables, ids from `Schema.firstDomainTableID`; the store adds its own.
     public var tables: [TableDeclaration]
     public var limits = Limits()
-    /// Called on the writer's thread when a batch is committed, before its writes are acknowledged, with what they
-    /// announced. It must be quick.
-    public var onCommit: @Sendable (_ topics: [ChangeTopic]) -> Void = { _ in }
+    /// Called on the writer's thread when a copy of rows (`Store.copies`) could not be refreshed after a commit.
+    public var onCopyFailure: @Sendable (_ copy: StaticString, any Error) -> Void = { _, _ in }
     /// Called on the writer's thread with each batch that changes something, before its commit. When it throws, the
     /// batch's writes fail with that error. Nil: the list is not made.
     public var beforeCommit: (@Sendable (StoreChanges) throws(StoreError) -> Void)?

@@ -11,19 +11,16 @@ public struct Table<Key: StoreKey, Record: Sendable>: Sendable {
     public let name: StaticString
     public let owner: RowOwner
     public let purge: RowPurge
+    public let news: RowNews
 
     /// Ids below `Schema.firstDomainTableID` are the store's own.
     @inlinable
-    public init(id: UInt8, name: StaticString, owner: RowOwner, purge: RowPurge) {
+    public init(id: UInt8, name: StaticString, owner: RowOwner, purge: RowPurge, news: RowNews = .none) {
         self.id = id
         self.name = name
         self.owner = owner
         self.purge = purge
-    }
-
-    @inlinable
-    public var declaration: TableDeclaration {
-        TableDeclaration(id: id, name: name, owner: owner, purge: purge, expire: nil)
+        self.news = news
     }
 }
 
@@ -47,25 +44,34 @@ public enum RowPurge: Sendable {
     case noTenant
 }
 
-/// A table without its types: what opening the store takes.
-public struct TableDeclaration: Sendable {
-    /// Deals with a record whose time has come.
-    public typealias Expire =
-        @Sendable (_ key: UnsafeRawBufferPointer, borrowing WriteTransaction, _ now: Timestamp) throws -> Void
+/// What a change of a table's rows announces. Whoever makes the change has nothing to say: also one that another node
+/// made is announced when it comes to this store.
+///
+/// Only a table with news can be followed (`RowCopies`, `TableMark`, `Store.follow`, `Table.topic`).
+public enum RowNews: Sendable {
+    /// Nobody keeps a copy of the rows, or waits for them to change.
+    case none
+    /// That some row changed. For small tables that are followed as a whole.
+    case ofTable
+    /// Of which tenant a row changed. The table's keys begin with the tenant's id and a zero byte.
+    case ofTenant
+    /// Which row changed.
+    case ofRow
+}
 
-    public let id: UInt8
-    public let name: StaticString
-    public let owner: RowOwner
-    public let purge: RowPurge
-    /// Nil for a table whose records do not end by themselves.
-    let expire: Expire?
+extension Table {
+    /// The topic of a table with news `.ofTable`.
+    public var topic: ChangeTopic { topic(.ofTable, []) }
 
-    @usableFromInline
-    init(id: UInt8, name: StaticString, owner: RowOwner, purge: RowPurge, expire: Expire?) {
-        self.id = id
-        self.name = name
-        self.owner = owner
-        self.purge = purge
-        self.expire = expire
+    /// The topic of a tenant's rows in a table with news `.ofTenant`.
+    public func topic(ofTenant tenantID: Text) -> ChangeTopic { topic(.ofTenant, tenantID.bytes) }
+
+    /// The topic of one row in a table with news `.ofRow`.
+    public func topic(of key: Key) -> ChangeTopic { topic(.ofRow, key.bytes) }
+
+    private func topic(_ wanted: RowNews, _ name: [UInt8]) -> ChangeTopic {
+        // Proof: which table it is, and what of it is followed, are constants of the code.
+        precondition(news == wanted, "the table \(self.name) does not announce that")
+        return ChangeTopic(Text(stringLiteral: self.name), name)
     }
 }

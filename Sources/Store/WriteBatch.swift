@@ -16,7 +16,7 @@ final class WriteBatch {
     private(set) var changes: [StoreChange]?
     private var pendingByteCount: Int64 = 0
     /// The topics that the writes have announced so far.
-    var topics: [ChangeTopic] = []
+    private(set) var topics: [ChangeTopic] = []
     /// Whether the write that runs now said that it makes the store grow, whatever it was asked for.
     var isGrowth = false
     /// The bytes that the writes have added to tenants' rows so far.
@@ -60,6 +60,11 @@ final class WriteBatch {
     func note(_ tableID: UInt8, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer?) {
         guard changes != nil, StoreChange.isShared(tableID, key) else { return }
         changes?.append(StoreChange(tableID: tableID, key: [UInt8](key), value: value.map { [UInt8]($0) }))
+    }
+
+    /// Many writes in a row are often about the same.
+    func announce(_ topic: ChangeTopic) {
+        if topics.last != topic { topics.append(topic) }
     }
 
     /// A value's bytes before they go into the map. Valid until the next call.

@@ -130,7 +130,9 @@ extension WriteTransaction {
 extension WriteTransaction {
     /// Tells whoever follows `topic` that something of it changed, once this write is committed. Followers read for
     /// themselves: a write that comes to nothing may be announced all the same.
-    public func announce(_ topic: ChangeTopic) { batch.topics.append(topic) }
+    ///
+    /// Not for rows: their tables say what a change announces (`RowNews`).
+    public func announce(_ topic: ChangeTopic) { batch.announce(topic) }
 }
 
 // MARK: - Reading
@@ -206,6 +208,7 @@ extension WriteTransaction {
         try batch.checkChange(code, "mdb_put")
         RecordSeal.seal(payload, into: value.mv_data, tag: tag)
         batch.note(tableID, key, payload)
+        if let topic = reading.environment.topic(ofRow: key, in: tableID) { batch.announce(topic) }
         if let tenant = owner.tenant(key: key, payload: payload) {
             batch.usage.put(tenant: tenant, key: key, byteCount: byteCount, replacing: replacedByteCount)
         }
@@ -236,6 +239,7 @@ extension WriteTransaction {
         if code == MDB_NOTFOUND { return false }
         try batch.checkChange(code, "mdb_del")
         batch.note(tableID, key, nil)
+        if let topic = reading.environment.topic(ofRow: key, in: tableID) { batch.announce(topic) }
         if let deleted { batch.usage.subtract(deleted) }
         return true
     }

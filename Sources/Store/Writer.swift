@@ -11,7 +11,7 @@ import Synchronization
 final class Writer: @unchecked Sendable {
     // Unchecked: the variables below belong to the writer's thread; `thread` is set once by `start` before it is used
     // by `close`.
-    private let environment: Environment
+    let environment: Environment
     private let queue: WriteQueue
     private let counters: WriteCounters
     private let space: StoreSpace
@@ -19,7 +19,7 @@ final class Writer: @unchecked Sendable {
     private let threadID = Atomic<UInt>(0)
     private let commitOutcome: @Sendable (Int32) -> Int32
 
-    private let batch: WriteBatch
+    let batch: WriteBatch
     private var fatal: StoreError?
     private var lastSync = Instant.now
     private var isSyncDue = false
@@ -181,6 +181,7 @@ extension Writer {
                 mdb_txn_abort(raw)
                 throw error
             }
+            let snapshot = Snapshot(of: raw)
             // Aborts by itself when it fails.
             let code = commitOutcome(mdb_txn_commit(raw))
             guard code == MDB_SUCCESS else { throw space.meaning(of: code) }
@@ -190,39 +191,19 @@ extension Writer {
                 if environment.configuration.durability == .relaxed { isSyncDue = true }
                 environment.noteCommit(event: batch.newestEvent)
             }
-            if !batch.topics.isEmpty { environment.configuration.onCommit(batch.topics) }
+            environment.announce(batch.topics, in: snapshot)
             return .committed
         } catch {
             return .failed(error)
         }
     }
 
-    private func begin() throws(StoreError) -> OpaquePointer {
+    func begin() throws(StoreError) -> OpaquePointer {
         var begun: OpaquePointer?
         try StoreError.check(mdb_txn_begin(environment.raw, nil, 0, &begun), "mdb_txn_begin")
         guard let raw = begun else { preconditionFailure("mdb_txn_begin made nothing") }
         batch.begin()
         return raw
-    }
-
-    /// For tests, else nothing: runs the bodies of `part` over a state that is gone when they run for good.
-    private func rehearse(_ part: ArraySlice<WriteRequest>) throws(StoreError) {
-        guard let beforeRerun = environment.configuration.beforeRerun else { return }
-        let included = part.filter { !$0.isExcluded }
-        var raw = try begin()
-        _ = try? run(part, in: WriteTransaction(raw: raw, environment: environment, batch: batch))
-        mdb_txn_abort(raw)
-        for request in included { request.isExcluded = false }
-        raw = try begin()
-        do throws(StoreError) {
-            let others = WriteTransaction(raw: raw, environment: environment, batch: batch)
-            try beforeRerun(others)
-            try others.finishBatch()
-        } catch {
-            mdb_txn_abort(raw)
-            throw error
-        }
-        try StoreError.check(mdb_txn_commit(raw), "mdb_txn_commit")
     }
 
     /// The weakest purpose among the writes of `part` that changed something.
@@ -231,7 +212,7 @@ extension Writer {
     }
 
     /// The index of a request that threw after a change, nil if the transaction can be committed.
-    private func run(
+    func run(
         _ part: ArraySlice<WriteRequest>, in transaction: borrowing WriteTransaction
     ) throws(StoreError) -> Int? {
         for index in part.indices where !part[index].isExcluded {

@@ -3,31 +3,25 @@ public import Crypto
 import JSON
 import Synchronization
 
-/// The project's signing keys at one moment: immutable, published whole by `TokenSigner`, read without waiting.
+/// The public parts of the project's signing keys at one moment: immutable, published whole by `TokenSigner`, read
+/// without waiting.
 public final class KeySet: Sendable {
     /// One key and the times it lives by.
     public struct Entry: Sendable {
         public let id: Text
-        /// The private key. Nil in processes that only verify.
-        public let key: SigningKey?
         public let publicKey: VerificationKey
         public let times: SigningKeyTimes
         /// base64url of `{"alg":…,"kid":…,"typ":"JWT"}` and a period: what every token of this key begins with.
         package let tokenPrefix: [UInt8]
 
-        public init(id: Text, key: SigningKey, times: SigningKeyTimes) {
-            self.init(id: id, key, key.publicKey, times)
-        }
-
         /// A key that somebody else signs with; `number` is its place among the others.
         public init(id: Text, publicKey: VerificationKey, number: Int64) {
-            self.init(
-                id: id, nil, publicKey, SigningKeyTimes(sequence: number, createdAt: .zero, signsFrom: .zero))
+            let times = SigningKeyTimes(sequence: number, createdAt: .zero, signsFrom: .zero)
+            self.init(id: id, publicKey: publicKey, times: times)
         }
 
-        private init(id: Text, _ key: SigningKey?, _ publicKey: VerificationKey, _ times: SigningKeyTimes) {
+        public init(id: Text, publicKey: VerificationKey, times: SigningKeyTimes) {
             self.id = id
-            self.key = key
             self.publicKey = publicKey
             self.times = times
             var json = JSONWriter()

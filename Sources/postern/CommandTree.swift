@@ -1,7 +1,8 @@
 /// Every command, and how a command line finds its own.
 enum CommandTree {
     static let commands =
-        TenantCommands.all + ProviderCommands.all + EmailConfigCommands.all + OutboxCommands.all + UserCommands.all
+        TenantCommands.all + ProviderCommands.all + EmailConfigCommands.all + SMSConfigCommands.all
+        + OutboxCommands.all + UserCommands.all
         + UserLinkCommands.all + SessionCommands.all + RevocationCommands.all + KeyCommands.all + APIKeyCommands.all
         + ServiceAccountCommands.all + TokenCommands.all
         + AccountCommands.all + DenialCommands.all + ServerCommands.all + ContextCommands.all + InformationCommands.all
@@ -11,7 +12,8 @@ enum CommandTree {
         ("tenant", "tenants and their settings, self-service toggles included"),
         ("provider", "identity providers that users sign in with"),
         ("email-config", "how a tenant's mail goes out"),
-        ("outbox", "mail on its way out"),
+        ("sms-config", "how a tenant's SMS go out"),
+        ("outbox", "mail and SMS on their way out"),
         ("user", "what admins do with users; import"),
         ("session", "who is signed in where"),
         ("revocations", "tokens that are refused before their time"),

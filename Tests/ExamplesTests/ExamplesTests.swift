@@ -119,4 +119,26 @@ import Testing
             _ = try Self.drive(server, [.expect("* nobody is signed in"), .type("quit")])
         }
     }
+
+    @Test func aTerminalSignsInWithAPhone() async throws {
+        try await withServer { server in
+            let tenant = Tenant(
+                enablePhoneSignin: true,
+                testPhoneNumbers: [TestPhoneNumber(phoneNumber: "+14155550123", code: "123456")])
+            let _: TenantsUpdateResponse = try server.connect().call(
+                "postern.v1.Tenants/Update",
+                TenantsUpdateRequest(
+                    tenant: tenant,
+                    updateMask: ProtobufFieldMask(paths: ["enable_phone_signin", "test_phone_numbers"])))
+            _ = try Self.drive(
+                server,
+                [
+                    .expect("* nobody is signed in"), .type("sign-in-phone 0151"), .expect("invalidPhoneNumber"),
+                    .type("sign-in-phone +1 415 555 0123"), .expect("code: "), .type("654321"),
+                    .expect("invalidVerificationCode"), .type("sign-in-phone +1 415 555 0123"), .expect("code: "),
+                    .type("123456"), .expect("* signed in as +14155550123"), .type("token"),
+                    .expect("signed in with phone"), .type("quit"),
+                ])
+        }
+    }
 }

@@ -124,7 +124,7 @@ def main():
     address, key_file, seed, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
     caller = Caller(address, pathlib.Path(key_file).read_text().strip(), seed)
     caller.prepare()
-    services = ["Accounts", "Tokens", "Sessions", "Users", "Tenants", "Providers", "EmailConfigs", "Outbox", "Project"]
+    services = ["Accounts", "Tokens", "Sessions", "Users", "Tenants", "Providers", "EmailConfigs", "SmsConfigs", "Outbox", "Project"]
     methods = [method for service in services
                for method in client.POOL.FindServiceByName(f"postern.v1.{service}").methods
                if f"postern.v1.{service}/{method.name}" not in LEFT_OUT and not method.client_streaming]

@@ -205,6 +205,11 @@ import Testing
         }
         let emailconfigsGet = try await recorder.expect("EmailConfigs/Get") { try await admin.emailConfig() }
         #expect(emailconfigsGet == changed)
+        let sms = try await recorder.expect("SmsConfigs/Update") {
+            try await admin.updateSmsConfig(SMSConfigChange { $0.templates = [SmsTemplate(text: "Acme: %CODE%")] })
+        }
+        let smsConfig = try await recorder.expect("SmsConfigs/Get") { try await admin.smsConfig() }
+        #expect(smsConfig == sms && sms.templates.count == 1)
         _ = try await AccountsClient(channel: scene.channel).sendOobCode(
             AccountsSendOobCodeRequest(tenantID: "acme", requestType: .passwordReset, email: "ada@example.com"))
         let listed = try await recorder.expect("Outbox/List") { try await admin.listOutbox(state: .pending).all() }

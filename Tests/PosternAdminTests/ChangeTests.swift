@@ -10,6 +10,35 @@ import Testing
     /// As many as the change has properties; a new one without its line in `fields` shows here.
     private static func propertyCount(_ change: Any) -> Int { Mirror(reflecting: change).children.count }
 
+    private static let everySetting = TenantSettingsChange {
+        $0.displayName = "Acme"
+        $0.disableAuth = false
+        $0.allowPasswordSignup = false
+        $0.enableAnonymousUser = true
+        $0.enableEmailLinkSignin = true
+        $0.enableEmailPrivacy = false
+        $0.allowInternationalEmail = true
+        $0.allowCostlyHashes = true
+        $0.disabledUserSignup = true
+        $0.disabledUserDeletion = true
+        $0.refreshMode = .reuse
+        $0.sessionIdle = .hours(1)
+        $0.sessionAbsolute = .hours(2)
+        $0.recentLogin = .minutes(1)
+        $0.passwordPolicy = PasswordPolicy(minLength: 10)
+        $0.guidance = Guidance(locale: "en", message: "Ask us.")
+        $0.anonymousUserExpiry = .days(90)
+        $0.suspended = true
+        $0.suspensionReason = "moved"
+        $0.quotas = TenantQuotas(storedBytes: 1 << 30, mutationsPerSecond: 9)
+        $0.allowedContinueDomains = ["app.example", "*.apps.example"]
+        $0.allowLoopbackContinueURL = true
+        $0.enablePhoneSignin = true
+        $0.allowedSMSRegions = ["DE", "US"]
+        $0.blockedSMSRegions = ["KP"]
+        $0.testPhoneNumbers = [TestPhoneNumber(phoneNumber: "+14155550123", code: "123456")]
+    }
+
     @Test func `Nil leaves a user's property as it is, an empty value removes it`() async throws {
         try await AdminScene.run { scene in
             let admin = scene.tenant
@@ -45,30 +74,7 @@ import Testing
 
     @Test func `Every property of a change of settings reaches the server`() async throws {
         try await AdminScene.run { scene in
-            let change = TenantSettingsChange {
-                $0.displayName = "Acme"
-                $0.disableAuth = false
-                $0.allowPasswordSignup = false
-                $0.enableAnonymousUser = true
-                $0.enableEmailLinkSignin = true
-                $0.enableEmailPrivacy = false
-                $0.allowInternationalEmail = true
-                $0.allowCostlyHashes = true
-                $0.disabledUserSignup = true
-                $0.disabledUserDeletion = true
-                $0.refreshMode = .reuse
-                $0.sessionIdle = .hours(1)
-                $0.sessionAbsolute = .hours(2)
-                $0.recentLogin = .minutes(1)
-                $0.passwordPolicy = PasswordPolicy(minLength: 10)
-                $0.guidance = Guidance(locale: "en", message: "Ask us.")
-                $0.anonymousUserExpiry = .days(90)
-                $0.suspended = true
-                $0.suspensionReason = "moved"
-                $0.quotas = TenantQuotas(storedBytes: 1 << 30, mutationsPerSecond: 9)
-                $0.allowedContinueDomains = ["app.example", "*.apps.example"]
-                $0.allowLoopbackContinueURL = true
-            }
+            let change = Self.everySetting
             #expect(change.fields.paths.count == Self.propertyCount(change))
             let changed = try await scene.tenant.updateSettings(change)
             var wanted = change.fields.message
@@ -147,6 +153,24 @@ import Testing
                     $0.templates = []
                 })
             #expect(emptied.smtp == nil && emptied.templates.isEmpty && emptied.webhook == changed.webhook)
+        }
+    }
+
+    @Test func `Every property of a change of the SMS reaches the server`() async throws {
+        try await AdminScene.run { scene in
+            let template = SmsTemplate(purpose: .signIn, locale: "de", text: "Code: %CODE%")
+            let change = SMSConfigChange {
+                $0.delivery = .webhook
+                $0.webhook = WebhookConfig(
+                    url: "https://example.com/sms", signingSecret: Secret([UInt8](repeating: 7, count: 32)))
+                $0.templates = [template]
+                $0.allowPrivateAddresses = true
+            }
+            #expect(change.fields.paths.count == Self.propertyCount(change))
+            let changed = try await scene.tenant.updateSmsConfig(change)
+            #expect(changed.webhook?.hasSigningSecret == true && changed.templates == [template])
+            let emptied = try await scene.tenant.updateSmsConfig(SMSConfigChange { $0.templates = [] })
+            #expect(emptied.templates.isEmpty && emptied.webhook == changed.webhook)
         }
     }
 

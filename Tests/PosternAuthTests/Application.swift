@@ -1,6 +1,7 @@
 import Base
 import Messages
 import PosternClient
+import Rules
 import Synchronization
 import TestSupport
 import Testing

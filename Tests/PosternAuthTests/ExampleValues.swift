@@ -17,5 +17,7 @@ struct ExampleValues {
     let accessToken: String
     let customToken: String
     let nonce: String
+    /// Six digits that the user read.
+    let code: String
     let openBrowser: (String) async throws -> String
 }

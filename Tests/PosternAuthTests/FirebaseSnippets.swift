@@ -2,7 +2,7 @@ import Base
 import JSON
 import PosternAuth
 
-// Forty pieces of application code as FirebaseAuth's documentation teaches to write them. That this file compiles is
+// 42 pieces of application code as FirebaseAuth's documentation teaches to write them. That this file compiles is
 // the test. A comment that begins with FirebaseAuth and a colon, above a piece shows what FirebaseAuth has there, where
 // this library asks for something else; docs/client.md lists each.
 
@@ -268,4 +268,18 @@ private func snippet40(_ auth: Auth) async throws {
         // FirebaseAuth: Date
         show("\(date.seconds)")
     }
+}
+
+private func snippet41(_ auth: Auth, phoneNumber: String, readCode: () async -> String) async throws {
+    // FirebaseAuth: PhoneAuthProvider.provider()
+    let provider = PhoneAuthProvider.provider(auth: auth)
+    let verificationID = try await provider.verifyPhoneNumber(phoneNumber, uiDelegate: nil)
+    let credential = provider.credential(
+        withVerificationID: verificationID, verificationCode: await readCode())
+    let result = try await auth.signIn(with: credential)
+    show(result.user.phoneNumber ?? "")
+}
+
+private func snippet42(_ auth: Auth, credential: PhoneAuthCredential) async throws {
+    try await auth.currentUser?.updatePhoneNumber(credential)
 }

@@ -43,7 +43,7 @@ private let idlePolicy: Int32 = 5
     }
 
     @Test func allWorkersButTheFirstGetWhatIsSpare() async throws {
-        let found = try await threads(count: 3, .spare(exceptFirst: 4))
+        let found = try await threads(count: 3, .spare(exceptFirst: 4, andLong: 10))
         #expect(found.map(\.policy) == [SCHED_OTHER, idlePolicy, idlePolicy])
         #expect(found.first?.niceness == 4)
     }
@@ -53,7 +53,7 @@ private let idlePolicy: Int32 = 5
     func noCallGetsLost(workers: Int) async throws {
         let pool = WorkerPool(
             name: "test", workers: workers, queueMax: 64, queueMaxPerTenant: 64, memoryMax: 2,
-            priority: .spare(exceptFirst: 4))
+            priority: .spare(exceptFirst: 4, andLong: 10))
         let done = Counter()
         for _ in 0..<40 {
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -69,7 +69,7 @@ private let idlePolicy: Int32 = 5
     }
 
     @Test func theOnlyWorkerIsTheFirst() async throws {
-        let found = try await threads(count: 1, .spare(exceptFirst: 4))
+        let found = try await threads(count: 1, .spare(exceptFirst: 4, andLong: 10))
         #expect(found.map(\.policy) == [SCHED_OTHER] && found.map(\.niceness) == [4])
     }
 }

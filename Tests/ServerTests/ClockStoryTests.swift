@@ -3,6 +3,7 @@ import Crypto
 import Identity
 import JSON
 import Messages
+import Rules
 import Store
 import TestSupport
 import Testing

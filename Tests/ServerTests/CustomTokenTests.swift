@@ -3,6 +3,7 @@ import Crypto
 import Identity
 import JSON
 import Messages
+import Rules
 import Store
 import TestSupport
 import Testing
@@ -286,9 +287,8 @@ private struct VerifiedBefore: EnteringMethod {
             }
             #expect(reason(all, "acme", "acme") == "" && reason(all, nil, "") == "" && reason(all, "", "") == "")
             #expect(reason(bound, "acme", "acme") == "" && reason(pool, nil, "") == "")
-            for (claim, tenantID) in [(nil, "acme"), ("", "acme"), ("other", "acme"), ("acme", "")]
-                as [(JSONValue?, Text)]
-            {
+            let foreign: [(JSONValue?, Text)] = [(nil, "acme"), ("", "acme"), ("other", "acme"), ("acme", "")]
+            for (claim, tenantID) in foreign {
                 #expect(reason(all, claim, tenantID) == "TENANT_ID_MISMATCH")
             }
             #expect(reason(bound, nil, "acme") == "TENANT_ID_MISMATCH")

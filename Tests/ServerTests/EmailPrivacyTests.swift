@@ -50,7 +50,7 @@ import Testing
         let project = server.project
         let settings = try project.store.read { try project.tenants.settings(of: .empty, in: $0) }
         let imported = imported(kind)
-        var importer = try await project.importer(
+        var importer = try await project.imports.begin(
             spec: PasswordHashSpec(algorithm: imported.spec), onConflict: .fail, settings: settings, origin: .server)
         let users = addresses.map {
             ImportUser(

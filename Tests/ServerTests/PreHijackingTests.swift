@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 import TestSupport
 import Testing
 
@@ -37,8 +38,10 @@ import Testing
             server.clock.advance(by: .seconds(60))
             try Self.arrive(client, arrival)
             // The owner has the account.
-            let account = try #require(try server.project.account(email: Email(stored: Self.victim)!, tenantID: ""))
-                .user
+            let account = try #require(
+                try server.project.users.account(email: Email(stored: Self.victim)!, tenantID: "")
+            )
+            .user
             #expect(account.emailVerified)
             // An account that had another, proved address is its owner's: the victim gets one of its own.
             #expect((account.uid == uid) == (foothold != .recoverEmailCode))

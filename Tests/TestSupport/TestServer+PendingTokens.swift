@@ -1,6 +1,7 @@
 public import Base
-public import Identity
+import Identity
 import Messages
+public import Rules
 import Store
 
 extension TestServer {

@@ -13,7 +13,7 @@ import Testing
         key: SigningKey = Self.key
     ) -> KeySet.Entry {
         KeySet.Entry(
-            id: id, key: key,
+            id: id, publicKey: key.publicKey,
             times: SigningKeyTimes(
                 sequence: sequence, createdAt: Timestamp(seconds: created), signsFrom: Timestamp(seconds: signsFrom),
                 retiresAt: retires.map { Timestamp(seconds: $0) }))

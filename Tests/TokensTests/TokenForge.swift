@@ -36,7 +36,7 @@ struct TokenForge {
                     let key = Self.key(algorithm)
                     let times = SigningKeyTimes(
                         sequence: 1, createdAt: .zero, signsFrom: .zero, retiresAt: retiresAt)
-                    return KeySet.Entry(id: key.publicKey.keyID, key: key, times: times)
+                    return KeySet.Entry(id: key.publicKey.keyID, publicKey: key.publicKey, times: times)
                 }))
     }
 

@@ -12,8 +12,9 @@ import Testing
         "context rm", "context show", "context use", "denials list", "denials watch", "email-config get",
         "help exit-codes", "key list", "outbox get", "outbox list", "provider get", "provider list", "provider test",
         "revocations watch", "rpc list", "server health", "server info", "server stats", "service-account get",
-        "service-account key list", "service-account list", "session list", "session watch", "tenant get",
-        "tenant list", "tenant usage", "token decode", "token verify", "user explain-link", "user get", "user list",
+        "service-account key list", "service-account list", "session list", "session watch", "sms-config get",
+        "tenant get", "tenant list", "tenant usage", "token decode", "token verify", "user explain-link", "user get",
+        "user list",
         "version",
     ]
 

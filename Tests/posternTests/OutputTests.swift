@@ -62,6 +62,7 @@ import Testing
                 contents.html         -
                 contents.link         https://x.org
                 contents.not_me_link  https://x.org/no
+                contents.code         -
 
                 """)
         // A row of a list stays one line.

@@ -20,14 +20,19 @@ LIMITS = ROOT / "tools" / "picture-limits.json"
 BEGIN, END = "<!-- drawn by tools/picture -->", "<!-- end of the picture -->"
 # Everything may use them: arrows to them would say nothing.
 EVERYWHERE = {"Base", "Messages"}
-# The functions where a walk begins, and where it goes on behind a protocol, a closure or a queue.
+# What no unary call passes: streams, and a connection's end.
+STREAMS = ["Router.streamCall"]
+# What a method that only reads does not pass: the compiler gives it no task, no store and no stream.
+WAITING = [*STREAMS, "Router.begin"]
+# The functions where a walk begins, and where it goes on behind a protocol, a closure or a queue; and those that a call of
+# this kind cannot come to, whatever it says.
 WALKS = {
     "sign-in": ("A sign-in with a password", [
         "Connection.readable", "Router.handle", "AccountsSignInWithPassword.handle", "PasswordSignIn.*",
-        "Writer.runUntilClosed"]),
-    "verify": ("`VerifyIdToken`", ["Connection.readable", "Router.handle", "TokensVerifyIdToken.handle"]),
+        "Writer.runUntilClosed"], STREAMS),
+    "verify": ("`VerifyIdToken`", ["Connection.readable", "Router.handle", "TokensVerifyIdToken.handle"], WAITING),
     "toggle": ("A toggle is switched", [
-        "Connection.readable", "Router.handle", "TenantsUpdate.handle", "Writer.runUntilClosed"]),
+        "Connection.readable", "Router.handle", "TenantsUpdate.handle", "Writer.runUntilClosed"], STREAMS),
 }
 
 
@@ -124,8 +129,8 @@ class Picture:
             yield "\n".join(["| target | folders in the largest circle of folders |", "|---|---|", *rows])
 
     def walks(self):
-        for title, entries in WALKS.values():
-            reached = [(function, caller) for function, caller in self.sources.walk(entries)
+        for title, entries, closed in WALKS.values():
+            reached = [(function, caller) for function, caller in self.sources.walk(entries, closed)
                        if function.file.target not in EVERYWHERE]
             files, entered = {}, {}
             for function, caller in reached:
@@ -172,7 +177,7 @@ def lowered(found, limits):
 
 def print_walk(sources, name):
     seen = set()
-    for function, caller in sources.walk(WALKS[name][1]):
+    for function, caller in sources.walk(*WALKS[name][1:]):
         if function.file not in seen and function.file.target not in EVERYWHERE:
             seen.add(function.file)
             print(f"{function.file.path}  {function}" + (f"  from {caller}" if caller else ""))

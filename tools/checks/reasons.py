@@ -8,7 +8,7 @@ from pathlib import Path
 from swift_source import ROOT, code_of, is_generated, swift_files
 
 CLIENT = {"PosternClient", "PosternAuth", "PosternAdmin", "PosternVerifier"}
-SERVER = {"Messages", "Reactor", "Wire", "Transport", "Signing", "Federation", "Identity", "Service", "posternd"}
+SERVER = {"Messages", "Reactor", "Wire", "Transport", "Signing", "Rules", "Federation", "Identity", "Service", "posternd"}
 # What a server said is a `Failure` of any reason.
 RECEIVERS = {Path("Sources/PosternClient/FailureDecoding.swift"), Path("Sources/Base/Failure.swift")}
 

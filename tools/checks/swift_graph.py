@@ -229,13 +229,16 @@ class Sources:
                    and other.takes(given)]
         return written or [Function(file, name, "init", [], 0, 0)]
 
-    def walk(self, entries):
+    def walk(self, entries, closed=()):
         """The functions that a walk passes from its entries, nearest first, each with its caller.
 
-        An entry is `Type.function`, or `Type.*` for all functions of a type.
+        An entry is `Type.function`, or `Type.*` for all functions of a type. The walk does not go into the functions of
+        `closed`, which must exist.
         """
         reached, queue = {}, []
         everything = [function for functions in self.functions.values() for function in functions]
+        if missing := set(closed) - {repr(function) for function in everything}:
+            raise LookupError(f"no function {', '.join(sorted(missing))}")
         for entry in entries:
             type_name, _, name = entry.rpartition(".")
             found = [function for function in everything
@@ -247,7 +250,7 @@ class Sources:
             function, caller = queue.pop(0)
             if id(function) not in reached and (function.file, function.name, function.start) not in reached:
                 reached[(function.file, function.name, function.start)] = (function, caller)
-                queue += [(callee, function) for callee in self.calls(function)]
+                queue += [(callee, function) for callee in self.calls(function) if repr(callee) not in closed]
         return list(reached.values())
 
 

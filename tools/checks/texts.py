@@ -13,7 +13,7 @@ import listed
 from swift_source import code_of
 
 TARGETS = ["Base", "JSON", "Messages", "Crypto", "Store", "Wire", "Transport", "Outbound", "Tokens", "Signing",
-           "Federation", "Identity", "Service", "PosternVerifier", "PosternAuth"]
+           "Rules", "Federation", "Identity", "Service", "PosternVerifier", "PosternAuth"]
 
 SITES = re.compile("|".join([
     r"\bCharacter\b", r"\.(?:lowercased|uppercased|hasPrefix|hasSuffix)\(",

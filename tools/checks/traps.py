@@ -14,7 +14,7 @@ import listed
 from swift_source import code_of
 
 TARGETS = ["Base", "JSON", "Messages", "Crypto", "Store", "Reactor", "Wire", "Transport", "Outbound", "Tokens", "Signing",
-           "Federation", "Identity", "Service", "posternd"]
+           "Rules", "Federation", "Identity", "Service", "posternd"]
 
 INTEGERS = r"(?:U?Int(?:8|16|32|64)?|CInt|socklen_t|size_t|off_t)"
 SITES = re.compile("|".join([

@@ -130,6 +130,15 @@ def check_outbox(store):
     compare(store, "indexes", wanted, {split(key) for key in store.rows["outbox_due"]}, "outbox_due")
 
 
+def check_sms(store):
+    """Codes of phone numbers, and what their messages spent, have their turn at the sweep."""
+    for table in ("verification_codes", "sms_budgets"):
+        scheduled = expiring(store, table)
+        for key in store.rows[table]:
+            if key not in scheduled:
+                store.find("codes", f"{table}: {key.hex()} never expires")
+
+
 def check_revocations(store):
     """The log of revocations has no gap, and holds every revocation that accounts and sessions tell of."""
     wanted, users, sessions = set(), {}, set()
@@ -182,5 +191,5 @@ def check_names(store):
                 store.find("records", f"{table}: {key!r} holds {name(row)!r}")
 
 
-CHECKS = (check_users, check_sessions, check_codes, check_idempotency, check_outbox, check_revocations, check_denials,
-          check_names)
+CHECKS = (check_users, check_sessions, check_codes, check_idempotency, check_outbox, check_sms, check_revocations,
+          check_denials, check_names)

@@ -355,6 +355,30 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case invalidAlgorithm = 165
     /// There is no signing key with this id. It may have been retired.
     case signingKeyNotFound = 166
+    /// The request has no code of a message or of an authenticator app.
+    case missingVerificationCode = 206
+    /// The code is wrong, or was used before. Try another; five wrong ones end the sign-in or the enrolment.
+    case invalidCode = 207
+    /// The request does not say which code it answers.
+    case missingSessionInfo = 208
+    /// What was begun has expired, was begun anew, is somebody else's, or ended with too many wrong codes. Begin
+    /// again.
+    case invalidSessionInfo = 209
+    /// The request names no phone number.
+    case missingPhoneNumber = 220
+    /// The code is older than five minutes, or five others were tried (metadata `cause`: EXPIRED, TRIES). Ask for
+    /// another.
+    case sessionExpired = 221
+    /// The tenant sends no codes to numbers of this region (metadata `region`). Its admin sets which regions there
+    /// are.
+    case smsRegionNotAllowed = 222
+    /// The temporary proof is not this tenant's or this number's, was used, or is older than ten minutes. Ask for a
+    /// code.
+    case invalidTemporaryProof = 223
+    /// A region is written as two capital letters of ISO 3166-1, for example DE, and has phone numbers.
+    case invalidSMSRegion = 224
+    /// A test phone number needs a number in E.164 form and six digits of a code; each number once, at most 10.
+    case invalidTestPhoneNumber = 225
     /// No connection could be made, and the call was not sent. `retryAfter` is when the channel tries again.
     case connectionFailed = 167
     /// The connection broke while the call was in flight. Whether the call took effect is not known.
@@ -562,6 +586,16 @@ extension Reason {
         case .invalidPublicKey: "INVALID_PUBLIC_KEY"
         case .invalidAlgorithm: "INVALID_ALGORITHM"
         case .signingKeyNotFound: "SIGNING_KEY_NOT_FOUND"
+        case .missingVerificationCode: "MISSING_VERIFICATION_CODE"
+        case .invalidCode: "INVALID_CODE"
+        case .missingSessionInfo: "MISSING_SESSION_INFO"
+        case .invalidSessionInfo: "INVALID_SESSION_INFO"
+        case .missingPhoneNumber: "MISSING_PHONE_NUMBER"
+        case .sessionExpired: "SESSION_EXPIRED"
+        case .smsRegionNotAllowed: "SMS_REGION_NOT_ALLOWED"
+        case .invalidTemporaryProof: "INVALID_TEMPORARY_PROOF"
+        case .invalidSMSRegion: "INVALID_SMS_REGION"
+        case .invalidTestPhoneNumber: "INVALID_TEST_PHONE_NUMBER"
         case .connectionFailed: "CONNECTION_FAILED"
         case .connectionLost: "CONNECTION_LOST"
         case .refused: "REFUSED"
@@ -607,7 +641,8 @@ extension Reason {
             .noCurrentUser:
             .unauthenticated
         case .insufficientPermission, .tenantSuspended, .projectDisabled, .userDisabled, .operationNotAllowed,
-            .passwordLoginDisabled, .adminOnlyOperation, .adminRestrictedOperation, .authorizationRefused:
+            .passwordLoginDisabled, .adminOnlyOperation, .adminRestrictedOperation, .smsRegionNotAllowed,
+            .authorizationRefused:
             .permissionDenied
         case .tenantNotFound, .unknownService, .userNotFound, .sessionNotFound, .noSuchProvider, .providerNotFound,
             .outboxMessageNotFound, .apiKeyNotFound, .serviceAccountNotFound, .serviceAccountKeyNotFound,
@@ -629,8 +664,9 @@ extension Reason {
             .invalidGuidance, .invalidContinueDomain, .invalidSuspensionReason, .invalidQuota, .invalidDelivery,
             .invalidSmtpServer, .invalidWebhook, .invalidActionURL, .invalidTemplate, .senderRequired,
             .importBatchTooLarge, .invalidHashSpec, .invalidPasswordHash, .passwordHashTooCostly, .invalidRole,
-            .invalidServiceAccountID, .invalidPublicKey, .invalidAlgorithm, .invalidAddress, .invalidAPIKey,
-            .wrongState, .missingCode:
+            .invalidServiceAccountID, .invalidPublicKey, .invalidAlgorithm, .missingVerificationCode,
+            .missingSessionInfo, .missingPhoneNumber, .invalidSMSRegion, .invalidTestPhoneNumber, .invalidAddress,
+            .invalidAPIKey, .wrongState, .missingCode:
             .invalidArgument
         case .unknownMethod, .wrongMethodShape:
             .unimplemented
@@ -640,7 +676,8 @@ extension Reason {
             .alreadyExists
         case .credentialTooOldLoginAgain, .invalidOOBCode, .expiredOOBCode, .accountExistsWithDifferentCredential,
             .lastSignInMethod, .tooManyProviders, .invalidIdpConfiguration, .tooManyRebindings,
-            .outboxMessageNotDeliverable, .outboxMessageUnreadable, .lastAdminKey, .builtInServiceAccount, .streamClosed:
+            .outboxMessageNotDeliverable, .outboxMessageUnreadable, .lastAdminKey, .builtInServiceAccount, .invalidCode,
+            .invalidSessionInfo, .sessionExpired, .invalidTemporaryProof, .streamClosed:
             .failedPrecondition
         }
     }

@@ -93,6 +93,18 @@ extern const PosternSchema postern__v1__email_configs_update_request__table;
 static inline const PosternSchema *postern__v1__email_configs_update_request__schema(void) { return &postern__v1__email_configs_update_request__table; }
 extern const PosternSchema postern__v1__email_configs_update_response__table;
 static inline const PosternSchema *postern__v1__email_configs_update_response__schema(void) { return &postern__v1__email_configs_update_response__table; }
+extern const PosternSchema postern__v1__sms_template__table;
+static inline const PosternSchema *postern__v1__sms_template__schema(void) { return &postern__v1__sms_template__table; }
+extern const PosternSchema postern__v1__sms_config__table;
+static inline const PosternSchema *postern__v1__sms_config__schema(void) { return &postern__v1__sms_config__table; }
+extern const PosternSchema postern__v1__sms_configs_get_request__table;
+static inline const PosternSchema *postern__v1__sms_configs_get_request__schema(void) { return &postern__v1__sms_configs_get_request__table; }
+extern const PosternSchema postern__v1__sms_configs_get_response__table;
+static inline const PosternSchema *postern__v1__sms_configs_get_response__schema(void) { return &postern__v1__sms_configs_get_response__table; }
+extern const PosternSchema postern__v1__sms_configs_update_request__table;
+static inline const PosternSchema *postern__v1__sms_configs_update_request__schema(void) { return &postern__v1__sms_configs_update_request__table; }
+extern const PosternSchema postern__v1__sms_configs_update_response__table;
+static inline const PosternSchema *postern__v1__sms_configs_update_response__schema(void) { return &postern__v1__sms_configs_update_response__table; }
 extern const PosternSchema postern__v1__outbox_message__table;
 static inline const PosternSchema *postern__v1__outbox_message__schema(void) { return &postern__v1__outbox_message__table; }
 extern const PosternSchema postern__v1__outbox_contents__table;
@@ -217,6 +229,14 @@ extern const PosternSchema postern__store__v1__stored_service_account_key__table
 static inline const PosternSchema *postern__store__v1__stored_service_account_key__schema(void) { return &postern__store__v1__stored_service_account_key__table; }
 extern const PosternSchema postern__store__v1__stored_used_token_id__table;
 static inline const PosternSchema *postern__store__v1__stored_used_token_id__schema(void) { return &postern__store__v1__stored_used_token_id__table; }
+extern const PosternSchema postern__store__v1__stored_verification_code__table;
+static inline const PosternSchema *postern__store__v1__stored_verification_code__schema(void) { return &postern__store__v1__stored_verification_code__table; }
+extern const PosternSchema postern__store__v1__stored_sms_budget__table;
+static inline const PosternSchema *postern__store__v1__stored_sms_budget__schema(void) { return &postern__store__v1__stored_sms_budget__table; }
+extern const PosternSchema postern__store__v1__stored_sms_config__table;
+static inline const PosternSchema *postern__store__v1__stored_sms_config__schema(void) { return &postern__store__v1__stored_sms_config__table; }
+extern const PosternSchema postern__store__v1__sealed_temporary_proof__table;
+static inline const PosternSchema *postern__store__v1__sealed_temporary_proof__schema(void) { return &postern__store__v1__sealed_temporary_proof__table; }
 extern const PosternSchema postern__v1__provider_info__table;
 static inline const PosternSchema *postern__v1__provider_info__schema(void) { return &postern__v1__provider_info__table; }
 extern const PosternSchema postern__v1__user__table;
@@ -317,6 +337,8 @@ extern const PosternSchema postern__v1__guidance__table;
 static inline const PosternSchema *postern__v1__guidance__schema(void) { return &postern__v1__guidance__table; }
 extern const PosternSchema postern__v1__password_policy__table;
 static inline const PosternSchema *postern__v1__password_policy__schema(void) { return &postern__v1__password_policy__table; }
+extern const PosternSchema postern__v1__test_phone_number__table;
+static inline const PosternSchema *postern__v1__test_phone_number__schema(void) { return &postern__v1__test_phone_number__table; }
 extern const PosternSchema postern__v1__tenant__table;
 static inline const PosternSchema *postern__v1__tenant__schema(void) { return &postern__v1__tenant__table; }
 extern const PosternSchema postern__v1__tenants_create_request__table;
@@ -389,6 +411,8 @@ extern const PosternSchema postern__v1__idp_credential__table;
 static inline const PosternSchema *postern__v1__idp_credential__schema(void) { return &postern__v1__idp_credential__table; }
 extern const PosternSchema postern__v1__email_link_credential__table;
 static inline const PosternSchema *postern__v1__email_link_credential__schema(void) { return &postern__v1__email_link_credential__table; }
+extern const PosternSchema postern__v1__phone_credential__table;
+static inline const PosternSchema *postern__v1__phone_credential__schema(void) { return &postern__v1__phone_credential__table; }
 extern const PosternSchema postern__v1__accounts_sign_up_request__table;
 static inline const PosternSchema *postern__v1__accounts_sign_up_request__schema(void) { return &postern__v1__accounts_sign_up_request__table; }
 extern const PosternSchema postern__v1__accounts_sign_up_response__table;
@@ -405,6 +429,14 @@ extern const PosternSchema postern__v1__accounts_sign_in_with_email_link_request
 static inline const PosternSchema *postern__v1__accounts_sign_in_with_email_link_request__schema(void) { return &postern__v1__accounts_sign_in_with_email_link_request__table; }
 extern const PosternSchema postern__v1__accounts_sign_in_with_email_link_response__table;
 static inline const PosternSchema *postern__v1__accounts_sign_in_with_email_link_response__schema(void) { return &postern__v1__accounts_sign_in_with_email_link_response__table; }
+extern const PosternSchema postern__v1__accounts_send_verification_code_request__table;
+static inline const PosternSchema *postern__v1__accounts_send_verification_code_request__schema(void) { return &postern__v1__accounts_send_verification_code_request__table; }
+extern const PosternSchema postern__v1__accounts_send_verification_code_response__table;
+static inline const PosternSchema *postern__v1__accounts_send_verification_code_response__schema(void) { return &postern__v1__accounts_send_verification_code_response__table; }
+extern const PosternSchema postern__v1__accounts_sign_in_with_phone_number_request__table;
+static inline const PosternSchema *postern__v1__accounts_sign_in_with_phone_number_request__schema(void) { return &postern__v1__accounts_sign_in_with_phone_number_request__table; }
+extern const PosternSchema postern__v1__accounts_sign_in_with_phone_number_response__table;
+static inline const PosternSchema *postern__v1__accounts_sign_in_with_phone_number_response__schema(void) { return &postern__v1__accounts_sign_in_with_phone_number_response__table; }
 extern const PosternSchema postern__v1__accounts_send_oob_code_request__table;
 static inline const PosternSchema *postern__v1__accounts_send_oob_code_request__schema(void) { return &postern__v1__accounts_send_oob_code_request__table; }
 extern const PosternSchema postern__v1__accounts_send_oob_code_response__table;

@@ -36,7 +36,7 @@ enum Terminal {
     }
 
     private static func describe(_ event: IDTokenEvent) -> String {
-        let name = event.user?.email ?? event.user?.uid ?? ""
+        let name = event.user?.email ?? event.user?.phoneNumber ?? event.user?.uid ?? ""
         return switch event.change {
         case .initialized: event.user == nil ? "nobody is signed in" : "welcome back, \(name)"
         case .signedIn: "signed in as \(name)"

@@ -23,7 +23,9 @@ do {
     let auth = try Auth(configuration: configuration)
     let listening = Terminal.sayWhatHappens(to: auth)
     defer { listening.cancel() }
-    print("commands: sign-up EMAIL, sign-in EMAIL, whoami, token, name TEXT, password, sign-out, delete, quit")
+    print(
+        "commands: sign-up EMAIL, sign-in EMAIL, sign-in-phone NUMBER, whoami, token, name TEXT, password, sign-out, "
+            + "delete, quit")
     while let line = Terminal.ask("> "), line != "quit" {
         do {
             try await Commands(auth: auth).run(line)

@@ -1,5 +1,6 @@
 public import Base
 public import Messages
+public import Rules
 
 /// The effect of a proved credential on an account. It is decided inside the write transaction, over what is committed
 /// then.

@@ -1,4 +1,5 @@
 import Base
+import Rules
 
 /// Between looking which account a credential enters and writing, something else came first: the credential or its
 /// email got another owner, or the password's hash was replaced.

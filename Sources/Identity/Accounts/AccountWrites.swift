@@ -1,6 +1,7 @@
 import Base
 import Crypto
 import Messages
+import Rules
 import Store
 
 // The one way accounts get into the store, change and leave it: record, unique indexes, counts and event together.
@@ -163,13 +164,4 @@ struct UniqueNames {
         left.identities.removeAll { other.identities.contains($0) }
         return left
     }
-}
-
-extension ProviderInfo {
-    /// "password" and "phone" are found by email and phone number.
-    var isFederated: Bool { providerID != Self.password && providerID != Self.phone }
-
-    /// Made once: a literal would be allocated for every comparison.
-    static let password: Text = "password"
-    static let phone: Text = "phone"
 }

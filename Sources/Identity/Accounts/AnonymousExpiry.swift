@@ -1,5 +1,6 @@
 public import Base
 import Messages
+import Rules
 import Store
 import Synchronization
 
@@ -15,12 +16,16 @@ public final class AnonymousExpiry: Sendable {
 
     public let expiredCount = Counter()
     private let resources: Resources
+    private let users: UserDirectory
     private let state = Mutex(State())
     /// Rows one sweep looks at, of all tenants: at a minute a sweep, a million in less than an hour.
     private static let rowsMax = 20_000
     private static let trustedAfter = Duration.hours(1)
 
-    init(_ resources: Resources) { self.resources = resources }
+    init(_ resources: Resources, users: UserDirectory) {
+        self.resources = resources
+        self.users = users
+    }
 
     /// One slice. Does nothing while the wall clock has not been right for an hour: a whole account goes here.
     func sweep(now: Timestamp) async throws {
@@ -29,9 +34,11 @@ public final class AnonymousExpiry: Sendable {
         let (found, next) = try candidates(after: last, now: now)
         state.withLock { $0.place = next }
         guard !found.isEmpty else { return }
-        let count = try await resources.store.write { transaction in
-            try found.reduce(into: 0) { count, key in
-                if try transaction.expireAnonymousUser(key, now: now) { count += 1 }
+        let count = try await users.changing(found) {
+            try await resources.store.write { transaction in
+                try found.reduce(into: 0) { count, key in
+                    if try transaction.expireAnonymousUser(key, now: now) { count += 1 }
+                }
             }
         }
         expiredCount.add(UInt64(count))

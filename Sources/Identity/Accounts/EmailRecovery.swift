@@ -1,15 +1,19 @@
 import Base
 import Messages
+import Rules
 import Store
 
-// The way back to an email that is being replaced: a code and its mail, put in the transaction that replaces it.
+/// The way back to an email that is being replaced: a code and its mail, put in the transaction that replaces it.
+struct EmailRecovery: Sendable {
+    let resources: Resources
+    let tenants: TenantDirectory
+    let oobDelivery: OobDelivery
 
-extension Project {
     /// The way back to the email that `user` has, if that was proved; nil otherwise. An address nobody proved may have
     /// been a stranger's all the time, and the code would hand the account over.
     /// TOO_MANY_ATTEMPTS_TRY_LATER when the mailbox was told of many changes lately, or the account changed its email
     /// too often.
-    func prepareRecovery(
+    func prepare(
         of user: User?, newEmail: Text, settings: TenantSettings, now: Timestamp
     ) async throws -> PreparedOob? {
         guard let user, user.emailVerified, let old = Email(stored: user.email), old != Email(stored: newEmail) else {
@@ -17,12 +21,14 @@ extension Project {
         }
         let key = UserKey(settings.tenantID, user.uid)
         do {
-            try store.read { try $0.waysBack(of: key, now: now).checkRoom(limits, now: now) }
+            try resources.store.read { try $0.waysBack(of: key, now: now).checkRoom(resources.limits, now: now) }
         } catch {
             oobDelivery.recoveriesRefused.add()
             throw error
         }
-        if !settings.isSynthetic { try await tenants.tenant(settings).admitNotice(to: old) }
+        if !settings.isSynthetic {
+            try await tenants.tenant(settings.tenantID).admitNotice(to: old, settings: settings)
+        }
         var order = OobOrder(.recoverEmail, email: user.email)
         order.uid = user.uid
         order.newEmail = newEmail

@@ -1,5 +1,6 @@
 public import Base
 public import Messages
+public import Rules
 public import Store
 
 // "This was not me": the second code of a mail that asks somebody to prove an address. It is put with the first one and

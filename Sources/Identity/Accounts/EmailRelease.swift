@@ -1,5 +1,6 @@
 import Base
 import Messages
+import Rules
 import Store
 
 // Taking an email away from an account, because its mailbox is somebody else's.

@@ -1,5 +1,6 @@
 import Base
 import Messages
+import Rules
 import Store
 
 extension ReadTransaction {

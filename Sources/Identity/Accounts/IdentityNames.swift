@@ -2,54 +2,15 @@ import Base
 import Crypto
 import Federation
 import Messages
+import Rules
 import Store
 
-/// An identity's name in the unique index. No two accounts of a tenant have one name.
-struct IdentityName: Hashable {
-    var providerID: Text
-    /// Empty for identities that name none: those of before issuers were kept, and those an admin linked or imported
-    /// while the provider was not configured.
-    var issuer: Text
-    var rawID: Text
-
-    init(_ entry: ProviderInfo) {
-        self.providerID = entry.providerID
-        self.issuer = entry.issuer
-        self.rawID = entry.rawID
-    }
-
-    func named(_ issuer: Text) -> IdentityName {
-        var name = self
-        name.issuer = issuer
-        return name
-    }
-
+extension IdentityName {
     /// Different names have different keys, because no `Text` holds a zero byte.
     func key(_ tenantID: Text) -> TenantHashKey {
         let issuer = issuer.isEmpty ? [] : [0] + issuer.bytes
         return TenantHashKey(tenantID, Digest.sha256(providerID.bytes + [0] + rawID.bytes + issuer))
     }
-}
-
-extension StoredIdentityIssuers {
-    static let rebindingsMax = 8
-
-    /// The issuers whose identities count as those of `issuer`, `issuer` itself first. Rebindings may form chains and
-    /// circles.
-    func counting(as issuer: Text) -> [Text] {
-        var issuers = [issuer]
-        var next = 0
-        while next < issuers.count {
-            for rebinding in rebindings where rebinding.toIssuer == issuers[next] {
-                if !issuers.contains(rebinding.fromIssuer) { issuers.append(rebinding.fromIssuer) }
-            }
-            next += 1
-        }
-        return issuers
-    }
-
-    /// Whether identities that name no issuer are among those of `issuers`.
-    func countsUnnamed(as issuers: [Text]) -> Bool { unnamedIssuer.isEmpty || issuers.contains(unnamedIssuer) }
 }
 
 extension ReadTransaction {

@@ -1,5 +1,6 @@
 public import Base
 public import Messages
+public import Rules
 public import Store
 
 extension IdentityProviders {

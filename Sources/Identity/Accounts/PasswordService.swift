@@ -2,6 +2,7 @@ public import Base
 public import Crypto
 import Messages
 public import Reactor
+public import Rules
 public import Store
 
 /// Hashes and checks passwords on the password pool, never on an event loop.

@@ -1,6 +1,7 @@
 public import Base
 public import Crypto
 import Messages
+public import Rules
 import Store
 
 /// Pending tokens: an identity that was proved and could not be used yet, sealed, for its tenant and a short time.

@@ -1,5 +1,6 @@
 public import Base
 public import Messages
+import Rules
 public import Store
 
 extension ReadTransaction {

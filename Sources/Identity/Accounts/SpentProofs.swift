@@ -10,12 +10,14 @@ import Tokens
 enum OnceOnlyProof: String, CaseIterable {
     case customToken = "custom token"
     case pendingToken = "pending token"
+    case temporaryProof = "temporary proof"
 
     /// No proof that is in its time ends later than this from now.
     fileprivate var endsWithin: Duration {
         switch self {
         case .customToken: ServiceAccountJWT.lifetimeMax + TimeKeeping.slack
         case .pendingToken: PendingCredentials.lifetime + TimeKeeping.slack
+        case .temporaryProof: TemporaryProofs.lifetime + TimeKeeping.slack
         }
     }
 

@@ -1,5 +1,6 @@
 public import Base
 import Messages
+public import Rules
 public import Store
 public import Tokens
 

@@ -1,5 +1,6 @@
 import Base
 import Messages
+import Rules
 import Store
 
 // What deciding about a token needs of the records, read without decoding the rest: it is asked for on every request of

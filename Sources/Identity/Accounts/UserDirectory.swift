@@ -1,5 +1,6 @@
 public import Base
 public import Reactor
+public import Rules
 import Store
 import Synchronization
 
@@ -48,5 +49,39 @@ public final class UserDirectory: Sendable {
             shard.sessions[key] = Weak(session: session)
             return session
         }
+    }
+}
+
+// MARK: - Changing several users
+
+extension UserDirectory {
+    /// Runs a write about several users when the changes of each that came before it are done; theirs that come later
+    /// wait for it.
+    ///
+    /// Turns are taken in the order of the keys, so that two such writes never wait for each other.
+    func changing<Value: Sendable>(_ keys: [UserKey], _ write: () async throws -> Value) async throws -> Value {
+        let sessions = Set(keys).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }.map(session)
+        for session in sessions { await session.takeTurn() }
+        let result: Result<Value, any Error>
+        do { result = .success(try await write()) } catch { result = .failure(error) }
+        for session in sessions { await session.passTurn() }
+        return try result.get()
+    }
+}
+
+// MARK: - Reading
+
+extension UserDirectory {
+    public func isTaken(_ email: Email, tenantID: Text) throws -> Bool {
+        try resources.store.read { try $0.uid(ofEmail: email, tenantID: tenantID) != nil }
+    }
+
+    public func account(email: Email, tenantID: Text) throws -> Account? {
+        try resources.store.read { try $0.account(email: email, tenantID: tenantID) }
+    }
+
+    /// Does what `account(email:tenantID:)` does, and reads as much for an unknown address as for a known one.
+    public func accountReadAlike(email: Email, tenantID: Text) throws -> Account? {
+        try resources.store.read { try $0.accountReadAlike(email: email, tenantID: tenantID) }
     }
 }

@@ -1,5 +1,6 @@
 public import Base
 public import Messages
+public import Rules
 public import Store
 
 extension ReadTransaction {
@@ -15,6 +16,15 @@ extension ReadTransaction {
 
     public func uid(ofEmail email: Email, tenantID: Text) throws -> Text? {
         try get(Tables.userByEmail, TenantTextKey(tenantID, email.canonical)).map { Text(unchecked: $0) }
+    }
+
+    public func uid(ofPhone number: PhoneNumber, tenantID: Text) throws -> Text? {
+        try get(Tables.userByPhone, TenantTextKey(tenantID, number.text)).map { Text(unchecked: $0) }
+    }
+
+    public func account(phone number: PhoneNumber, tenantID: Text) throws -> Account? {
+        guard let uid = try uid(ofPhone: number, tenantID: tenantID) else { return nil }
+        return try account(UserKey(tenantID, uid))
     }
 
     /// The newest use of any of the user's sessions; 0 when there is none.
@@ -41,21 +51,6 @@ extension ReadTransaction {
         _ = try exists(Tables.users, UserKey(tenantID, "nobody"))
         _ = try Account(StoredUser(decoding: DecoyAccount.record))
         return nil
-    }
-}
-
-extension Project {
-    public func isTaken(_ email: Email, tenantID: Text) throws -> Bool {
-        try store.read { try $0.uid(ofEmail: email, tenantID: tenantID) != nil }
-    }
-
-    /// Does what `account(email:tenantID:)` does, and reads as much for an unknown address as for a known one.
-    public func accountReadAlike(email: Email, tenantID: Text) throws -> Account? {
-        try store.read { try $0.accountReadAlike(email: email, tenantID: tenantID) }
-    }
-
-    public func account(email: Email, tenantID: Text) throws -> Account? {
-        try store.read { try $0.account(email: email, tenantID: tenantID) }
     }
 }
 

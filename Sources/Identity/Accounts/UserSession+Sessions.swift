@@ -1,5 +1,6 @@
 public import Base
 public import Messages
+public import Rules
 public import Store
 
 extension UserSession {
@@ -8,7 +9,7 @@ extension UserSession {
     public func end(session id: [UInt8], _ end: SessionEnd, origin: Origin) async throws -> Bool {
         let now = resources.clock.now()
         let key = key
-        return try await resources.store.write(for: .removal) { transaction in
+        return try await write(for: .removal) { transaction in
             if try transaction.endSession(id, of: key, end, origin: origin, now: now) { return true }
             guard let session = try transaction.get(Tables.sessions, SessionKey(id)), session.tenantID == key.tenant,
                 session.uid == key.uid
@@ -21,7 +22,7 @@ extension UserSession {
     public func endSessions(except kept: [UInt8], _ end: SessionEnd, origin: Origin) async throws -> Int {
         let now = resources.clock.now()
         let key = key
-        return try await resources.store.write(for: .removal) { transaction in
+        return try await write(for: .removal) { transaction in
             var count = 0
             for id in try transaction.reading.sessionIDs(of: key) where id != kept {
                 if try transaction.endSession(id, of: key, end, origin: origin, now: now) { count += 1 }

@@ -1,6 +1,7 @@
 public import Base
 import Crypto
 import Messages
+public import Rules
 public import Store
 public import Tokens
 
@@ -20,7 +21,7 @@ extension UserSession {
         let limits = resources.limits
         let entered: (account: Account, isNew: Bool, session: BegunSession)
         do {
-            entered = try await resources.store.write(for: .session, mayBePutOff: true) { transaction in
+            entered = try await write(for: .session, mayBePutOff: true) { transaction in
                 try transaction.onceIssuing(session: sessionID, origin, now: now) {
                     let (account, isNew) = try transaction.enter(
                         key, settings: settings, origin: origin, now: now, decide)
@@ -68,7 +69,7 @@ extension UserSession {
         let sessionID = token.sessionID
         let changed: (user: User, session: StoredSession)
         do {
-            changed = try await resources.store.write(for: .session, mayBePutOff: true) { transaction in
+            changed = try await write(for: .session, mayBePutOff: true) { transaction in
                 try transaction.onceIssuing(session: sessionID, origin, now: now) {
                     let (current, alive) = try transaction.reading.signedIn(
                         key, by: token, settings: settings, now: now)
@@ -104,7 +105,7 @@ extension UserSession {
     ) async throws -> User {
         let now = resources.clock.now()
         let key = key
-        return try await resources.store.write { transaction in
+        return try await write { transaction in
             guard let current = try transaction.reading.account(key) else { throw Failure.invalidOobCode }
             let effect = try decide(transaction, current)
             return try transaction.apply(effect, to: current, keeping: nil, origin: origin, now: now).user

@@ -2,14 +2,18 @@ public import Base
 import Crypto
 public import Messages
 import Reactor
+public import Rules
 import Store
 public import Tokens
 
-/// The owner of one active user: every change of its account and of its sessions goes through here, in order.
+/// The owner of one active user: every change of its account and of its sessions goes through here, one after the
+/// other, in the order in which they came. The next one begins when the one before it is committed or refused.
 ///
 /// Made on demand by the `UserDirectory`, on the event loop that asks for it, and gone when nobody uses it.
 /// It keeps no copy of the account: each change is decided by a pure rule inside the write transaction, over what is
-/// committed at that moment, so that two servers' worth of callers cannot disagree.
+/// committed at that moment, because another node may have been first.
+///
+/// What changes many users in one write (`UserDirectory.changing`) has the turns of all of them.
 public actor UserSession {
     public nonisolated let tenantID: Text
     public nonisolated let uid: Text
@@ -19,6 +23,7 @@ public actor UserSession {
     nonisolated let resources: Resources
     nonisolated let issuer: TokenIssuer
     nonisolated var key: UserKey { UserKey(tenantID, uid) }
+    private var turns = TurnQueue()
 
     init(tenantID: Text, uid: Text, resources: Resources, issuer: TokenIssuer, loop: EventLoop) {
         self.tenantID = tenantID
@@ -27,6 +32,29 @@ public actor UserSession {
         self.issuer = issuer
         self.loop = loop
     }
+
+    // MARK: The order of changes
+
+    /// The one way from here to the store: runs a write when those of this user that came before it are done.
+    func write<Value: Sendable>(
+        for purpose: WritePurpose = .growth, mayBePutOff: Bool = false,
+        _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value
+    ) async throws -> Value {
+        await takeTurn()
+        defer { turns.pass() }
+        return try await resources.store.write(for: purpose, mayBePutOff: mayBePutOff, body)
+    }
+
+    /// For a write about several users, which `UserDirectory.changing` makes.
+    func takeTurn() async {
+        // Only ever succeeds.
+        if let turn = turns.take() { _ = try? await turn.value() }
+    }
+
+    func passTurn() { turns.pass() }
+
+    /// How many changes wait for the one that is on its way.
+    var waitingCount: Int { turns.waitingCount }
 
     // MARK: Coming into being and signing in
 
@@ -47,7 +75,7 @@ public actor UserSession {
         let limits = resources.limits
         let key = key
         do {
-            try await resources.store.write { [account] transaction in
+            try await write { [account] transaction in
                 try transaction.onceIssuing(session: session.id, origin, now: now) {
                     try transaction.insert(account, origin: origin, now: now)
                     // The list by which unused ones are found; a custom token's user is none of them.
@@ -79,7 +107,7 @@ public actor UserSession {
         let now = resources.clock.now()
         let key = key
         let attemptHash = attemptID.isEmpty ? [] : Digest.sha256(attemptID)
-        let decided = try await resources.store.write(for: .session, mayBePutOff: true) { transaction in
+        let decided = try await write(for: .session, mayBePutOff: true) { transaction in
             try transaction.refresh(token, of: key, attemptHash: attemptHash, settings: settings, now: now)
         }
         switch decided.decision {
@@ -99,7 +127,7 @@ public actor UserSession {
     public func update(_ change: ProfileChange, origin: Origin, validateOnly: Bool) async throws -> User {
         let now = resources.clock.now()
         let key = key
-        return try await resources.store.write { transaction in
+        return try await write { transaction in
             try transaction.once(validateOnly ? .server : origin, now: now) {
                 guard let current = try transaction.reading.account(key) else { throw Failure.userNotFound }
                 if current.user.disabled { throw Failure.userDisabled }
@@ -118,7 +146,7 @@ public actor UserSession {
     public func delete(origin: Origin, validateOnly: Bool) async throws {
         let now = resources.clock.now()
         let key = key
-        try await resources.store.write(for: .removal) { transaction in
+        try await write(for: .removal) { transaction in
             if validateOnly {
                 guard try transaction.reading.account(key) != nil else { throw Failure.userNotFound }
                 return
@@ -135,7 +163,7 @@ public actor UserSession {
 
     public func create(_ account: Account, origin: Origin, validateOnly: Bool) async throws -> User {
         let now = resources.clock.now()
-        return try await resources.store.write { transaction in
+        return try await write { transaction in
             if validateOnly {
                 try transaction.checkInsertable(account)
                 return account.user
@@ -151,7 +179,7 @@ public actor UserSession {
     public func administer(_ change: AdminChange, origin: Origin, validateOnly: Bool) async throws -> User {
         let now = resources.clock.now()
         let key = key
-        return try await resources.store.write { transaction in
+        return try await write { transaction in
             if validateOnly {
                 let (_, changed, _) = try transaction.administered(key, change, now: now)
                 try transaction.checkUnique(changed, key: key)

@@ -1,14 +1,14 @@
 public import Base
 import Crypto
 public import Messages
+public import Rules
 public import Store
-import Synchronization
 import Tokens
 
 /// Recognises callers, by API key or by the JWT of a service account; makes, lists and revokes the API keys.
 ///
 /// A key reads `pk_<12 characters: its id>_<43 characters: 32 random bytes>`; only its hash is stored. Looking one up
-/// costs a read and a SHA-256, a JWT a signature check; connections remember the result while `version` stays.
+/// costs a read and a SHA-256, a JWT a signature check; connections remember the result while `isCurrent`.
 public final class CallerDirectory: Sendable {
     /// The header's `typ` of a caller JWT: nothing else is one.
     public static let jwtType: Text = "postern-caller+jwt"
@@ -17,7 +17,7 @@ public final class CallerDirectory: Sendable {
     private let signers: ServiceAccountSigners
     /// The audience of caller JWTs.
     private let audience: Text
-    private let versionCounter = Atomic<UInt64>(1)
+    private let credentials: TableMark
     private static let scheme = [UInt8]("bearer ".utf8)
     private static let keyPrefix = [UInt8]("pk_".utf8)
     private static let idByteCount = 12
@@ -27,13 +27,16 @@ public final class CallerDirectory: Sendable {
         self.resources = resources
         self.signers = signers
         self.audience = Text(unchecked: issuer.bytes + [UInt8]("/caller".utf8))
+        self.credentials = TableMark(
+            "callers",
+            of: [
+                Tables.apiKeys.declaration, Tables.serviceAccounts.declaration, Tables.serviceAccountKeys.declaration,
+            ], in: resources.store)
     }
 
-    /// Changes before the answer to whatever makes a credential, changes what it may or ends it.
-    public var version: UInt64 { versionCounter.load(ordering: .acquiring) }
-
-    /// Has every connection look at its caller again.
-    func credentialsChanged() { versionCounter.add(1, ordering: .acquiringAndReleasing) }
+    /// False once a credential was made, changed or ended after the caller was looked up. Whoever does that is answered
+    /// afterwards.
+    public func isCurrent(_ caller: Dated<Caller>) -> Bool { credentials.isCurrent(caller) }
 
     /// The caller behind `Bearer pk_…` or `Bearer <JWT>`, or nil. `Bearer` may be written in any case.
     public func caller(
@@ -114,7 +117,6 @@ public final class CallerDirectory: Sendable {
                 try transaction.appendEvent(event, tenantID: .empty, origin: origin, detail: key.apiKeyID, now: now)
             }
         }
-        credentialsChanged()
         return (key, request.secret)
     }
 
@@ -133,7 +135,6 @@ public final class CallerDirectory: Sendable {
             try transaction.appendEvent(.apiKeyCreated, tenantID: .empty, origin: .server, detail: id, now: now)
             return true
         }
-        credentialsChanged()
         return isFirst ? secret : nil
     }
 
@@ -144,7 +145,7 @@ public final class CallerDirectory: Sendable {
         if let displayName { try Values.checkDisplayName(displayName, limits: resources.limits) }
         try quotas?.check()
         let now = resources.clock.now()
-        let key = try await resources.store.write { transaction in
+        return try await resources.store.write { transaction in
             try transaction.once(validateOnly ? .server : origin, now: now) {
                 var (stored, key) = try transaction.reading.storedAPIKey(id)
                 if let displayName { key.displayName = displayName }
@@ -156,14 +157,12 @@ public final class CallerDirectory: Sendable {
                 return key
             }
         }
-        credentialsChanged()
-        return key
     }
 
     /// Revokes a key: it is refused from the next request on. API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
     public func revoke(id: Text, validateOnly: Bool, origin: Origin) async throws -> ApiKey {
         let now = resources.clock.now()
-        let key = try await resources.store.write { transaction in
+        return try await resources.store.write { transaction in
             try transaction.once(validateOnly ? .server : origin, now: now) {
                 var (stored, key) = try transaction.reading.storedAPIKey(id)
                 guard key.revokedAtMicros == 0 else { return key }
@@ -176,8 +175,6 @@ public final class CallerDirectory: Sendable {
                 return key
             }
         }
-        credentialsChanged()
-        return key
     }
 
     private func makeKey(

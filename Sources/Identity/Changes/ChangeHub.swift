@@ -3,25 +3,17 @@ public import Reactor
 public import Store
 import Synchronization
 
-/// Wakes those who follow something when it was committed: one call of the writer's thread, a turn of each loop that
-/// has followers, however many they are.
+/// Wakes those that wait for something to be committed: one call of the writer's thread, a turn of each loop that has
+/// watches, however many they are. Copies of rows are not its business: they are refreshed before (`Store.follow`).
 public final class ChangeHub: Sendable {
     private let loops = Mutex<[ObjectIdentifier: LoopWatches]>([:])
     let watchCount = Atomic<Int>(0)
-    private let reactions = Mutex<[(topic: ChangeTopic, body: @Sendable () -> Void)]>([])
 
-    public init() {}
-
-    /// Calls `body` whenever `topic` was announced, on the writer's thread and before the write is acknowledged: for
-    /// what is kept in memory of a table. It must be quick. For good.
-    public func react(to topic: ChangeTopic, _ body: @escaping @Sendable () -> Void) {
-        reactions.withLock { $0.append((topic, body)) }
+    public init(of store: Store) {
+        store.listen { [weak self] in self?.announce($0) }
     }
 
-    /// Called with what a batch announced. Any thread.
-    public func announce(_ topics: [ChangeTopic]) {
-        let due = reactions.withLock { reactions in reactions.filter { topics.contains($0.topic) } }
-        for reaction in due { reaction.body() }
+    private func announce(_ topics: [ChangeTopic]) {
         guard watchCount.load(ordering: .acquiring) > 0 else { return }
         let concerned = loops.withLock { loops in loops.values.filter { $0.follows(topics) } }
         for watches in concerned { watches.loop.run { watches.fire(topics) } }

@@ -88,8 +88,6 @@ extension WriteTransaction {
         revocation.timeMicros = max(revocation.timeMicros, last.timeMicros &+ 1)
         try put(Tables.revocations, SequenceKey(rows, sequence), revocation)
         try put(Tables.revocationTenants, RevocationKey(sequence), rows.bytes)
-        announce(.revocations(rows))
-        announce(.allRevocations)
     }
 
     /// Notes which revocation is the last one at `now`, a proven time: the age of a revocation is told by that. Called

@@ -1,16 +1,24 @@
 public import Base
 public import Store
 
+// What streams and watches follow. All but the first follow from the rows that were changed (`RowNews`).
+
 extension ChangeTopic {
-    /// The account or one of its sessions.
+    /// The account or one of its sessions. A session's row does not say whose it is, so that whoever changes one
+    /// announces this.
     public static func user(_ key: UserKey) -> ChangeTopic { ChangeTopic("user", key.bytes) }
     /// The refusals of the tenant's self-service toggles.
-    public static func denials(_ tenantID: Text) -> ChangeTopic { ChangeTopic("denials", tenantID.bytes) }
+    public static func denials(_ tenantID: Text) -> ChangeTopic { Tables.denials.topic(ofTenant: tenantID) }
     /// The tenant's settings.
-    public static func tenant(_ tenantID: Text) -> ChangeTopic { ChangeTopic("tenant", tenantID.bytes) }
+    public static func tenant(_ tenantID: Text) -> ChangeTopic { Tables.tenants.topic(of: TenantPrefix(tenantID)) }
     /// The topic of the revocations that the tenant's verifiers follow.
-    public static func revocations(_ tenantID: Text) -> ChangeTopic { ChangeTopic("revocations", tenantID.bytes) }
-    public static let allRevocations = ChangeTopic("all revocations")
+    public static func revocations(_ tenantID: Text) -> ChangeTopic { Tables.revocations.topic(ofTenant: tenantID) }
+    public static var allRevocations: ChangeTopic { Tables.revocationTenants.topic }
+}
+
+extension [ChangeTopic] {
     /// The credentials callers have.
-    public static let callers = ChangeTopic("callers")
+    public static var callers: [ChangeTopic] {
+        [Tables.apiKeys.topic, Tables.serviceAccounts.topic, Tables.serviceAccountKeys.topic]
+    }
 }

@@ -9,4 +9,5 @@ public enum SignInMethodName: String, CaseIterable, Sendable {
     case federatedSignIn
     case passwordSignIn
     case passwordSignUp
+    case phoneSignIn
 }

@@ -1,4 +1,5 @@
 import Base
+import Rules
 import Synchronization
 
 /// What all guesses of a project may spend; decides, and counts. Any thread.

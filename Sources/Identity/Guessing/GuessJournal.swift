@@ -1,6 +1,7 @@
 import Base
 import Messages
 import Reactor
+import Rules
 import Store
 import Synchronization
 

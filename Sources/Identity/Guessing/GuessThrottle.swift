@@ -1,6 +1,7 @@
 public import Base
 public import Crypto
 public import Reactor
+public import Rules
 
 /// The one place that decides whether a guess may be tried now: `GuessBudgets` refuse, `WaitingRoom` has those wait who
 /// must, `GuessJournal` keeps the counts over a restart. Any thread.

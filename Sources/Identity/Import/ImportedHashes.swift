@@ -1,6 +1,7 @@
 import Base
 import Crypto
 import Messages
+import Rules
 import Store
 
 /// Turns the rows of an import into accounts whose password hashes our own checks understand.

@@ -1,13 +1,15 @@
 import Base
 import Crypto
 public import Messages
+public import Rules
 import Store
 
 /// One import: checks each row on its own, writes a batch in one transaction, counts what became of every row.
 ///
 /// A row that is refused changes nothing and is reported with its index over the whole import; the others go in.
 public struct UserImporter: Sendable {
-    private let project: Project
+    private let resources: Resources
+    private let users: UserDirectory
     private let hashes: ImportedHashes
     private let onConflict: ImportConflict
     private let settings: TenantSettings
@@ -15,9 +17,12 @@ public struct UserImporter: Sendable {
     private var progress = UsersImportResponse()
 
     init(
-        project: Project, hashes: ImportedHashes, onConflict: ImportConflict, settings: TenantSettings, origin: Origin
+        resources: Resources, users: UserDirectory, hashes: ImportedHashes, onConflict: ImportConflict,
+        settings: TenantSettings,
+        origin: Origin
     ) {
-        self.project = project
+        self.resources = resources
+        self.users = users
         self.hashes = hashes
         self.onConflict = onConflict
         self.settings = settings
@@ -27,8 +32,8 @@ public struct UserImporter: Sendable {
     /// Settles one batch durably. The counts are of all batches so far, the rejections of this one.
     public mutating func importBatch(_ users: [ImportUser]) async throws -> UsersImportResponse {
         let first = progress.checkpoint
-        let now = project.clock.now()
-        let limits = project.limits
+        let now = resources.clock.now()
+        let limits = resources.limits
         var rows: [(index: Int64, account: Account)] = []
         var rejections: [ImportRejection] = []
         for (offset, user) in users.enumerated() {
@@ -42,8 +47,10 @@ public struct UserImporter: Sendable {
         let onConflict = onConflict
         let origin = origin
         let accounts = rows.map(\.account)
-        let results = try await project.store.write { transaction in
-            try accounts.map { try transaction.importAccount($0, onConflict: onConflict, origin: origin, now: now) }
+        let results = try await self.users.changing(accounts.map(\.key)) {
+            try await resources.store.write { transaction in
+                try accounts.map { try transaction.importAccount($0, onConflict: onConflict, origin: origin, now: now) }
+            }
         }
         for (row, result) in zip(rows, results) {
             switch result {
@@ -68,14 +75,21 @@ public struct UserImporter: Sendable {
     }
 }
 
-extension Project {
+/// Makes the importers.
+public struct UserImports: Sendable {
+    let resources: Resources
+    let users: UserDirectory
+    let passwords: PasswordService
+
     /// Begins an import. INVALID_HASH_SPEC.
-    public func importer(
+    public func begin(
         spec: PasswordHashSpec?, onConflict: ImportConflict, settings: TenantSettings, origin: Origin
     ) async throws -> UserImporter {
-        let hashes = try await ImportedHashes(spec, passwords: passwords, store: store, tenantID: settings.tenantID)
+        let hashes = try await ImportedHashes(
+            spec, passwords: passwords, store: resources.store, tenantID: settings.tenantID)
         return UserImporter(
-            project: self, hashes: hashes, onConflict: onConflict, settings: settings, origin: origin)
+            resources: resources, users: users, hashes: hashes, onConflict: onConflict, settings: settings,
+            origin: origin)
     }
 }
 

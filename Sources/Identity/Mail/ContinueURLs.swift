@@ -1,42 +1,48 @@
 public import Base
 import Messages
+public import Rules
 import Synchronization
 
-/// What is counted and said about continue URLs.
-public final class ContinueURLCounts: Sendable {
+/// Where a continue URL may lead; what is counted and said about those that were looked at.
+public final class ContinueURLs: Sendable {
     /// Refused with UNAUTHORIZED_DOMAIN.
     public let refused = Counter()
     /// Taken without a list, for a tenant that was made before there were any.
     public let unlisted = Counter()
     private let warned = Mutex<Set<Text>>([])
     private static let warnedMax = 1_000
+    private let log: Log
+    private let oobDelivery: OobDelivery
 
-    /// Whether nobody was warned of this tenant yet. True once; of the first thousand tenants.
-    fileprivate func isFirst(_ tenantID: Text) -> Bool {
-        warned.withLock { $0.count < Self.warnedMax && $0.insert(tenantID).inserted }
+    init(log: Log, oobDelivery: OobDelivery) {
+        self.log = log
+        self.oobDelivery = oobDelivery
     }
-}
 
-extension Project {
     /// Refuses a `continue_url` that the tenant does not list. A URL out of a mail that the tenant sent is trusted by
     /// whoever gets the mail. UNAUTHORIZED_DOMAIN. Empty is fine; the URL's form is checked before.
-    public func checkContinueDomain(
+    public func check(
         _ url: Text, field: String = "continue_url", settings: TenantSettings
     ) throws {
         guard !url.isEmpty else { return }
         guard let domains = settings.continueDomains else {
-            continueURLs.unlisted.add()
-            if continueURLs.isFirst(settings.tenantID) {
-                resources.log.warning(
+            unlisted.add()
+            if isFirst(settings.tenantID) {
+                log.warning(
                     "a tenant takes any continue_url; set its allowed_continue_domains",
                     ["tenant": .text(settings.tenantID.string)])
             }
             return
         }
         guard !domains.allow(url, actionPage: try oobDelivery.actionPage(tenantID: settings.tenantID)) else { return }
-        continueURLs.refused.add()
+        refused.add()
         throw Failure.invalid(
             .unauthorizedDomain, field: field,
             "leads to a host that this tenant does not list in allowed_continue_domains")
+    }
+
+    /// Whether nobody was warned of this tenant yet. True once; of the first thousand tenants.
+    private func isFirst(_ tenantID: Text) -> Bool {
+        warned.withLock { $0.count < Self.warnedMax && $0.insert(tenantID).inserted }
     }
 }

@@ -1,6 +1,7 @@
 public import Base
 import Crypto
 public import Messages
+import Rules
 public import Store
 
 /// How each tenant's mail goes out. Nothing is kept in memory: a mail reads its tenant's row. Any thread.
@@ -10,10 +11,10 @@ public struct EmailConfigs: Sendable {
     /// Where links lead to that no tenant has a page of its own for.
     private let serverActionURL: Text
 
-    init(resources: Resources, sealing: SealingKey, _ configuration: Project.Configuration) {
+    init(resources: Resources, sealing: SealingKey, serverActionURL: Text) {
         self.resources = resources
         self.sealing = sealing
-        self.serverActionURL = configuration.actionURL
+        self.serverActionURL = serverActionURL
     }
 
     public static let defaults = EmailConfig(delivery: .outbox)

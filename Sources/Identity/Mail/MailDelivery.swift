@@ -4,19 +4,22 @@ import Outbound
 import Reactor
 import Store
 
-/// One attempt to deliver one mail, as its tenant wants it delivered. Any thread.
+/// One attempt to deliver one message, as its tenant wants it delivered. Any thread.
 struct MailDelivery: Sendable {
-    let resources: Resources
+    let clock: Clock
     let configs: EmailConfigs
     let contents: OobDelivery
+    let sms: SMSAttempt
     let smtp: SMTPClient
-    let http: HTTPClient
+    let webhook: WebhookPost
 
-    func attempt(_ stored: StoredOutboxMessage, tenantID: Text) async -> Mailer.Outcome {
+    func attempt(_ stored: StoredOutboxMessage, tenantID: Text) async -> DeliveryOutcome {
         guard let message = stored.message else { return .refused("the record is damaged") }
+        guard stored.isWorthDelivering(at: clock.now()) else { return .refused(StoredOutboxMessage.expiredCode) }
         do {
-            let config = try configs.stored(tenantID: tenantID)
             let contents = try contents.contents(of: stored, tenantID: tenantID)
+            if message.isSMS { return try await sms.deliver(message, contents, tenantID: tenantID) }
+            let config = try configs.stored(tenantID: tenantID)
             switch config.config?.delivery {
             case .smtp: return await bySMTP(message, contents, config, tenantID)
             case .webhook: return await byWebhook(message, contents, config, tenantID)
@@ -29,7 +32,7 @@ struct MailDelivery: Sendable {
 
     private func bySMTP(
         _ message: OutboxMessage, _ contents: OutboxContents, _ stored: StoredEmailConfig, _ tenantID: Text
-    ) async -> Mailer.Outcome {
+    ) async -> DeliveryOutcome {
         guard let config = stored.config, let smtp = config.smtp, let port = UInt16(exactly: smtp.port) else {
             return .failed("no mail server is configured")
         }
@@ -68,33 +71,13 @@ struct MailDelivery: Sendable {
 
     private func byWebhook(
         _ message: OutboxMessage, _ contents: OutboxContents, _ stored: StoredEmailConfig, _ tenantID: Text
-    ) async -> Mailer.Outcome {
-        guard let config = stored.config, let webhook = config.webhook, let url = HTTPURL(webhook.url) else {
+    ) async -> DeliveryOutcome {
+        guard let config = stored.config, let target = config.webhook else {
             return .failed("no webhook is configured")
         }
-        let body = Webhook.body(message, contents, tenantID: tenantID)
-        let signature = Webhook.signature(
-            of: body, at: resources.clock.now(), secret: configs.signingSecret(stored, tenantID: tenantID))
-        let request = HTTPRequest(
-            url, method: .post(Secret(body)),
-            fields: [
-                HTTPRequest.Field("Content-Type", "application/json"),
-                HTTPRequest.Field("Postern-Signature", signature),
-            ],
-            policy: NetworkPolicy(
-                allowsHTTPToLoopback: config.allowPrivateAddresses, allowsPrivateAddresses: config.allowPrivateAddresses
-            ))
-        do {
-            let answer = try await http.send(
-                request, tenant: tenantID, deadline: Instant.now.advanced(by: .seconds(30)))
-            if (200...299).contains(answer.status) { return .sent }
-            let isFinal = (400...499).contains(answer.status) && ![408, 409, 425, 429].contains(answer.status)
-            let what = Text("the webhook answered \(answer.status)")
-            return isFinal ? .refused(what) : .failed(what)
-        } catch let error as OutboundError {
-            return .failed(Text("the webhook: \(error)"))
-        } catch {
-            return .failed("the outgoing queue is full")
-        }
+        return await webhook.send(
+            Webhook.body(message, contents, tenantID: tenantID), to: target,
+            secret: configs.signingSecret(stored, tenantID: tenantID),
+            allowsPrivateAddresses: config.allowPrivateAddresses, tenantID: tenantID)
     }
 }

@@ -4,7 +4,8 @@ import Outbound
 import Reactor
 import Store
 
-/// Delivers what waits in the outbox, by SMTP or webhook, at least once: a mail is sent when the server took it.
+/// Delivers what waits in the outbox, mail and SMS, by SMTP or webhook, at least once: a message is sent when the
+/// server took it.
 ///
 /// Runs on one loop; each delivery on the blocking pool. A tenant has few deliveries on their way at a time: one
 /// whose server hangs does not hold up the others. What cannot be delivered is tried again, later each time, and given
@@ -19,7 +20,7 @@ public actor Mailer {
     private var inFlight: [Text: Set<Text>] = [:]
     private var inFlightCount = 0
     /// Attempts whose outcome could not be written yet; each keeps its place, so that it is not made again meanwhile.
-    private var unsettled: [(key: OutboxDueKey, outcome: Outcome?)] = []
+    private var unsettled: [(key: OutboxDueKey, outcome: DeliveryOutcome?)] = []
     private var lastTenant: Text?
     private var idleWaiters: [Promise<Void>] = []
     private var isStopped = false
@@ -32,19 +33,22 @@ public actor Mailer {
     static let inFlightPerTenantMax = 2
 
     init(
-        resources: Resources, configs: EmailConfigs, contents: OobDelivery, smtp: SMTPClient, http: HTTPClient,
-        loop: EventLoop
+        resources: Resources, configs: EmailConfigs, contents: OobDelivery, smsConfigs: SMSConfigs, smtp: SMTPClient,
+        http: HTTPClient, loop: EventLoop
     ) {
         self.resources = resources
+        let webhook = WebhookPost(resources: resources, http: http)
         self.delivery = MailDelivery(
-            resources: resources, configs: configs, contents: contents, smtp: smtp, http: http)
+            clock: resources.clock, configs: configs, contents: contents,
+            sms: SMSAttempt(configs: smsConfigs, webhook: webhook), smtp: smtp, webhook: webhook)
         self.loop = loop
     }
 
-    /// How long after the n-th failed attempt the next comes: 30 s, doubled each time, six hours at most, ±20 %.
-    static func backoff(afterAttempts attempts: Int, random: UInt64) -> Duration {
+    /// How long after the n-th failed attempt the next comes: 30 s, doubled each time, six hours at most, ±20 %. A code
+    /// that is good for minutes cannot wait so long: 5 s, doubled each time.
+    static func backoff(afterAttempts attempts: Int, isUrgent: Bool = false, random: UInt64) -> Duration {
         let doublings = min(max(0, attempts - 1), 10)
-        let base = min(30_000 * Int64(1 << doublings), 6 * 3_600_000)
+        let base = min((isUrgent ? 5_000 : 30_000) * Int64(1 << doublings), 6 * 3_600_000)
         let spread = Int64(random % UInt64(base * 2 / 5 + 1))
         return .milliseconds(base - base / 5 + spread)
     }
@@ -121,7 +125,7 @@ public actor Mailer {
                 ["tenant": .text(key.tenant.string), "message_id": .text(key.messageID.string)])
             stored = nil
         }
-        var outcome: Outcome?
+        var outcome: DeliveryOutcome?
         // A decoy is delivered by writing that it was.
         if let stored { outcome = stored.decoy ? .sent : await delivery.attempt(stored, tenantID: key.tenant) }
         await settle(key, outcome)
@@ -129,15 +133,7 @@ public actor Mailer {
 
     // MARK: Outcomes
 
-    enum Outcome: Sendable, Equatable {
-        case sent
-        case failed(Text)
-        case refused(Text)
-        /// The tenant delivers nothing by itself any more: the message stays to be read.
-        case held
-    }
-
-    private func settle(_ key: OutboxDueKey, _ outcome: Outcome?) async {
+    private func settle(_ key: OutboxDueKey, _ outcome: DeliveryOutcome?) async {
         let now = resources.clock.now()
         let random = resources.random.bytes(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         do {

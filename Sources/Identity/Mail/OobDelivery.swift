@@ -1,6 +1,6 @@
 public import Base
-import Crypto
 public import Messages
+public import Rules
 import Store
 
 /// A code that is to be made: what for, for whom, and which mailbox gets it.
@@ -39,7 +39,7 @@ public struct MadeOobCode: Sendable {
 /// Makes codes and the mail that carries them: both in one transaction, so that there is never one without the other.
 public struct OobDelivery: Sendable {
     private let resources: Resources
-    private let sealing: SealingKey
+    private let seal: OutboxSeal
     private let actionURL: Text
     private let configs: EmailConfigs
     /// Mails whose template would have made them too long: they went out in our own words.
@@ -50,10 +50,10 @@ public struct OobDelivery: Sendable {
     /// How long a message stays in the outbox.
     static let messageKept = Duration.hours(24 * 7)
 
-    init(resources: Resources, sealing: SealingKey, actionURL: Text, configs: EmailConfigs) {
+    init(resources: Resources, seal: OutboxSeal, actionURL: Text, configs: EmailConfigs) {
         self.resources = resources
         self.configs = configs
-        self.sealing = sealing
+        self.seal = seal
         self.actionURL = actionURL
     }
 
@@ -112,12 +112,10 @@ public struct OobDelivery: Sendable {
             order.type, values, templates: config.templates, locale: order.locale,
             byteCountMax: resources.limits.mailBytesMax)
         if words.isFallback { templateFallbacks.add() }
-        let messageID = Text(Self.hex(now.microseconds) + resources.random.alphanumeric(10).string)
+        let messageID = seal.messageID(at: now)
         let contents = OutboxContents(
             subject: words.subject, text: words.text, html: words.html, link: link, notMeLink: notMeLink)
-        let sealed = try sealing.seal(
-            Secret(contents.compacted().encoded()), context: Self.context(settings.tenantID, messageID),
-            random: resources.random)
+        let sealed = try seal.seal(contents, tenantID: settings.tenantID, messageID: messageID)
         let isDelivered = config.delivery != .outbox
         let message = OutboxMessage(
             messageID: messageID, requestType: order.type, to: order.recipient, state: isDelivered ? .pending : .held,
@@ -134,24 +132,9 @@ public struct OobDelivery: Sendable {
 
     private func actionPage(_ config: EmailConfig) -> Text { config.actionURL.isEmpty ? actionURL : config.actionURL }
 
-    /// What a message says. OUTBOX_MESSAGE_UNREADABLE when it was sealed under another master key.
+    /// What a message says, also of an SMS. OUTBOX_MESSAGE_UNREADABLE when it was sealed under another master key.
     public func contents(of stored: StoredOutboxMessage, tenantID: Text) throws -> OutboxContents {
-        let context = Self.context(tenantID, stored.message?.messageID ?? .empty)
-        guard let opened = try? sealing.open(stored.sealedContents, context: context) else {
-            throw Failure(
-                .outboxMessageUnreadable, "The message was written under another master key.")
-        }
-        return try opened.withBytes { try OutboxContents(decoding: $0).expanded() }
-    }
-
-    private static func context(_ tenantID: Text, _ messageID: Text) -> [UInt8] {
-        [UInt8]("outbox".utf8) + [0] + tenantID.bytes + [0] + messageID.bytes
-    }
-
-    /// 16 digits: message ids sort by time.
-    private static func hex(_ value: Int64) -> String {
-        let digits = String(UInt64(bitPattern: value), radix: 16)
-        return String(repeating: "0", count: max(0, 16 - digits.count)) + digits
+        try seal.open(stored, tenantID: tenantID)
     }
 }
 

@@ -1,5 +1,6 @@
 import Base
 import Messages
+import Rules
 
 /// How a mail's words lie in the store: the link once, and a mark wherever the words repeat it. A link may be thousands
 /// of bytes long, by its continue_url, and a mail holds it three times.

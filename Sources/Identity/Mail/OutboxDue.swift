@@ -62,22 +62,27 @@ extension ReadTransaction {
 extension WriteTransaction {
     /// Removes the row, and writes down what became of the attempt; nil = none was made. Of an attempt that somebody
     /// else's change overtook it only counts that the mail was sent.
-    func settle(_ key: OutboxDueKey, _ outcome: Mailer.Outcome?, random: UInt64, now: Timestamp) throws {
+    func settle(_ key: OutboxDueKey, _ outcome: DeliveryOutcome?, random: UInt64, now: Timestamp) throws {
         try delete(Tables.outboxDue, key)
         guard let outcome else { return }
         let isCurrent = try reading.message(due: key) != nil
         guard var stored = try get(Tables.outbox, TenantTextKey(key.tenant, key.messageID)),
             var message = stored.message, message.state == .pending, isCurrent || outcome == .sent
         else { return }
-        message.settle(outcome, random: random, now: now)
+        message.settle(outcome, isWorthDelivering: stored.isWorthDelivering, random: random, now: now)
         stored.message = message
         try putOutbox(stored, tenantID: key.tenant)
     }
 }
 
 extension OutboxMessage {
+    var isSMS: Bool { verificationPurpose != .unspecified }
+
     /// Notes the outcome of an attempt.
-    mutating func settle(_ outcome: Mailer.Outcome, random: UInt64, now: Timestamp) {
+    mutating func settle(
+        _ outcome: DeliveryOutcome, isWorthDelivering: (Timestamp) -> Bool = { _ in true }, random: UInt64,
+        now: Timestamp
+    ) {
         if outcome != .held { attempts &+= 1 }
         nextAttemptAtMicros = 0
         switch outcome {
@@ -94,9 +99,19 @@ extension OutboxMessage {
         case .failed(let what):
             lastError = what
             guard Int(attempts) < Mailer.attemptsMax else { return state = .dead }
+            let next = now + Mailer.backoff(afterAttempts: Int(attempts), isUrgent: isSMS, random: random)
+            guard isWorthDelivering(next) else { return state = .dead }
             state = .pending
-            let wait = Mailer.backoff(afterAttempts: Int(attempts), random: random)
-            nextAttemptAtMicros = (now + wait).microseconds
+            nextAttemptAtMicros = next.microseconds
         }
+    }
+}
+
+extension StoredOutboxMessage {
+    static let expiredCode: Text = "its code has expired"
+
+    /// False once the code that it carries is good for nothing.
+    func isWorthDelivering(at time: Timestamp) -> Bool {
+        deliverUntilMicros == 0 || time < Timestamp(microseconds: deliverUntilMicros)
     }
 }

@@ -2,6 +2,7 @@ import Base
 import Crypto
 import JSON
 import Messages
+import Rules
 
 /// The requests to a webhook, and their signature.
 enum Webhook {
@@ -17,6 +18,22 @@ enum Webhook {
         json.member("html", text: contents.html)
         json.member("link", text: contents.link)
         if !contents.notMeLink.isEmpty { json.member("not_me_link", text: contents.notMeLink) }
+        json.member("created_at_micros", integer: message.createdAtMicros)
+        json.endObject()
+        return json.bytes
+    }
+
+    static func body(sms message: OutboxMessage, _ contents: OutboxContents, tenantID: Text) -> [UInt8] {
+        var json = JSONWriter()
+        json.beginObject()
+        json.member("message_id", text: message.messageID)
+        json.member("tenant_id", text: tenantID)
+        json.member("channel", text: "sms")
+        json.member("purpose", text: Text("\(message.verificationPurpose)"))
+        json.member("to", text: message.to)
+        json.member("region", text: PhoneNumber(message.to)?.region?.text ?? .empty)
+        json.member("text", text: contents.text)
+        json.member("code", text: contents.code)
         json.member("created_at_micros", integer: message.createdAtMicros)
         json.endObject()
         return json.bytes

@@ -2,6 +2,7 @@ public import Base
 import Federation
 import JSON
 public import Messages
+public import Rules
 import Store
 
 extension IdentityProviders {

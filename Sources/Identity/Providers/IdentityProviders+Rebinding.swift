@@ -1,6 +1,7 @@
 public import Base
 import Federation
 import Messages
+import Rules
 import Store
 
 extension IdentityProviders {

@@ -4,22 +4,30 @@ import Federation
 public import Messages
 public import Outbound
 public import Store
-import Synchronization
 
 /// The identity providers of all tenants: their configurations, and the proof of what applications bring from them.
 ///
-/// A sign-in reads its provider's row; what comes of it is kept for as long as the row stays the same. Client secrets
-/// are sealed in the store, opened when they are sent, and never leave it but to their provider. Any thread.
+/// What comes of a provider's row is kept until the row changes. Client secrets are sealed in the store, opened when
+/// they are sent, and never leave it but to their provider. Any thread.
 public final class IdentityProviders: Sendable {
     let resources: Resources
     let client: ProviderClient
     private let sealing: SealingKey
-    private let resolved = ResolvedProviders()
+    private let configurations: RowCopies<TenantTextKey, StoredProvider, ProviderConfiguration?>
+    private static let configurationsMax = 1_024
+    /// A usual row has a few hundred bytes; what is made of one takes some times as much.
+    private static let rowByteCountMax = 4_096
 
     public init(resources: Resources, sealing: SealingKey, http: HTTPClient) {
         self.resources = resources
         self.sealing = sealing
         self.client = ProviderClient(client: http, limits: resources.limits)
+        self.configurations = RowCopies(
+            "providers", of: Tables.providers, in: resources.store, countMax: Self.configurationsMax,
+            rowByteCountMax: Self.rowByteCountMax
+        ) { key, stored in
+            Self.configuration(of: stored, key, sealing)
+        }
     }
 
     /// Of how many providers something is in memory: those somebody signed in with lately.
@@ -136,21 +144,16 @@ public final class IdentityProviders: Sendable {
     func configuration(
         _ providerID: Text, tenantID: Text, in transaction: borrowing ReadTransaction
     ) throws -> ProviderConfiguration? {
-        let key = TenantTextKey(tenantID, providerID)
-        let known = try transaction.withValue(Tables.providers, key) { resolved.configuration(key, row: $0) }
-        if let known = known ?? nil { return known }
-        guard let stored = try transaction.get(Tables.providers, key),
-            let configuration = resolve(stored, providerID: providerID, tenantID: tenantID)
-        else { return nil }
-        _ = try transaction.withValue(Tables.providers, key) { resolved.keep(configuration, key, row: $0) }
-        return configuration
+        try configurations.value(TenantTextKey(tenantID, providerID), in: transaction)?.value
     }
 
-    private func resolve(_ stored: StoredProvider, providerID: Text, tenantID: Text) -> ProviderConfiguration? {
+    private static func configuration(
+        of stored: StoredProvider, _ key: TenantTextKey, _ sealing: SealingKey
+    ) -> ProviderConfiguration? {
         guard let provider = stored.provider else { return nil }
-        let context = Self.context(providerID: providerID, tenantID: tenantID)
-        let (sealing, sealed) = (sealing, stored.sealedClientSecret)
-        return ProviderConfiguration(tenantID: tenantID, provider: provider, hasClientSecret: !sealed.isEmpty) {
+        let context = context(providerID: key.text, tenantID: key.tenant)
+        let sealed = stored.sealedClientSecret
+        return ProviderConfiguration(tenantID: key.tenant, provider: provider, hasClientSecret: !sealed.isEmpty) {
             try sealing.open(sealed, context: context)
         }
     }
@@ -164,38 +167,6 @@ public final class IdentityProviders: Sendable {
     /// Sealed for this place only: a secret that is moved to another row does not open there.
     private static func context(providerID: Text, tenantID: Text) -> [UInt8] {
         Array("provider client secret".utf8) + [0] + tenantID.bytes + [0] + providerID.bytes
-    }
-}
-
-/// Configurations as they were resolved from rows; each good for exactly the bytes of its row. Any thread.
-private final class ResolvedProviders: Sendable {
-    private struct Entry {
-        let row: [UInt8]
-        let configuration: ProviderConfiguration
-    }
-
-    private let entries = Mutex<[TenantTextKey: Entry]>([:])
-    private static let entriesMax = 1_024
-    /// A usual row has a few hundred bytes; what is made of one takes some times as much.
-    private static let rowByteCountMax = 4_096
-
-    func configuration(_ key: TenantTextKey, row: UnsafeRawBufferPointer) -> ProviderConfiguration? {
-        guard let entry = entries.withLock({ $0[key] }),
-            entry.row.withUnsafeBytes({ $0.hasSameBytes(as: row) })
-        else { return nil }
-        return entry.configuration
-    }
-
-    func keep(_ configuration: ProviderConfiguration, _ key: TenantTextKey, row: UnsafeRawBufferPointer) {
-        guard row.count <= Self.rowByteCountMax else { return }
-        let entry = Entry(row: [UInt8](row), configuration: configuration)
-        // When they are too many all go, and those in use are back with their next sign-in. They end after the lock.
-        _ = entries.withLock { entries in
-            var dropped: [TenantTextKey: Entry] = [:]
-            if entries.count >= Self.entriesMax { swap(&entries, &dropped) }
-            entries[key] = entry
-            return dropped
-        }
     }
 }
 

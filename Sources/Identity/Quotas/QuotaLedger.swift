@@ -1,5 +1,6 @@
 import Base
 public import Messages
+public import Rules
 public import Store
 import Synchronization
 
@@ -27,12 +28,14 @@ public final class QuotaLedger: Sendable {
 
     private let state = Mutex(State())
     private let clock: Clock
+    private let serverClock: Clock
     let limits: QuotaLimits
     private let refusals = Quota.allCases.map { _ in Counter() }
     private static let accountsMax = 20_000
 
     init(resources: Resources) {
         self.clock = resources.steadyClock
+        self.serverClock = resources.clock
         self.limits = QuotaLimits(limits: resources.limits, mapByteCount: resources.store.mapByteCount)
     }
 
@@ -109,6 +112,7 @@ public final class QuotaLedger: Sendable {
         let now = clock.now()
         let account = state.withLock { tenantAccount(of: settings, in: &$0, now: now) }
         let burst = limits.mutationsPerSecond(settings) * QuotaLimits.burstSeconds
+        let sms = try transaction.spent(SMSBudgets.tenant(settings, limits: limits), now: serverClock.now())
         let quotas = Quota.allCases.map { quota in
             let (limit, used): (Int64, Int64) =
                 switch quota {
@@ -116,7 +120,9 @@ public final class QuotaLedger: Sendable {
                 case .tenantMutations: (burst, burst - Int64(account.mutations.level))
                 case .tenantAnonymousSignUps: (limits.anonymousSignUpsPerHour(settings), hourly)
                 case .addressAnonymousSignUps: (Int64(limits.limits.anonymousSignUpsPerAddressAndHour), 0)
-                case .callerMutations, .callerWrittenBytes: (0, 0)
+                case .tenantSMS: (limits.smsPerHour(settings), sms)
+                case .regionSMS: (Int64(limits.limits.smsPerRegionAndHour), 0)
+                case .callerMutations, .callerWrittenBytes, .callerSMS: (0, 0)
                 }
             return QuotaUse(
                 quota: Text(quota.rawValue), limit: limit, used: used, refused: account.refused[quota.index])

@@ -1,6 +1,7 @@
 public import Base
 import JSON
 import Messages
+public import Rules
 import Store
 import Tokens
 

@@ -2,6 +2,7 @@ public import Base
 import Crypto
 import JSON
 import Messages
+public import Rules
 import Store
 import Tokens
 

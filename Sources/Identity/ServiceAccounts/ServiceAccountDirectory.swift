@@ -2,6 +2,7 @@ public import Base
 import Crypto
 public import Messages
 public import Reactor
+import Rules
 import Store
 
 /// What an update changes of a service account: each non-nil value is set.
@@ -39,14 +40,12 @@ public struct ServiceAccountChange: Sendable {
 /// `ServiceAccountSigners` to say.
 public final class ServiceAccountDirectory: Sendable {
     let resources: Resources
-    let callers: CallerDirectory
     let pool: WorkerPool
     let projectID: Text
     let issuer: Text
 
-    public init(resources: Resources, callers: CallerDirectory, pool: WorkerPool, projectID: Text, issuer: Text) {
+    public init(resources: Resources, pool: WorkerPool, projectID: Text, issuer: Text) {
         self.resources = resources
-        self.callers = callers
         self.pool = pool
         self.projectID = projectID
         self.issuer = issuer
@@ -93,7 +92,7 @@ public final class ServiceAccountDirectory: Sendable {
     ) async throws -> ServiceAccount {
         let now = resources.clock.now()
         let limits = resources.limits
-        let changed = try await resources.store.write { transaction in
+        return try await resources.store.write { transaction in
             try transaction.once(validateOnly ? .server : origin, now: now) {
                 var account = try transaction.reading.changeableServiceAccount(id)
                 try change.apply(to: &account, limits: limits)
@@ -102,8 +101,6 @@ public final class ServiceAccountDirectory: Sendable {
                 return account
             }
         }
-        callers.credentialsChanged()
-        return changed
     }
 
     /// Leaves a tombstone without keys. SERVICE_ACCOUNT_NOT_FOUND, BUILT_IN_SERVICE_ACCOUNT.
@@ -122,7 +119,6 @@ public final class ServiceAccountDirectory: Sendable {
                 return ProjectDeleteServiceAccountResponse()
             }
         }
-        callers.credentialsChanged()
     }
 }
 

@@ -71,7 +71,7 @@ extension ServiceAccountDirectory {
         _ keyID: Text, of id: Text, validateOnly: Bool, origin: Origin
     ) async throws -> ServiceAccountKey {
         let now = resources.clock.now()
-        let revoked = try await resources.store.write { transaction in
+        return try await resources.store.write { transaction in
             _ = try transaction.reading.serviceAccount(id)
             let recordKey = ServiceAccountKeyKey(id, keyID)
             guard !keyID.isEmpty, keyID.byteCount <= 64,
@@ -89,8 +89,6 @@ extension ServiceAccountDirectory {
                 .serviceAccountKeyRevoked, tenantID: .empty, origin: origin, detail: keyID, now: now)
             return key
         }
-        callers.credentialsChanged()
-        return revoked
     }
 
     /// EdDSA is not among them: Admin SDKs and the tokens' readers know RS256 and ES256.

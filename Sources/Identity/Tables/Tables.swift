@@ -27,16 +27,16 @@ public enum Tables {
     /// tenant → settings and toggles; a deleted tenant leaves a tombstone.
     public static let tenants = Table<TenantPrefix, StoredTenant>(
         id: 22, name: "tenants", owner: .keyPrefix,
-        purge: .otherwise("a tombstone stays, because an id is never used again"))
+        purge: .otherwise("a tombstone stays, because an id is never used again"), news: .ofRow)
     /// API key id → role, scope and the hash of the key.
     public static let apiKeys = Table<TextKey, StoredApiKey>(
-        id: 23, name: "api_keys", owner: .nobody, purge: .noTenant)
+        id: 23, name: "api_keys", owner: .nobody, purge: .noTenant, news: .ofTable)
     /// (tenant, SHA-256 of the secret) → a sealed secret that imported password hashes need.
     public static let hashSecrets = Table<TenantHashKey, StoredHashSecret>(
         id: 25, name: "hash_secrets", owner: .keyPrefix, purge: .withTenant)
     /// (tenant, sequence) → a refusal of a self-service toggle.
     public static let denials = Table<SequenceKey, Denial>(
-        id: 26, name: "denials", owner: .keyPrefix, purge: .withTenant)
+        id: 26, name: "denials", owner: .keyPrefix, purge: .withTenant, news: .ofTenant)
     /// tenant → where its refusals' sequence stands.
     public static let denialHeads = Table<TenantPrefix, StoredDenialHead>(
         id: 27, name: "denial_heads", owner: .keyPrefix, purge: .withTenant)
@@ -58,16 +58,16 @@ public enum Tables {
 
     /// service account id → role, scope, what it may; a deleted account leaves a tombstone.
     public static let serviceAccounts = Table<TextKey, StoredServiceAccount>(
-        id: 32, name: "service_accounts", owner: .nobody, purge: .noTenant)
+        id: 32, name: "service_accounts", owner: .nobody, purge: .noTenant, news: .ofTable)
     /// (service account id, key id) → the public key.
     public static let serviceAccountKeys = Table<ServiceAccountKeyKey, StoredServiceAccountKey>(
-        id: 33, name: "service_account_keys", owner: .nobody, purge: .noTenant)
+        id: 33, name: "service_account_keys", owner: .nobody, purge: .noTenant, news: .ofTable)
     /// SHA-256 of (issuer, jti) → until when: a token that was used and counts once.
     public static let usedTokenIDs = Table<HashKey, StoredUsedTokenID>(
         id: 34, name: "used_token_ids", owner: .nobody, purge: .noTenant)
     /// (tenant, provider id) → how the tenant uses an identity provider, with its client secret sealed.
     public static let providers = Table<TenantTextKey, StoredProvider>(
-        id: 35, name: "providers", owner: .keyPrefix, purge: .withTenant)
+        id: 35, name: "providers", owner: .keyPrefix, purge: .withTenant, news: .ofRow)
     /// (tenant, SHA-256 of a code that was sent) → what it is for.
     public static let oobCodes = Table<TenantHashKey, StoredOobCode>(
         id: 36, name: "oob_codes", owner: .keyPrefix, purge: .withTenant)
@@ -88,10 +88,10 @@ public enum Tables {
     /// (tenant, sequence) → what its verifiers have to refuse; the sequence counts those of all tenants.
     public static let revocations = Table<SequenceKey, Revocation>(
         id: 41, name: "revocations", owner: .keyPrefix,
-        purge: .otherwise("they stay until no token is left that they refuse"))
+        purge: .otherwise("they stay until no token is left that they refuse"), news: .ofTenant)
     /// sequence → the tenant of that revocation.
     public static let revocationTenants = Table<RevocationKey, [UInt8]>(
-        id: 42, name: "revocation_tenants", owner: .nobody, purge: .noTenant)
+        id: 42, name: "revocation_tenants", owner: .nobody, purge: .noTenant, news: .ofTable)
 
     /// (tenant, hash of a caller and of whom its requests are about) → how many idempotency records they have.
     public static let idempotencyCountsBySubject = Table<TenantHashKey, StoredCount>(
@@ -119,6 +119,17 @@ public enum Tables {
     /// Kind of proof → the latest end of those that are refused as used, because the rows that said so may be gone.
     public static let spentProofs = Table<TextKey, [UInt8]>(
         id: 57, name: "spent_proofs", owner: .nobody, purge: .noTenant)
+
+    /// (tenant, SHA-256 of a session_info) → the code that was sent to a phone number.
+    public static let verificationCodes = Table<TenantHashKey, StoredVerificationCode>(
+        id: 70, name: "verification_codes", owner: .keyPrefix, purge: .withTenant)
+    /// (tenant, hash of what is budgeted) → how much of its budget of SMS was spent. A credential's budget counts over
+    /// all tenants; its row lies with those of the default pool.
+    public static let smsBudgets = Table<TenantHashKey, StoredSmsBudget>(
+        id: 71, name: "sms_budgets", owner: .keyPrefix, purge: .withTenant)
+    /// tenant → how its SMS go out, with the webhook's secret sealed.
+    public static let smsConfigs = Table<TenantPrefix, StoredSmsConfig>(
+        id: 72, name: "sms_configs", owner: .keyPrefix, purge: .withTenant)
 
     /// What opening the store takes. The list `declared` is generated from this file.
     public static let all: [TableDeclaration] = SigningTables.all + declared

@@ -30,7 +30,6 @@ extension WriteTransaction {
             head.firstSequence += 1
         }
         try put(Tables.denialHeads, headKey, head)
-        announce(.denials(tenantID))
     }
 }
 

@@ -226,6 +226,42 @@ extension Provider: UpdatableMessage {
     }
 }
 
+extension SmsConfig: Updatable {
+    /// The fields that an update may change.
+    public enum Path: UInt8, UpdatePath {
+        case delivery
+        case webhook
+        case templates
+        case allowPrivateAddresses
+
+        public var name: Text {
+            switch self {
+            case .delivery: "delivery"
+            case .webhook: "webhook"
+            case .templates: "templates"
+            case .allowPrivateAddresses: "allow_private_addresses"
+            }
+        }
+
+        public static let byName = named()
+    }
+}
+
+extension SmsConfig: UpdatableMessage {
+    public mutating func copy(_ path: Path, from other: SmsConfig) {
+        switch path {
+        case .delivery:
+            self.delivery = other.delivery
+        case .webhook:
+            self.webhook = other.webhook
+        case .templates:
+            self.templates = other.templates
+        case .allowPrivateAddresses:
+            self.allowPrivateAddresses = other.allowPrivateAddresses
+        }
+    }
+}
+
 extension Tenant: Updatable {
     /// The fields that an update may change.
     public enum Path: UInt8, UpdatePath {
@@ -250,10 +286,15 @@ extension Tenant: Updatable {
         case quotasStoredBytes
         case quotasMutationsPerSecond
         case quotasAnonymousSignUpsPerHour
+        case quotasSMSPerHour
         case anonymousUserExpirySeconds
         case allowCostlyHashes
         case allowedContinueDomains
         case allowLoopbackContinueURL
+        case enablePhoneSignin
+        case allowedSMSRegions
+        case blockedSMSRegions
+        case testPhoneNumbers
 
         public var name: Text {
             switch self {
@@ -278,10 +319,15 @@ extension Tenant: Updatable {
             case .quotasStoredBytes: "quotas.stored_bytes"
             case .quotasMutationsPerSecond: "quotas.mutations_per_second"
             case .quotasAnonymousSignUpsPerHour: "quotas.anonymous_sign_ups_per_hour"
+            case .quotasSMSPerHour: "quotas.sms_per_hour"
             case .anonymousUserExpirySeconds: "anonymous_user_expiry_seconds"
             case .allowCostlyHashes: "allow_costly_hashes"
             case .allowedContinueDomains: "allowed_continue_domains"
             case .allowLoopbackContinueURL: "allow_loopback_continue_url"
+            case .enablePhoneSignin: "enable_phone_signin"
+            case .allowedSMSRegions: "allowed_sms_regions"
+            case .blockedSMSRegions: "blocked_sms_regions"
+            case .testPhoneNumbers: "test_phone_numbers"
             }
         }
 
@@ -341,6 +387,9 @@ extension Tenant: UpdatableMessage {
         case .quotasAnonymousSignUpsPerHour:
             if self.quotas == nil { self.quotas = TenantQuotas() }
             self.quotas?.anonymousSignUpsPerHour = (other.quotas ?? TenantQuotas()).anonymousSignUpsPerHour
+        case .quotasSMSPerHour:
+            if self.quotas == nil { self.quotas = TenantQuotas() }
+            self.quotas?.smsPerHour = (other.quotas ?? TenantQuotas()).smsPerHour
         case .anonymousUserExpirySeconds:
             self.anonymousUserExpirySeconds = other.anonymousUserExpirySeconds
         case .allowCostlyHashes:
@@ -349,6 +398,14 @@ extension Tenant: UpdatableMessage {
             self.allowedContinueDomains = other.allowedContinueDomains
         case .allowLoopbackContinueURL:
             self.allowLoopbackContinueURL = other.allowLoopbackContinueURL
+        case .enablePhoneSignin:
+            self.enablePhoneSignin = other.enablePhoneSignin
+        case .allowedSMSRegions:
+            self.allowedSMSRegions = other.allowedSMSRegions
+        case .blockedSMSRegions:
+            self.blockedSMSRegions = other.blockedSMSRegions
+        case .testPhoneNumbers:
+            self.testPhoneNumbers = other.testPhoneNumbers
         }
     }
 }

@@ -116,13 +116,21 @@ public struct StoredOutboxMessage: Message {
     public var sealedContents: [UInt8] = []
     /// Made so that an address without an account costs as much; listed nowhere, sent to nobody.
     public var decoy: Bool = false
+    /// When what it carries is worth nothing any more: it is not delivered later. 0 = no such time.
+    public var deliverUntilMicros: Int64 = 0
 
     public init() {}
 
-    public init(message: OutboxMessage? = nil, sealedContents: [UInt8] = [], decoy: Bool = false) {
+    public init(
+        message: OutboxMessage? = nil,
+        sealedContents: [UInt8] = [],
+        decoy: Bool = false,
+        deliverUntilMicros: Int64 = 0
+    ) {
         self.message = message
         self.sealedContents = sealedContents
         self.decoy = decoy
+        self.deliverUntilMicros = deliverUntilMicros
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -130,6 +138,7 @@ public struct StoredOutboxMessage: Message {
         @inlinable public static var message: Int { 1 }
         @inlinable public static var sealedContents: Int { 2 }
         @inlinable public static var decoy: Int { 3 }
+        @inlinable public static var deliverUntilMicros: Int { 4 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -147,12 +156,14 @@ extension StoredOutboxMessage: ConvertibleToC {
         self.message = source.pointee.message.map { OutboxMessage(copying: $0) }
         self.sealedContents = [UInt8](copying: source.pointee.sealed_contents)
         self.decoy = source.pointee.decoy != 0
+        self.deliverUntilMicros = source.pointee.deliver_until_micros
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredOutboxMessage>, arena: Arena) {
         if let value = self.message { target.pointee.message = arena.make(value) }
         target.pointee.sealed_contents = arena.copy(self.sealedContents)
         target.pointee.decoy = self.decoy ? 1 : 0
+        target.pointee.deliver_until_micros = self.deliverUntilMicros
     }
 }
 

@@ -78,6 +78,12 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case clockAccepted = 88
     /// The machine's clock had jumped ahead and stayed there; from here on events have its time.
     case clockJumpBelieved = 89
+    /// A code was sent to a phone number; `detail` says what for and to which region.
+    case verificationCodeSent = 110
+    /// Somebody tried five wrong codes: the code is void.
+    case verificationCodeExhausted = 111
+    case phoneNumberChanged = 112
+    case smsConfigUpdated = 113
 }
 
 public struct StoredUser: Message {

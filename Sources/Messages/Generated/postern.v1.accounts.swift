@@ -488,6 +488,257 @@ extension AccountsSignInWithEmailLinkResponse: ConvertibleToC {
     }
 }
 
+public struct AccountsSendVerificationCodeRequest: Message {
+    public var tenantID: Text = .empty
+    /// With its country's calling code: "+14155550123". Blanks, hyphens, dots and parentheses do not count:
+    /// "+1 (415) 555-0123". At most 32 bytes.
+    public var phoneNumber: Text = .empty
+    /// The user whose number it becomes.
+    public var idToken: Text = .empty
+    public var endUserIP: Text = .empty
+    /// The language of the message, BCP 47, at most 35 bytes.
+    public var locale: Text = .empty
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        phoneNumber: Text = .empty,
+        idToken: Text = .empty,
+        endUserIP: Text = .empty,
+        locale: Text = .empty
+    ) {
+        self.tenantID = tenantID
+        self.phoneNumber = phoneNumber
+        self.idToken = idToken
+        self.endUserIP = endUserIP
+        self.locale = locale
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var phoneNumber: Int { 2 }
+        @inlinable public static var idToken: Int { 3 }
+        @inlinable public static var endUserIP: Int { 4 }
+        @inlinable public static var locale: Int { 5 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension AccountsSendVerificationCodeRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_send_verification_code_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsSendVerificationCodeRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.phoneNumber = Text(copying: source.pointee.phone_number)
+        self.idToken = Text(copying: source.pointee.id_token)
+        self.endUserIP = Text(copying: source.pointee.end_user_ip)
+        self.locale = Text(copying: source.pointee.locale)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSendVerificationCodeRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.phone_number = arena.copy(self.phoneNumber)
+        target.pointee.id_token = arena.copy(self.idToken)
+        target.pointee.end_user_ip = arena.copy(self.endUserIP)
+        target.pointee.locale = arena.copy(self.locale)
+    }
+}
+
+public struct AccountsSendVerificationCodeResponse: Message {
+    /// Belongs to the code: keep it in the application that asked, and send it with the code.
+    public var sessionInfo: Secret = .empty
+    /// The number without what does not count, as the account will have it.
+    public var phoneNumber: Text = .empty
+    public var expiresAtMicros: Int64 = 0
+
+    public init() {}
+
+    public init(sessionInfo: Secret = .empty, phoneNumber: Text = .empty, expiresAtMicros: Int64 = 0) {
+        self.sessionInfo = sessionInfo
+        self.phoneNumber = phoneNumber
+        self.expiresAtMicros = expiresAtMicros
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var sessionInfo: Int { 1 }
+        @inlinable public static var phoneNumber: Int { 2 }
+        @inlinable public static var expiresAtMicros: Int { 3 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension AccountsSendVerificationCodeResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_send_verification_code_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsSendVerificationCodeResponse>) {
+        self.sessionInfo = Secret(copying: source.pointee.session_info)
+        self.phoneNumber = Text(copying: source.pointee.phone_number)
+        self.expiresAtMicros = source.pointee.expires_at_micros
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSendVerificationCodeResponse>, arena: Arena) {
+        target.pointee.session_info = arena.copy(self.sessionInfo)
+        target.pointee.phone_number = arena.copy(self.phoneNumber)
+        target.pointee.expires_at_micros = self.expiresAtMicros
+    }
+}
+
+public struct AccountsSignInWithPhoneNumberRequest: Message {
+    public var tenantID: Text = .empty
+    /// Both session_info and code, or both temporary_proof and phone_number.
+    public var sessionInfo: Secret = .empty
+    public var code: Secret = .empty
+    /// From the metadata of CREDENTIAL_ALREADY_IN_USE: good once, for ten minutes.
+    public var temporaryProof: Secret = .empty
+    public var phoneNumber: Text = .empty
+    /// Links to this user instead of signing in.
+    public var idToken: Text = .empty
+    public var endUserIP: Text = .empty
+    /// What the session list calls the device that signs in, for example "Ada's laptop"; at most 256 bytes.
+    public var deviceName: Text = .empty
+    /// With id_token: the number takes the place of the account's present one.
+    public var change: Bool = false
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        sessionInfo: Secret = .empty,
+        code: Secret = .empty,
+        temporaryProof: Secret = .empty,
+        phoneNumber: Text = .empty,
+        idToken: Text = .empty,
+        endUserIP: Text = .empty,
+        deviceName: Text = .empty,
+        change: Bool = false
+    ) {
+        self.tenantID = tenantID
+        self.sessionInfo = sessionInfo
+        self.code = code
+        self.temporaryProof = temporaryProof
+        self.phoneNumber = phoneNumber
+        self.idToken = idToken
+        self.endUserIP = endUserIP
+        self.deviceName = deviceName
+        self.change = change
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var sessionInfo: Int { 2 }
+        @inlinable public static var code: Int { 3 }
+        @inlinable public static var temporaryProof: Int { 4 }
+        @inlinable public static var phoneNumber: Int { 5 }
+        @inlinable public static var idToken: Int { 6 }
+        @inlinable public static var endUserIP: Int { 7 }
+        @inlinable public static var deviceName: Int { 8 }
+        @inlinable public static var change: Int { 9 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension AccountsSignInWithPhoneNumberRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_sign_in_with_phone_number_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsSignInWithPhoneNumberRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.sessionInfo = Secret(copying: source.pointee.session_info)
+        self.code = Secret(copying: source.pointee.code)
+        self.temporaryProof = Secret(copying: source.pointee.temporary_proof)
+        self.phoneNumber = Text(copying: source.pointee.phone_number)
+        self.idToken = Text(copying: source.pointee.id_token)
+        self.endUserIP = Text(copying: source.pointee.end_user_ip)
+        self.deviceName = Text(copying: source.pointee.device_name)
+        self.change = source.pointee.change != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithPhoneNumberRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.session_info = arena.copy(self.sessionInfo)
+        target.pointee.code = arena.copy(self.code)
+        target.pointee.temporary_proof = arena.copy(self.temporaryProof)
+        target.pointee.phone_number = arena.copy(self.phoneNumber)
+        target.pointee.id_token = arena.copy(self.idToken)
+        target.pointee.end_user_ip = arena.copy(self.endUserIP)
+        target.pointee.device_name = arena.copy(self.deviceName)
+        target.pointee.change = self.change ? 1 : 0
+    }
+}
+
+public struct AccountsSignInWithPhoneNumberResponse: Message {
+    public var user: User?
+    public var tokens: TokenPair?
+    public var isNewUser: Bool = false
+    /// Keep it, and send it with the next SignInWithPassword or Reauthenticate: docs/protocol.md, "Devices".
+    public var deviceToken: Text = .empty
+
+    public init() {}
+
+    public init(user: User? = nil, tokens: TokenPair? = nil, isNewUser: Bool = false, deviceToken: Text = .empty) {
+        self.user = user
+        self.tokens = tokens
+        self.isNewUser = isNewUser
+        self.deviceToken = deviceToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+        @inlinable public static var tokens: Int { 2 }
+        @inlinable public static var isNewUser: Int { 3 }
+        @inlinable public static var deviceToken: Int { 4 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension AccountsSignInWithPhoneNumberResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__accounts_sign_in_with_phone_number_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AccountsSignInWithPhoneNumberResponse>) {
+        self.user = source.pointee.user.map { User(copying: $0) }
+        self.tokens = source.pointee.tokens.map { TokenPair(copying: $0) }
+        self.isNewUser = source.pointee.is_new_user != 0
+        self.deviceToken = Text(copying: source.pointee.device_token)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsSignInWithPhoneNumberResponse>, arena: Arena) {
+        if let value = self.user { target.pointee.user = arena.make(value) }
+        if let value = self.tokens { target.pointee.tokens = arena.make(value) }
+        target.pointee.is_new_user = self.isNewUser ? 1 : 0
+        target.pointee.device_token = arena.copy(self.deviceToken)
+    }
+}
+
 public struct AccountsSendOobCodeRequest: Message {
     public var tenantID: Text = .empty
     public var requestType: OobRequestType = .unspecified
@@ -1214,6 +1465,7 @@ public struct AccountsReauthenticateRequest: Message {
         case idp(IdpCredential)
         case emailLink(EmailLinkCredential)
         case customToken(Secret)
+        case phone(PhoneCredential)
     }
 
     public var tenantID: Text = .empty
@@ -1249,6 +1501,7 @@ public struct AccountsReauthenticateRequest: Message {
         @inlinable public static var emailLink: Int { 6 }
         @inlinable public static var customToken: Int { 7 }
         @inlinable public static var deviceToken: Int { 8 }
+        @inlinable public static var phone: Int { 9 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1273,6 +1526,7 @@ extension AccountsReauthenticateRequest: ConvertibleToC {
         case 4: self.credential = .idp(IdpCredential(copying: source.pointee.idp))
         case 6: self.credential = .emailLink(EmailLinkCredential(copying: source.pointee.email_link))
         case 7: self.credential = .customToken(Secret(copying: source.pointee.custom_token))
+        case 9: self.credential = .phone(PhoneCredential(copying: source.pointee.phone))
         default: break
         }
     }
@@ -1296,6 +1550,9 @@ extension AccountsReauthenticateRequest: ConvertibleToC {
         case .customToken(let value):
             target.pointee.credential_case = Postern__V1__AccountsReauthenticateRequest__CredentialCase(rawValue: 7)
             target.pointee.custom_token = arena.copy(value)
+        case .phone(let value):
+            target.pointee.credential_case = Postern__V1__AccountsReauthenticateRequest__CredentialCase(rawValue: 9)
+            target.pointee.phone = arena.make(value)
         }
     }
 }

@@ -183,3 +183,43 @@ extension EmailLinkCredential: ConvertibleToC {
         target.pointee.oob_code = arena.copy(self.oobCode)
     }
 }
+
+/// A code that was sent to the user's phone number.
+public struct PhoneCredential: Message {
+    public var sessionInfo: Secret = .empty
+    public var code: Secret = .empty
+
+    public init() {}
+
+    public init(sessionInfo: Secret = .empty, code: Secret = .empty) {
+        self.sessionInfo = sessionInfo
+        self.code = code
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var sessionInfo: Int { 1 }
+        @inlinable public static var code: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension PhoneCredential: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__phone_credential__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__PhoneCredential>) {
+        self.sessionInfo = Secret(copying: source.pointee.session_info)
+        self.code = Secret(copying: source.pointee.code)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__PhoneCredential>, arena: Arena) {
+        target.pointee.session_info = arena.copy(self.sessionInfo)
+        target.pointee.code = arena.copy(self.code)
+    }
+}

@@ -30,6 +30,8 @@ public struct OutboxMessage: Message {
     public var lastError: Text = .empty
     /// When the message is deleted here, whatever its state.
     public var expiresAtMicros: Int64 = 0
+    /// What the code of an SMS is for. Unspecified: the message is a mail, and `request_type` says what for.
+    public var verificationPurpose: VerificationPurpose = .unspecified
 
     public init() {}
 
@@ -43,7 +45,8 @@ public struct OutboxMessage: Message {
         nextAttemptAtMicros: Int64 = 0,
         sentAtMicros: Int64 = 0,
         lastError: Text = .empty,
-        expiresAtMicros: Int64 = 0
+        expiresAtMicros: Int64 = 0,
+        verificationPurpose: VerificationPurpose = .unspecified
     ) {
         self.messageID = messageID
         self.requestType = requestType
@@ -55,6 +58,7 @@ public struct OutboxMessage: Message {
         self.sentAtMicros = sentAtMicros
         self.lastError = lastError
         self.expiresAtMicros = expiresAtMicros
+        self.verificationPurpose = verificationPurpose
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -69,6 +73,7 @@ public struct OutboxMessage: Message {
         @inlinable public static var sentAtMicros: Int { 8 }
         @inlinable public static var lastError: Int { 9 }
         @inlinable public static var expiresAtMicros: Int { 10 }
+        @inlinable public static var verificationPurpose: Int { 11 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -93,6 +98,7 @@ extension OutboxMessage: ConvertibleToC {
         self.sentAtMicros = source.pointee.sent_at_micros
         self.lastError = Text(copying: source.pointee.last_error)
         self.expiresAtMicros = source.pointee.expires_at_micros
+        self.verificationPurpose = enumeration(source.pointee.verification_purpose.rawValue)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__OutboxMessage>, arena: Arena) {
@@ -106,6 +112,7 @@ extension OutboxMessage: ConvertibleToC {
         target.pointee.sent_at_micros = self.sentAtMicros
         target.pointee.last_error = arena.copy(self.lastError)
         target.pointee.expires_at_micros = self.expiresAtMicros
+        target.pointee.verification_purpose = Postern__V1__VerificationPurpose(rawValue: UInt32(self.verificationPurpose.rawValue))
     }
 }
 
@@ -117,6 +124,8 @@ public struct OutboxContents: Message {
     public var link: Text = .empty
     /// The second link of a VERIFY_EMAIL or VERIFY_AND_CHANGE_EMAIL: "this was not me".
     public var notMeLink: Text = .empty
+    /// The code of an SMS, as it stands in the text.
+    public var code: Text = .empty
 
     public init() {}
 
@@ -125,13 +134,15 @@ public struct OutboxContents: Message {
         text: Text = .empty,
         html: Text = .empty,
         link: Text = .empty,
-        notMeLink: Text = .empty
+        notMeLink: Text = .empty,
+        code: Text = .empty
     ) {
         self.subject = subject
         self.text = text
         self.html = html
         self.link = link
         self.notMeLink = notMeLink
+        self.code = code
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -141,6 +152,7 @@ public struct OutboxContents: Message {
         @inlinable public static var html: Int { 3 }
         @inlinable public static var link: Int { 4 }
         @inlinable public static var notMeLink: Int { 5 }
+        @inlinable public static var code: Int { 6 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -160,6 +172,7 @@ extension OutboxContents: ConvertibleToC {
         self.html = Text(copying: source.pointee.html)
         self.link = Text(copying: source.pointee.link)
         self.notMeLink = Text(copying: source.pointee.not_me_link)
+        self.code = Text(copying: source.pointee.code)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__OutboxContents>, arena: Arena) {
@@ -168,6 +181,7 @@ extension OutboxContents: ConvertibleToC {
         target.pointee.html = arena.copy(self.html)
         target.pointee.link = arena.copy(self.link)
         target.pointee.not_me_link = arena.copy(self.notMeLink)
+        target.pointee.code = arena.copy(self.code)
     }
 }
 

@@ -11,13 +11,21 @@ public struct TenantQuotas: Message {
     /// Changes a second that end users make, over all credentials; four seconds' worth may come at once.
     public var mutationsPerSecond: Int64 = 0
     public var anonymousSignUpsPerHour: Int64 = 0
+    /// Codes sent by SMS.
+    public var smsPerHour: Int64 = 0
 
     public init() {}
 
-    public init(storedBytes: Int64 = 0, mutationsPerSecond: Int64 = 0, anonymousSignUpsPerHour: Int64 = 0) {
+    public init(
+        storedBytes: Int64 = 0,
+        mutationsPerSecond: Int64 = 0,
+        anonymousSignUpsPerHour: Int64 = 0,
+        smsPerHour: Int64 = 0
+    ) {
         self.storedBytes = storedBytes
         self.mutationsPerSecond = mutationsPerSecond
         self.anonymousSignUpsPerHour = anonymousSignUpsPerHour
+        self.smsPerHour = smsPerHour
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -25,6 +33,7 @@ public struct TenantQuotas: Message {
         @inlinable public static var storedBytes: Int { 1 }
         @inlinable public static var mutationsPerSecond: Int { 2 }
         @inlinable public static var anonymousSignUpsPerHour: Int { 3 }
+        @inlinable public static var smsPerHour: Int { 10 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -42,12 +51,14 @@ extension TenantQuotas: ConvertibleToC {
         self.storedBytes = source.pointee.stored_bytes
         self.mutationsPerSecond = source.pointee.mutations_per_second
         self.anonymousSignUpsPerHour = source.pointee.anonymous_sign_ups_per_hour
+        self.smsPerHour = source.pointee.sms_per_hour
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TenantQuotas>, arena: Arena) {
         target.pointee.stored_bytes = self.storedBytes
         target.pointee.mutations_per_second = self.mutationsPerSecond
         target.pointee.anonymous_sign_ups_per_hour = self.anonymousSignUpsPerHour
+        target.pointee.sms_per_hour = self.smsPerHour
     }
 }
 
@@ -58,18 +69,22 @@ public struct CallerQuotas: Message {
     public var mutationsPerSecond: Int64 = 0
     /// Bytes its changes add to the store; an hour's worth may come at once.
     public var writtenBytesPerHour: Int64 = 0
+    /// Codes sent by SMS, over all tenants.
+    public var smsPerHour: Int64 = 0
 
     public init() {}
 
-    public init(mutationsPerSecond: Int64 = 0, writtenBytesPerHour: Int64 = 0) {
+    public init(mutationsPerSecond: Int64 = 0, writtenBytesPerHour: Int64 = 0, smsPerHour: Int64 = 0) {
         self.mutationsPerSecond = mutationsPerSecond
         self.writtenBytesPerHour = writtenBytesPerHour
+        self.smsPerHour = smsPerHour
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
     public enum FieldNumber {
         @inlinable public static var mutationsPerSecond: Int { 1 }
         @inlinable public static var writtenBytesPerHour: Int { 2 }
+        @inlinable public static var smsPerHour: Int { 10 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -86,10 +101,12 @@ extension CallerQuotas: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__V1__CallerQuotas>) {
         self.mutationsPerSecond = source.pointee.mutations_per_second
         self.writtenBytesPerHour = source.pointee.written_bytes_per_hour
+        self.smsPerHour = source.pointee.sms_per_hour
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__CallerQuotas>, arena: Arena) {
         target.pointee.mutations_per_second = self.mutationsPerSecond
         target.pointee.written_bytes_per_hour = self.writtenBytesPerHour
+        target.pointee.sms_per_hour = self.smsPerHour
     }
 }

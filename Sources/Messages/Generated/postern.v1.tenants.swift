@@ -89,6 +89,17 @@ public struct Tenant: Message {
     public var allowLoopbackContinueURL: Bool = false
     /// Set by the server.
     public var continueURLRule: ContinueUrlRule = .unspecified
+    /// Signing in with a code sent to a phone number.
+    public var enablePhoneSignin: Bool = false
+    /// The regions whose numbers are sent codes, as ISO 3166-1 codes: "DE", "US". Empty: all that are not blocked, each up to
+    /// an hourly budget; a region that is named here has the tenant's budget. At most 250. Numbers that belong to no region
+    /// (satellite phones, international services) are never sent anything.
+    public var allowedSMSRegions: [Text] = []
+    /// The regions whose numbers are sent nothing, whatever is allowed. At most 250.
+    public var blockedSMSRegions: [Text] = []
+    /// Numbers that are sent nothing and have a fixed code, for tests and for those who review an application. At most 10.
+    /// Whoever knows such a number and its code can sign in to its account: never a number that belongs to somebody.
+    public var testPhoneNumbers: [TestPhoneNumber] = []
 
     public init() {}
 
@@ -119,7 +130,11 @@ public struct Tenant: Message {
         allowCostlyHashes: Bool = false,
         allowedContinueDomains: [Text] = [],
         allowLoopbackContinueURL: Bool = false,
-        continueURLRule: ContinueUrlRule = .unspecified
+        continueURLRule: ContinueUrlRule = .unspecified,
+        enablePhoneSignin: Bool = false,
+        allowedSMSRegions: [Text] = [],
+        blockedSMSRegions: [Text] = [],
+        testPhoneNumbers: [TestPhoneNumber] = []
     ) {
         self.tenantID = tenantID
         self.displayName = displayName
@@ -148,6 +163,10 @@ public struct Tenant: Message {
         self.allowedContinueDomains = allowedContinueDomains
         self.allowLoopbackContinueURL = allowLoopbackContinueURL
         self.continueURLRule = continueURLRule
+        self.enablePhoneSignin = enablePhoneSignin
+        self.allowedSMSRegions = allowedSMSRegions
+        self.blockedSMSRegions = blockedSMSRegions
+        self.testPhoneNumbers = testPhoneNumbers
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -179,6 +198,10 @@ public struct Tenant: Message {
         @inlinable public static var allowedContinueDomains: Int { 38 }
         @inlinable public static var allowLoopbackContinueURL: Int { 39 }
         @inlinable public static var continueURLRule: Int { 40 }
+        @inlinable public static var enablePhoneSignin: Int { 60 }
+        @inlinable public static var allowedSMSRegions: Int { 61 }
+        @inlinable public static var blockedSMSRegions: Int { 62 }
+        @inlinable public static var testPhoneNumbers: Int { 63 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -220,6 +243,10 @@ extension Tenant: ConvertibleToC {
         self.allowedContinueDomains = elements(source.pointee.n_allowed_continue_domains, source.pointee.allowed_continue_domains) { Text(copying: $0) }
         self.allowLoopbackContinueURL = source.pointee.allow_loopback_continue_url != 0
         self.continueURLRule = enumeration(source.pointee.continue_url_rule.rawValue)
+        self.enablePhoneSignin = source.pointee.enable_phone_signin != 0
+        self.allowedSMSRegions = elements(source.pointee.n_allowed_sms_regions, source.pointee.allowed_sms_regions) { Text(copying: $0) }
+        self.blockedSMSRegions = elements(source.pointee.n_blocked_sms_regions, source.pointee.blocked_sms_regions) { Text(copying: $0) }
+        self.testPhoneNumbers = copiedMessages(source.pointee.n_test_phone_numbers, source.pointee.test_phone_numbers)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__Tenant>, arena: Arena) {
@@ -251,6 +278,54 @@ extension Tenant: ConvertibleToC {
         target.pointee.allowed_continue_domains = arena.copyEach(self.allowedContinueDomains) { arena.copy($0) }
         target.pointee.allow_loopback_continue_url = self.allowLoopbackContinueURL ? 1 : 0
         target.pointee.continue_url_rule = Postern__V1__ContinueUrlRule(rawValue: UInt32(self.continueURLRule.rawValue))
+        target.pointee.enable_phone_signin = self.enablePhoneSignin ? 1 : 0
+        target.pointee.n_allowed_sms_regions = self.allowedSMSRegions.count
+        target.pointee.allowed_sms_regions = arena.copyEach(self.allowedSMSRegions) { arena.copy($0) }
+        target.pointee.n_blocked_sms_regions = self.blockedSMSRegions.count
+        target.pointee.blocked_sms_regions = arena.copyEach(self.blockedSMSRegions) { arena.copy($0) }
+        target.pointee.n_test_phone_numbers = self.testPhoneNumbers.count
+        target.pointee.test_phone_numbers = arena.copyEach(self.testPhoneNumbers) { arena.make($0) }
+    }
+}
+
+public struct TestPhoneNumber: Message {
+    /// E.164, for example +14155550123.
+    public var phoneNumber: Text = .empty
+    /// Six digits.
+    public var code: Text = .empty
+
+    public init() {}
+
+    public init(phoneNumber: Text = .empty, code: Text = .empty) {
+        self.phoneNumber = phoneNumber
+        self.code = code
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var phoneNumber: Int { 1 }
+        @inlinable public static var code: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension TestPhoneNumber: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__test_phone_number__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TestPhoneNumber>) {
+        self.phoneNumber = Text(copying: source.pointee.phone_number)
+        self.code = Text(copying: source.pointee.code)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TestPhoneNumber>, arena: Arena) {
+        target.pointee.phone_number = arena.copy(self.phoneNumber)
+        target.pointee.code = arena.copy(self.code)
     }
 }
 
@@ -686,7 +761,8 @@ extension TenantsGetUsageResponse: ConvertibleToC {
 
 public struct QuotaUse: Message {
     /// As the metadata `quota` of QUOTA_EXCEEDED names it: "tenant_stored_bytes", "tenant_mutations",
-    /// "tenant_anonymous_sign_ups", "address_anonymous_sign_ups", "caller_mutations", "caller_written_bytes".
+    /// "tenant_anonymous_sign_ups", "address_anonymous_sign_ups", "caller_mutations", "caller_written_bytes",
+    /// "tenant_sms", "region_sms", "caller_sms".
     public var quota: Text = .empty
     /// Of rates what may come at once. 0 for the quotas of callers, which each has of its own.
     public var limit: Int64 = 0

@@ -73,12 +73,24 @@ extension AuthErrorCode {
                 .providerAlreadyLinked
             case .noSuchProvider:
                 .noSuchProvider
-            case .lastSignInMethod:
+            case .lastSignInMethod, .smsRegionNotAllowed:
                 .operationNotAllowed
             case .invalidIdpConfiguration, .providerNotFound:
                 .invalidProviderID
             case .idpUnavailable:
                 .networkError
+            case .missingVerificationCode:
+                .missingVerificationCode
+            case .invalidCode:
+                .invalidVerificationCode
+            case .missingSessionInfo:
+                .missingVerificationID
+            case .invalidSessionInfo:
+                .invalidVerificationID
+            case .missingPhoneNumber:
+                .missingPhoneNumber
+            case .sessionExpired, .invalidTemporaryProof:
+                .sessionExpired
             case .malformedJWT:
                 .malformedJWT
             case .authorizationRefused:

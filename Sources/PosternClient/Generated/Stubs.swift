@@ -81,8 +81,37 @@ public struct EmailConfigsClient: Sendable {
     }
 }
 
-/// Mail on its way out: what was sent, what waits, what could not be delivered. A tenant that delivers nothing by itself
-/// (EMAIL_DELIVERY_OUTBOX, the default) has all its mail here.
+/// How a tenant's SMS go out and what they say.
+///
+/// ```swift
+/// let client = SmsConfigsClient(channel: channel)
+/// print(try await client.get(SmsConfigsGetRequest()))
+/// ```
+public struct SmsConfigsClient: Sendable {
+    let channel: Channel
+
+    /// Creates a client whose calls go over `channel`.
+    public init(channel: Channel) { self.channel = channel }
+
+    /// The signing secret is never told.
+    public func get(_ request: SmsConfigsGetRequest, options: CallOptions = .init()) async throws(Failure)
+        -> SmsConfigsGetResponse
+    {
+        try await channel.unary("postern.v1.SmsConfigs", "Get", request, idempotent: true, options: options)
+    }
+
+    /// Changes the masked fields; an SMS that is asked for after the answer follows them, one that waits is delivered by
+    /// them. Refusals: INVALID_UPDATE_MASK, INVALID_WEBHOOK, INVALID_TEMPLATE, INVALID_DELIVERY, INSUFFICIENT_PERMISSION
+    /// (private addresses, which need a project-admin).
+    public func update(_ request: SmsConfigsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
+        -> SmsConfigsUpdateResponse
+    {
+        try await channel.unary("postern.v1.SmsConfigs", "Update", request, idempotent: false, options: options)
+    }
+}
+
+/// Mail and SMS on their way out: what was sent, what waits, what could not be delivered. A tenant that delivers nothing by itself
+/// (EMAIL_DELIVERY_OUTBOX and SMS_DELIVERY_OUTBOX, the defaults) has all its messages here.
 ///
 /// ```swift
 /// let client = OutboxClient(channel: channel)
@@ -110,7 +139,8 @@ public struct OutboxClient: Sendable {
     }
 
     /// Delivers again at once: a dead message, or one that waits for its next attempt.
-    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, or is held to be read here).
+    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, is held to be read here, or
+    /// carries a code that has expired).
     public func retry(_ request: OutboxRetryRequest, options: CallOptions = .init()) async throws(Failure)
         -> OutboxRetryResponse
     {
@@ -638,6 +668,39 @@ public struct AccountsClient: Sendable {
         -> AccountsSignInWithEmailLinkResponse
     {
         try await channel.unary("postern.v1.Accounts", "SignInWithEmailLink", request, idempotent: false, options: options)
+    }
+
+    /// Sends a six-digit code to a phone number by SMS, for SignInWithPhoneNumber or Reauthenticate. The code is good only
+    /// together with the answer's session_info, for five minutes and five tries.
+    ///
+    /// With id_token the code is for adding the number to that user's account, or changing it, and for nobody else; that
+    /// needs a recent login. One of the tenant's test numbers is sent nothing: its fixed code is good. Where end users may
+    /// not sign up, a number without an account is answered alike and sent nothing.
+    ///
+    /// Checks in order: OPERATION_NOT_ALLOWED (phone sign-in is off), INVALID_ID_TOKEN and the like,
+    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, MISSING_PHONE_NUMBER, INVALID_PHONE_NUMBER, INVALID_LOCALE, SMS_REGION_NOT_ALLOWED,
+    /// TOO_MANY_ATTEMPTS_TRY_LATER (too many codes for the number, for the user, or on behalf of the end user's address),
+    /// QUOTA_EXCEEDED (too many for the tenant, the caller or the number's region).
+    public func sendVerificationCode(_ request: AccountsSendVerificationCodeRequest, options: CallOptions = .init()) async throws(Failure)
+        -> AccountsSendVerificationCodeResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "SendVerificationCode", request, idempotent: false, options: options)
+    }
+
+    /// Signs a user in with the code that SendVerificationCode sent, and creates the user if the number has no account;
+    /// with id_token adds the number to that user's account, or, with `change`, puts it in the place of the one there.
+    ///
+    /// Checks in order: OPERATION_NOT_ALLOWED, MISSING_SESSION_INFO, MISSING_CODE, or with a temporary proof
+    /// MISSING_PHONE_NUMBER; with id_token CREDENTIAL_TOO_OLD_LOGIN_AGAIN (an anonymous user is exempt); then
+    /// INVALID_SESSION_INFO, SESSION_EXPIRED (five minutes are over, or five codes were wrong), INVALID_CODE,
+    /// INVALID_TEMPORARY_PROOF, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the number has no account). With id_token:
+    /// PROVIDER_ALREADY_LINKED, and CREDENTIAL_ALREADY_IN_USE with metadata `detail` = PHONE_NUMBER_EXISTS, `phone_number`
+    /// and `temporary_proof`, with which the caller can sign in to that account without another code. A code is used up
+    /// only when that succeeds. A changed number ends every other session.
+    public func signInWithPhoneNumber(_ request: AccountsSignInWithPhoneNumberRequest, options: CallOptions = .init()) async throws(Failure)
+        -> AccountsSignInWithPhoneNumberResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "SignInWithPhoneNumber", request, idempotent: false, options: options)
     }
 
     /// Sends a code to a mailbox. The answer is the same whether or not the address has an account, where the tenant's

@@ -36,6 +36,20 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// The signing secret is never told.
+    static let smsConfigsGet = MethodDescriptor(
+        service: "postern.v1.SmsConfigs", method: "Get", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Changes the masked fields; an SMS that is asked for after the answer follows them, one that waits is delivered by
+    /// them. Refusals: INVALID_UPDATE_MASK, INVALID_WEBHOOK, INVALID_TEMPLATE, INVALID_DELIVERY, INSUFFICIENT_PERMISSION
+    /// (private addresses, which need a project-admin).
+    static let smsConfigsUpdate = MethodDescriptor(
+        service: "postern.v1.SmsConfigs", method: "Update", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
     /// Newest first, without contents. A page reads 1,000 messages at most: it may be empty and yet not be the last.
     static let outboxList = MethodDescriptor(
         service: "postern.v1.Outbox", method: "List", requestStreaming: false, responseStreaming: false,
@@ -50,7 +64,8 @@ extension MethodDescriptor {
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Delivers again at once: a dead message, or one that waits for its next attempt.
-    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, or is held to be read here).
+    /// Refusals: OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, is held to be read here, or
+    /// carries a code that has expired).
     static let outboxRetry = MethodDescriptor(
         service: "postern.v1.Outbox", method: "Retry", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -440,6 +455,37 @@ extension MethodDescriptor {
         responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// Sends a six-digit code to a phone number by SMS, for SignInWithPhoneNumber or Reauthenticate. The code is good only
+    /// together with the answer's session_info, for five minutes and five tries.
+    ///
+    /// With id_token the code is for adding the number to that user's account, or changing it, and for nobody else; that
+    /// needs a recent login. One of the tenant's test numbers is sent nothing: its fixed code is good. Where end users may
+    /// not sign up, a number without an account is answered alike and sent nothing.
+    ///
+    /// Checks in order: OPERATION_NOT_ALLOWED (phone sign-in is off), INVALID_ID_TOKEN and the like,
+    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN, MISSING_PHONE_NUMBER, INVALID_PHONE_NUMBER, INVALID_LOCALE, SMS_REGION_NOT_ALLOWED,
+    /// TOO_MANY_ATTEMPTS_TRY_LATER (too many codes for the number, for the user, or on behalf of the end user's address),
+    /// QUOTA_EXCEEDED (too many for the tenant, the caller or the number's region).
+    static let accountsSendVerificationCode = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "SendVerificationCode", requestStreaming: false,
+        responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Signs a user in with the code that SendVerificationCode sent, and creates the user if the number has no account;
+    /// with id_token adds the number to that user's account, or, with `change`, puts it in the place of the one there.
+    ///
+    /// Checks in order: OPERATION_NOT_ALLOWED, MISSING_SESSION_INFO, MISSING_CODE, or with a temporary proof
+    /// MISSING_PHONE_NUMBER; with id_token CREDENTIAL_TOO_OLD_LOGIN_AGAIN (an anonymous user is exempt); then
+    /// INVALID_SESSION_INFO, SESSION_EXPIRED (five minutes are over, or five codes were wrong), INVALID_CODE,
+    /// INVALID_TEMPORARY_PROOF, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the number has no account). With id_token:
+    /// PROVIDER_ALREADY_LINKED, and CREDENTIAL_ALREADY_IN_USE with metadata `detail` = PHONE_NUMBER_EXISTS, `phone_number`
+    /// and `temporary_proof`, with which the caller can sign in to that account without another code. A code is used up
+    /// only when that succeeds. A changed number ends every other session.
+    static let accountsSignInWithPhoneNumber = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "SignInWithPhoneNumber", requestStreaming: false,
+        responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
     /// Sends a code to a mailbox. The answer is the same whether or not the address has an account, where the tenant's
     /// email-enumeration protection is on.
     ///
@@ -643,6 +689,8 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ServerReflectionServerReflectionInfo.self, .serverReflectionServerReflectionInfo)
     registry.register(EmailConfigsGet.self, .emailConfigsGet)
     registry.register(EmailConfigsUpdate.self, .emailConfigsUpdate)
+    registry.register(SmsConfigsGet.self, .smsConfigsGet)
+    registry.register(SmsConfigsUpdate.self, .smsConfigsUpdate)
     registry.register(OutboxList.self, .outboxList)
     registry.register(OutboxGet.self, .outboxGet)
     registry.register(OutboxRetry.self, .outboxRetry)
@@ -696,6 +744,8 @@ func registerAll(_ registry: inout Registry) {
     registry.register(AccountsUnlink.self, .accountsUnlink)
     registry.register(AccountsReauthenticate.self, .accountsReauthenticate)
     registry.register(AccountsSignInWithEmailLink.self, .accountsSignInWithEmailLink)
+    registry.register(AccountsSendVerificationCode.self, .accountsSendVerificationCode)
+    registry.register(AccountsSignInWithPhoneNumber.self, .accountsSignInWithPhoneNumber)
     registry.register(AccountsSendOobCode.self, .accountsSendOobCode)
     registry.register(AccountsCheckOobCode.self, .accountsCheckOobCode)
     registry.register(AccountsApplyOobCode.self, .accountsApplyOobCode)

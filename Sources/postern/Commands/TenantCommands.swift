@@ -117,6 +117,10 @@ struct TenantSettings {
         Flag("allow-password-signup", "true|false", "email and password: sign-up and sign-in"),
         Flag("enable-anonymous-user", "true|false", "sign-up without an email"),
         Flag("enable-email-link-signin", "true|false", "sign-in with a link in a mail"),
+        Flag("enable-phone-signin", "true|false", "sign-in with a code sent to a phone number"),
+        Flag("allowed-sms-regions", "REGION,…", "whose numbers are sent codes, as DE,US; none: all but the blocked"),
+        Flag("blocked-sms-regions", "REGION,…", "whose numbers are sent nothing; none lifts it"),
+        Flag("test-phone-numbers", "NUMBER=CODE,…", "are sent nothing and have that code; none removes them"),
         Flag("password-policy", "RULE,…", passwordRules),
         Flag("disabled-user-signup", "true|false", "nobody signs up by themselves"),
         Flag("disabled-user-deletion", "true|false", "nobody deletes their own account"),
@@ -140,6 +144,7 @@ struct TenantSettings {
         Flag("quota-stored-bytes", "COUNT", "what its rows may take; 0: the default (project-admin)"),
         Flag("quota-mutations-per-second", "COUNT", "changes by its end users; 0: the default (project-admin)"),
         Flag("quota-anonymous-sign-ups", "COUNT", "an hour; 0: the default (project-admin)"),
+        Flag("quota-sms", "COUNT", "codes sent by SMS an hour; 0: the default (project-admin)"),
     ]
 
     init(_ arguments: Arguments) throws(CommandError) {
@@ -149,6 +154,7 @@ struct TenantSettings {
         note("enable_email_link_signin", try arguments.bool("enable-email-link-signin")) {
             $0.enableEmailLinkSignin = $1
         }
+        try notePhone(arguments)
         note("password_policy", try Self.passwordPolicy(arguments)) { $0.passwordPolicy = $1 }
         note("enable_email_privacy", try arguments.bool("enable-email-privacy")) { $0.enableEmailPrivacy = $1 }
         note("allow_international_email", try arguments.bool("allow-international-email")) {
@@ -193,6 +199,22 @@ struct TenantSettings {
         }
     }
 
+    private mutating func notePhone(_ arguments: Arguments) throws(CommandError) {
+        note("enable_phone_signin", try arguments.bool("enable-phone-signin")) { $0.enablePhoneSignin = $1 }
+        note("allowed_sms_regions", Self.list("allowed-sms-regions", arguments)) { $0.allowedSMSRegions = $1 }
+        note("blocked_sms_regions", Self.list("blocked-sms-regions", arguments)) { $0.blockedSMSRegions = $1 }
+        guard let numbers = arguments.value("test-phone-numbers") else { return }
+        var tests: [TestPhoneNumber] = []
+        for pair in numbers.split(separator: ",") where pair != "none" {
+            let parts = pair.split(separator: "=")
+            guard parts.count == 2 else {
+                throw .usage("--test-phone-numbers is NUMBER=CODE,…", hint: "for example +14155550123=123456")
+            }
+            tests.append(TestPhoneNumber(phoneNumber: Text(String(parts[0])), code: Text(String(parts[1]))))
+        }
+        note("test_phone_numbers", tests) { $0.testPhoneNumbers = $1 }
+    }
+
     private mutating func note<Value>(_ path: Text, _ value: Value?, _ set: (inout Tenant, Value) -> Void) {
         guard let value else { return }
         set(&tenant, value)
@@ -218,6 +240,10 @@ struct TenantSettings {
         note("quotas.anonymous_sign_ups_per_hour", try arguments.integer("quota-anonymous-sign-ups", in: 0...Int64.max))
         {
             quotas.anonymousSignUpsPerHour = $1
+            $0.quotas = quotas
+        }
+        note("quotas.sms_per_hour", try arguments.integer("quota-sms", in: 0...Int64.max)) {
+            quotas.smsPerHour = $1
             $0.quotas = quotas
         }
     }

@@ -151,6 +151,16 @@ extension Messages.SigningKeyState {
     }
 }
 
+extension Messages.SmsDelivery {
+    var json: JSONValue {
+        switch self {
+        case .unspecified: "SMS_DELIVERY_UNSPECIFIED"
+        case .outbox: "SMS_DELIVERY_OUTBOX"
+        case .webhook: "SMS_DELIVERY_WEBHOOK"
+        }
+    }
+}
+
 extension Messages.SmtpSecurity {
     var json: JSONValue {
         switch self {
@@ -213,6 +223,18 @@ extension Messages.TrustLevel {
         case .never: "TRUST_LEVEL_NEVER"
         case .domains: "TRUST_LEVEL_DOMAINS"
         case .always: "TRUST_LEVEL_ALWAYS"
+        }
+    }
+}
+
+extension Messages.VerificationPurpose {
+    var json: JSONValue {
+        switch self {
+        case .unspecified: "VERIFICATION_PURPOSE_UNSPECIFIED"
+        case .signIn: "VERIFICATION_PURPOSE_SIGN_IN"
+        case .link: "VERIFICATION_PURPOSE_LINK"
+        case .secondFactorEnrollment: "VERIFICATION_PURPOSE_SECOND_FACTOR_ENROLLMENT"
+        case .secondFactorSignIn: "VERIFICATION_PURPOSE_SECOND_FACTOR_SIGN_IN"
         }
     }
 }
@@ -292,6 +314,16 @@ extension Messages.AccountsSendOobCodeResponse: MessageJSON {
     }
 }
 
+extension Messages.AccountsSendVerificationCodeResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("session_info", .handedOut(self.sessionInfo)),
+            .init("phone_number", .string(self.phoneNumber)),
+            .init("expires_at_micros", .integer(self.expiresAtMicros)),
+        ])
+    }
+}
+
 extension Messages.AccountsSignInWithCustomTokenResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -331,6 +363,17 @@ extension Messages.AccountsSignInWithPasswordResponse: MessageJSON {
         .object([
             .init("user", self.user?.json ?? .null),
             .init("tokens", self.tokens?.json ?? .null),
+            .init("device_token", .string(self.deviceToken)),
+        ])
+    }
+}
+
+extension Messages.AccountsSignInWithPhoneNumberResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("user", self.user?.json ?? .null),
+            .init("tokens", self.tokens?.json ?? .null),
+            .init("is_new_user", .bool(self.isNewUser)),
             .init("device_token", .string(self.deviceToken)),
         ])
     }
@@ -394,6 +437,7 @@ extension Messages.CallerQuotas: MessageJSON {
         .object([
             .init("mutations_per_second", .integer(self.mutationsPerSecond)),
             .init("written_bytes_per_hour", .integer(self.writtenBytesPerHour)),
+            .init("sms_per_hour", .integer(self.smsPerHour)),
         ])
     }
 }
@@ -529,6 +573,7 @@ extension Messages.OutboxContents: MessageJSON {
             .init("html", .string(self.html)),
             .init("link", .string(self.link)),
             .init("not_me_link", .string(self.notMeLink)),
+            .init("code", .string(self.code)),
         ])
     }
 }
@@ -571,6 +616,7 @@ extension Messages.OutboxMessage: MessageJSON {
             .init("sent_at_micros", .integer(self.sentAtMicros)),
             .init("last_error", .string(self.lastError)),
             .init("expires_at_micros", .integer(self.expiresAtMicros)),
+            .init("verification_purpose", self.verificationPurpose.json),
         ])
     }
 }
@@ -1021,6 +1067,45 @@ extension Messages.SigningKeyInfo: MessageJSON {
     }
 }
 
+extension Messages.SmsConfig: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("delivery", self.delivery.json),
+            .init("webhook", self.webhook?.json ?? .null),
+            .init("templates", .array(self.templates.map { $0.json })),
+            .init("allow_private_addresses", .bool(self.allowPrivateAddresses)),
+            .init("updated_at_micros", .integer(self.updatedAtMicros)),
+            .init("revision", .integer(self.revision)),
+        ])
+    }
+}
+
+extension Messages.SmsConfigsGetResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("config", self.config?.json ?? .null),
+        ])
+    }
+}
+
+extension Messages.SmsConfigsUpdateResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("config", self.config?.json ?? .null),
+        ])
+    }
+}
+
+extension Messages.SmsTemplate: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("purpose", self.purpose.json),
+            .init("locale", .string(self.locale)),
+            .init("text", .string(self.text)),
+        ])
+    }
+}
+
 extension Messages.SmtpConfig: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -1072,6 +1157,10 @@ extension Messages.Tenant: MessageJSON {
             .init("allowed_continue_domains", .array(self.allowedContinueDomains.map { .string($0) })),
             .init("allow_loopback_continue_url", .bool(self.allowLoopbackContinueURL)),
             .init("continue_url_rule", self.continueURLRule.json),
+            .init("enable_phone_signin", .bool(self.enablePhoneSignin)),
+            .init("allowed_sms_regions", .array(self.allowedSMSRegions.map { .string($0) })),
+            .init("blocked_sms_regions", .array(self.blockedSMSRegions.map { .string($0) })),
+            .init("test_phone_numbers", .array(self.testPhoneNumbers.map { $0.json })),
         ])
     }
 }
@@ -1082,6 +1171,7 @@ extension Messages.TenantQuotas: MessageJSON {
             .init("stored_bytes", .integer(self.storedBytes)),
             .init("mutations_per_second", .integer(self.mutationsPerSecond)),
             .init("anonymous_sign_ups_per_hour", .integer(self.anonymousSignUpsPerHour)),
+            .init("sms_per_hour", .integer(self.smsPerHour)),
         ])
     }
 }
@@ -1149,6 +1239,15 @@ extension Messages.TenantsWatchDenialsResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
             .init("denial", self.denial?.json ?? .null),
+        ])
+    }
+}
+
+extension Messages.TestPhoneNumber: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("phone_number", .string(self.phoneNumber)),
+            .init("code", .string(self.code)),
         ])
     }
 }

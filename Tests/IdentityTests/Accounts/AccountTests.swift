@@ -1,8 +1,10 @@
 import Base
 import Messages
+import TestSupport
 import Testing
 
 @testable import Identity
+@testable import Rules
 
 @Suite struct AccountTests {
     @Test func anAccountComesBackFromItsRecord() throws {

@@ -1,6 +1,7 @@
 import Base
 import Crypto
 import Messages
+import Rules
 import Store
 import Testing
 

@@ -2,7 +2,9 @@ import Base
 import Crypto
 import Messages
 import Reactor
+import Rules
 import Signing
+import Store
 import Synchronization
 import Testing
 import Tokens
@@ -90,8 +92,77 @@ import Tokens
             }
         }
     }
+
+    // MARK: The order of changes
+
+    private static func untilOneWaits(for session: UserSession, _ count: Int = 1) async {
+        while await session.waitingCount < count { await Task.yield() }
+    }
+
+    @Test func `Changes of a user are made one after the other, in the order they came`() async throws {
+        try await withDirectory { directory, _ in
+            let session = directory.session(tenantID: "acme", uid: "u1")
+            let order = Notes()
+            await session.takeTurn()
+            var changes: [Task<Void, any Error>] = []
+            for number in 1...5 {
+                changes.append(Task { try await session.write { _ in order.add("\(number)") } })
+                await Self.untilOneWaits(for: session, number)
+            }
+            #expect(order.entries.isEmpty)
+            await session.passTurn()
+            for change in changes { try await change.value }
+            #expect(order.entries == ["1", "2", "3", "4", "5"])
+            #expect(await session.waitingCount == 0)
+        }
+    }
+
+    @Test func `A write about many users has the turn of each`() async throws {
+        try await withDirectory { directory, fixture in
+            let (ada, bob) = (UserKey("acme", "ada"), UserKey("acme", "bob"))
+            let session = directory.session(bob)
+            let order = Notes()
+            var change: Task<Void, any Error>?
+            try await directory.changing([bob, ada, bob]) {
+                change = Task { try await session.write { _ in order.add("one") } }
+                await Self.untilOneWaits(for: session)
+                try await fixture.store.write { _ in order.add("many") }
+            }
+            try await change?.value
+            #expect(order.entries == ["many", "one"])
+            await #expect(throws: Failure.self) {
+                try await directory.changing([ada, bob]) { throw Failure.userNotFound }
+            }
+            try await session.write { _ in order.add("after") }
+            #expect(order.entries.last == "after")
+        }
+    }
+
+    /// Neither waits for a turn that the other has.
+    @Test func `Writes about the same users in another order do not lock each other out`() async throws {
+        try await withDirectory { directory, fixture in
+            let keys = (0..<20).map { UserKey("acme", Text("u\($0)")) }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for round in 0..<50 {
+                    group.addTask {
+                        let mine = round.isMultiple(of: 2) ? keys : keys.reversed()
+                        try await directory.changing(mine) { try await fixture.store.write { _ in } }
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
 }
 
 /// A test may block its thread for the moment in which these end.
 private func close(_ pool: WorkerPool) { pool.close() }
 private func join(_ thread: OSThread) { thread.join() }
+
+private final class Notes: Sendable {
+    private let state = Mutex<[String]>([])
+
+    var entries: [String] { state.withLock { $0 } }
+
+    func add(_ entry: String) { state.withLock { $0.append(entry) } }
+}

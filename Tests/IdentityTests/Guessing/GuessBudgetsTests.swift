@@ -1,4 +1,5 @@
 import Base
+import Rules
 import TestSupport
 import Testing
 

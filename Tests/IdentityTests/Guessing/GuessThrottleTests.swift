@@ -2,6 +2,7 @@ import Base
 import Crypto
 import Messages
 import Reactor
+import Rules
 import Store
 import TestSupport
 import Testing

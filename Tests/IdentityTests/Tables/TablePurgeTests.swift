@@ -67,7 +67,7 @@ import Testing
                 for tenantID in tenants { try Self.fill(transaction, tenantID: tenantID, count: 600) }
             }
             let others = try tenants.dropFirst().map { try Self.rowCounts(fixture, tenantID: $0) }
-            try await fixture.tenantDirectory().delete(tenantID: "acme", validateOnly: false, origin: .server)
+            try await fixture.tenantDirectory().tenant("acme").delete(validateOnly: false, origin: .server)
             let left = try Self.rowCounts(fixture, tenantID: "acme")
             for table in Tables.all where !Self.staying.contains(table.id) {
                 #expect(left[table.id] == nil, "rows of a deleted tenant are left in \(table.name)")

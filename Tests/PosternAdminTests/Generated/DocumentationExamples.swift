@@ -46,6 +46,11 @@ extension ExampleValues {
         try await tenant.updateProvider("google.com", ProviderChange { $0.enabled = false })
     }
 
+    // Sources/PosternAdmin/SMSConfigChange.swift
+    func exampleOfSMSConfigChange() async throws {
+        try await tenant.updateSmsConfig(SMSConfigChange { $0.templates = [SmsTemplate(text: "Acme: %CODE%")] })
+    }
+
     // Sources/PosternAdmin/ServiceAccountChange.swift
     func exampleOfServiceAccountChange() async throws {
         try await project.updateServiceAccount("billing", ServiceAccountChange { $0.disabled = true })

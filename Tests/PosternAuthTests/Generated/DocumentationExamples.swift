@@ -37,6 +37,14 @@ extension ExampleValues {
         print(auth.currentUser?.uid ?? "nobody is signed in")
     }
 
+    // Sources/PosternAuth/AuthConfiguration.swift
+    func exampleOfAuthConfiguration() async throws {
+        var configuration = AuthConfiguration(channel: channel)
+        configuration.tenantID = "acme"
+        let auth = try Auth(configuration: configuration)
+        print(auth.currentUser?.uid ?? "nobody is signed in")
+    }
+
     // Sources/PosternAuth/AuthCredential.swift
     func exampleOfAuthCredential() async throws {
         let credential = EmailAuthProvider.credential(withEmail: email, password: password)
@@ -175,13 +183,6 @@ extension ExampleValues {
         }
     }
 
-    // Sources/PosternAuth/IDTokenEvent.swift
-    func exampleOfTokenRefreshCause() async throws {
-        for await event in auth.idTokenEvents {
-            if case .tokenRefreshed(.passwordChanged) = event.change { print("The password is new.") }
-        }
-    }
-
     // Sources/PosternAuth/OAuthAuthorizationRequest.swift
     func exampleOfOAuthAuthorizationRequest() async throws {
         let provider = OAuthProvider(providerID: .google)
@@ -194,6 +195,29 @@ extension ExampleValues {
     func exampleOfOAuthProvider() async throws {
         let credential = OAuthProvider.credential(providerID: .apple, idToken: idToken, rawNonce: nonce)
         try await auth.signIn(with: credential)
+    }
+
+    // Sources/PosternAuth/PhoneAuthProvider.swift
+    func exampleOfPhoneAuthCredential() async throws {
+        let provider = PhoneAuthProvider.provider(auth: auth)
+        let id = try await provider.verifyPhoneNumber("+1 415 555 0123")
+        let credential: PhoneAuthCredential = provider.credential(withVerificationID: id, verificationCode: code)
+        try await user.updatePhoneNumber(credential)
+    }
+
+    // Sources/PosternAuth/PhoneAuthProvider.swift
+    func exampleOfPhoneAuthProvider() async throws {
+        let provider = PhoneAuthProvider.provider(auth: auth)
+        let verificationID = try await provider.verifyPhoneNumber("+1 415 555 0123")
+        let credential = provider.credential(withVerificationID: verificationID, verificationCode: code)
+        try await auth.signIn(with: credential)
+    }
+
+    // Sources/PosternAuth/TokenRefreshCause.swift
+    func exampleOfTokenRefreshCause() async throws {
+        for await event in auth.idTokenEvents {
+            if case .tokenRefreshed(.passwordChanged) = event.change { print("The password is new.") }
+        }
     }
 
     // Sources/PosternAuth/User+Account.swift

@@ -57,6 +57,12 @@ extension ExampleValues {
     }
 
     // Sources/PosternClient/Generated/Stubs.swift
+    func exampleOfSmsConfigsClient() async throws {
+        let client = SmsConfigsClient(channel: channel)
+        print(try await client.get(SmsConfigsGetRequest()))
+    }
+
+    // Sources/PosternClient/Generated/Stubs.swift
     func exampleOfOutboxClient() async throws {
         let client = OutboxClient(channel: channel)
         print(try await client.list(OutboxListRequest()))

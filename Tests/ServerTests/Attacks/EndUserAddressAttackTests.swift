@@ -45,6 +45,18 @@ import Testing
             }
         ),
         (
+            "SendVerificationCode",
+            ask("SendVerificationCode", returning: AccountsSendVerificationCodeResponse.self) {
+                AccountsSendVerificationCodeRequest(endUserIP: $0)
+            }
+        ),
+        (
+            "SignInWithPhoneNumber",
+            ask("SignInWithPhoneNumber", returning: AccountsSignInWithPhoneNumberResponse.self) {
+                AccountsSignInWithPhoneNumberRequest(endUserIP: $0)
+            }
+        ),
+        (
             "SendOobCode",
             ask("SendOobCode", returning: AccountsSendOobCodeResponse.self) {
                 AccountsSendOobCodeRequest(endUserIP: $0)
@@ -76,7 +88,7 @@ import Testing
         "192.0.2", "192.0.2.1 ", "192.0.2.1:80", "localhost", "0x7f000001",
     ]
 
-    /// 11 calls with 8 texts each.
+    /// 13 calls with 8 texts each.
     @Test func `What is no address is refused by every method that takes one, before anything else`() async throws {
         try await withServer { server in
             let guesser = try Guesser(server)

@@ -2,6 +2,7 @@ import Base
 import Crypto
 import Identity
 import Messages
+import Rules
 import Store
 import TestSupport
 import Testing

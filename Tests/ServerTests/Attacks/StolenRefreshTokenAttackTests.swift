@@ -2,6 +2,7 @@ import Base
 import Crypto
 import Identity
 import Messages
+import Rules
 import Service
 import Store
 import TestSupport
@@ -191,7 +192,7 @@ import Testing
             let owners = try Self.make(.password, client, held[2])!
             let theirs = ProfileChange(newPasswordHash: "theirs")
             let refused = await #expect(throws: Failure.self) {
-                try await project.update(
+                try await project.profileUpdates.apply(
                     theirs, of: thief, origin: .server, validateOnly: false, deadline: .distantFuture)
             }
             #expect(refused?.reason == "TOKEN_EXPIRED" && refused?.metadata("cause") == "PASSWORD_CHANGED")

@@ -3,6 +3,7 @@ import Crypto
 import Identity
 import JSON
 import Messages
+import Rules
 import Service
 import Store
 import TestSupport

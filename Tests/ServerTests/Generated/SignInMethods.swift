@@ -13,6 +13,7 @@ extension SignInMethodName {
         case .federatedSignIn: FederatedSignIn.self
         case .passwordSignIn: PasswordSignIn.self
         case .passwordSignUp: PasswordSignUp.self
+        case .phoneSignIn: PhoneSignIn.self
         }
     }
 }

@@ -66,8 +66,9 @@ struct SignInWay: Sendable, CustomTestStringConvertible {
 extension IdentityClient {
     /// Switches on what is off in a new tenant.
     func allowEveryMethod() throws {
-        try setTenant(["enable_anonymous_user", "enable_email_link_signin"]) {
+        try setTenant(["enable_anonymous_user", "enable_email_link_signin", "enable_phone_signin"]) {
             $0.enableAnonymousUser = true
+            $0.enablePhoneSignin = true
             $0.enableEmailLinkSignin = true
         }
     }

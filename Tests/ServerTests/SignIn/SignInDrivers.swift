@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 import TestSupport
 
 // The drivers of the methods that were there first. A new method has its driver in its own test file.

@@ -55,6 +55,30 @@ void   postern__v1__accounts_sign_in_with_email_link_response__init
   static const Postern__V1__AccountsSignInWithEmailLinkResponse init_value = POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_EMAIL_LINK_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__accounts_send_verification_code_request__init
+                     (Postern__V1__AccountsSendVerificationCodeRequest         *message)
+{
+  static const Postern__V1__AccountsSendVerificationCodeRequest init_value = POSTERN__V1__ACCOUNTS_SEND_VERIFICATION_CODE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_send_verification_code_response__init
+                     (Postern__V1__AccountsSendVerificationCodeResponse         *message)
+{
+  static const Postern__V1__AccountsSendVerificationCodeResponse init_value = POSTERN__V1__ACCOUNTS_SEND_VERIFICATION_CODE_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_sign_in_with_phone_number_request__init
+                     (Postern__V1__AccountsSignInWithPhoneNumberRequest         *message)
+{
+  static const Postern__V1__AccountsSignInWithPhoneNumberRequest init_value = POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_PHONE_NUMBER_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__accounts_sign_in_with_phone_number_response__init
+                     (Postern__V1__AccountsSignInWithPhoneNumberResponse         *message)
+{
+  static const Postern__V1__AccountsSignInWithPhoneNumberResponse init_value = POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_PHONE_NUMBER_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__accounts_send_oob_code_request__init
                      (Postern__V1__AccountsSendOobCodeRequest         *message)
 {
@@ -904,6 +928,379 @@ const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_email_link_r
   postern__v1__accounts_sign_in_with_email_link_response__field_indices_by_name,
   1,  postern__v1__accounts_sign_in_with_email_link_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_email_link_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_send_verification_code_request__field_descriptors[5] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendVerificationCodeRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "phone_number",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendVerificationCodeRequest, phone_number),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "id_token",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendVerificationCodeRequest, id_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "end_user_ip",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendVerificationCodeRequest, end_user_ip),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "locale",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendVerificationCodeRequest, locale),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_send_verification_code_request__field_indices_by_name[] = {
+  3,   /* field[3] = end_user_ip */
+  2,   /* field[2] = id_token */
+  4,   /* field[4] = locale */
+  1,   /* field[1] = phone_number */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__accounts_send_verification_code_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_send_verification_code_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsSendVerificationCodeRequest",
+  "AccountsSendVerificationCodeRequest",
+  "Postern__V1__AccountsSendVerificationCodeRequest",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsSendVerificationCodeRequest),
+  5,
+  postern__v1__accounts_send_verification_code_request__field_descriptors,
+  postern__v1__accounts_send_verification_code_request__field_indices_by_name,
+  1,  postern__v1__accounts_send_verification_code_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_send_verification_code_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_send_verification_code_response__field_descriptors[3] =
+{
+  {
+    "session_info",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendVerificationCodeResponse, session_info),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "phone_number",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendVerificationCodeResponse, phone_number),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "expires_at_micros",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSendVerificationCodeResponse, expires_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_send_verification_code_response__field_indices_by_name[] = {
+  2,   /* field[2] = expires_at_micros */
+  1,   /* field[1] = phone_number */
+  0,   /* field[0] = session_info */
+};
+static const ProtobufCIntRange postern__v1__accounts_send_verification_code_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_send_verification_code_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsSendVerificationCodeResponse",
+  "AccountsSendVerificationCodeResponse",
+  "Postern__V1__AccountsSendVerificationCodeResponse",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsSendVerificationCodeResponse),
+  3,
+  postern__v1__accounts_send_verification_code_response__field_descriptors,
+  postern__v1__accounts_send_verification_code_response__field_indices_by_name,
+  1,  postern__v1__accounts_send_verification_code_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_send_verification_code_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_phone_number_request__field_descriptors[9] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "session_info",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, session_info),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "code",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, code),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "temporary_proof",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, temporary_proof),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "phone_number",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, phone_number),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "id_token",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, id_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "end_user_ip",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, end_user_ip),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device_name",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, device_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "change",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, change),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_sign_in_with_phone_number_request__field_indices_by_name[] = {
+  8,   /* field[8] = change */
+  2,   /* field[2] = code */
+  7,   /* field[7] = device_name */
+  6,   /* field[6] = end_user_ip */
+  5,   /* field[5] = id_token */
+  4,   /* field[4] = phone_number */
+  1,   /* field[1] = session_info */
+  3,   /* field[3] = temporary_proof */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__accounts_sign_in_with_phone_number_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 9 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_phone_number_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsSignInWithPhoneNumberRequest",
+  "AccountsSignInWithPhoneNumberRequest",
+  "Postern__V1__AccountsSignInWithPhoneNumberRequest",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsSignInWithPhoneNumberRequest),
+  9,
+  postern__v1__accounts_sign_in_with_phone_number_request__field_descriptors,
+  postern__v1__accounts_sign_in_with_phone_number_request__field_indices_by_name,
+  1,  postern__v1__accounts_sign_in_with_phone_number_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_phone_number_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__accounts_sign_in_with_phone_number_response__field_descriptors[4] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPhoneNumberResponse, user),
+    &postern__v1__user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "tokens",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPhoneNumberResponse, tokens),
+    &postern__v1__token_pair__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "is_new_user",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPhoneNumberResponse, is_new_user),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "device_token",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsSignInWithPhoneNumberResponse, device_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__accounts_sign_in_with_phone_number_response__field_indices_by_name[] = {
+  3,   /* field[3] = device_token */
+  2,   /* field[2] = is_new_user */
+  1,   /* field[1] = tokens */
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange postern__v1__accounts_sign_in_with_phone_number_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_phone_number_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AccountsSignInWithPhoneNumberResponse",
+  "AccountsSignInWithPhoneNumberResponse",
+  "Postern__V1__AccountsSignInWithPhoneNumberResponse",
+  "postern.v1",
+  sizeof(Postern__V1__AccountsSignInWithPhoneNumberResponse),
+  4,
+  postern__v1__accounts_sign_in_with_phone_number_response__field_descriptors,
+  postern__v1__accounts_sign_in_with_phone_number_response__field_indices_by_name,
+  1,  postern__v1__accounts_sign_in_with_phone_number_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__accounts_sign_in_with_phone_number_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__accounts_send_oob_code_request__field_descriptors[8] =
@@ -1893,7 +2290,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_unlink_response__descript
   (ProtobufCMessageInit) postern__v1__accounts_unlink_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_request__field_descriptors[8] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_request__field_descriptors[9] =
 {
   {
     "tenant_id",
@@ -1991,6 +2388,18 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_reauthenticate_reque
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "phone",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__AccountsReauthenticateRequest, credential_case),
+    offsetof(Postern__V1__AccountsReauthenticateRequest, phone),
+    &postern__v1__phone_credential__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_reauthenticate_request__field_indices_by_name[] = {
   6,   /* field[6] = custom_token */
@@ -2000,12 +2409,13 @@ static const unsigned postern__v1__accounts_reauthenticate_request__field_indice
   1,   /* field[1] = id_token */
   3,   /* field[3] = idp */
   2,   /* field[2] = password */
+  8,   /* field[8] = phone */
   0,   /* field[0] = tenant_id */
 };
 static const ProtobufCIntRange postern__v1__accounts_reauthenticate_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_request__descriptor =
 {
@@ -2015,7 +2425,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_reauthenticate_request__d
   "Postern__V1__AccountsReauthenticateRequest",
   "postern.v1",
   sizeof(Postern__V1__AccountsReauthenticateRequest),
-  8,
+  9,
   postern__v1__accounts_reauthenticate_request__field_descriptors,
   postern__v1__accounts_reauthenticate_request__field_indices_by_name,
   1,  postern__v1__accounts_reauthenticate_request__number_ranges,

@@ -25,6 +25,12 @@ void   postern__v1__email_link_credential__init
   static const Postern__V1__EmailLinkCredential init_value = POSTERN__V1__EMAIL_LINK_CREDENTIAL__INIT;
   *message = init_value;
 }
+void   postern__v1__phone_credential__init
+                     (Postern__V1__PhoneCredential         *message)
+{
+  static const Postern__V1__PhoneCredential init_value = POSTERN__V1__PHONE_CREDENTIAL__INIT;
+  *message = init_value;
+}
 static const ProtobufCFieldDescriptor postern__v1__email_password_credential__field_descriptors[2] =
 {
   {
@@ -254,5 +260,56 @@ const ProtobufCMessageDescriptor postern__v1__email_link_credential__descriptor 
   postern__v1__email_link_credential__field_indices_by_name,
   1,  postern__v1__email_link_credential__number_ranges,
   (ProtobufCMessageInit) postern__v1__email_link_credential__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__phone_credential__field_descriptors[2] =
+{
+  {
+    "session_info",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__PhoneCredential, session_info),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "code",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__PhoneCredential, code),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__phone_credential__field_indices_by_name[] = {
+  1,   /* field[1] = code */
+  0,   /* field[0] = session_info */
+};
+static const ProtobufCIntRange postern__v1__phone_credential__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__phone_credential__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.PhoneCredential",
+  "PhoneCredential",
+  "Postern__V1__PhoneCredential",
+  "postern.v1",
+  sizeof(Postern__V1__PhoneCredential),
+  2,
+  postern__v1__phone_credential__field_descriptors,
+  postern__v1__phone_credential__field_indices_by_name,
+  1,  postern__v1__phone_credential__number_ranges,
+  (ProtobufCMessageInit) postern__v1__phone_credential__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

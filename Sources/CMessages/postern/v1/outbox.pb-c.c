@@ -67,7 +67,7 @@ void   postern__v1__outbox_delete_response__init
   static const Postern__V1__OutboxDeleteResponse init_value = POSTERN__V1__OUTBOX_DELETE_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__outbox_message__field_descriptors[10] =
+static const ProtobufCFieldDescriptor postern__v1__outbox_message__field_descriptors[11] =
 {
   {
     "message_id",
@@ -189,6 +189,18 @@ static const ProtobufCFieldDescriptor postern__v1__outbox_message__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "verification_purpose",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__OutboxMessage, verification_purpose),
+    &postern__v1__verification_purpose__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__outbox_message__field_indices_by_name[] = {
   5,   /* field[5] = attempts */
@@ -201,11 +213,12 @@ static const unsigned postern__v1__outbox_message__field_indices_by_name[] = {
   7,   /* field[7] = sent_at_micros */
   3,   /* field[3] = state */
   2,   /* field[2] = to */
+  10,   /* field[10] = verification_purpose */
 };
 static const ProtobufCIntRange postern__v1__outbox_message__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 10 }
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor postern__v1__outbox_message__descriptor =
 {
@@ -215,14 +228,14 @@ const ProtobufCMessageDescriptor postern__v1__outbox_message__descriptor =
   "Postern__V1__OutboxMessage",
   "postern.v1",
   sizeof(Postern__V1__OutboxMessage),
-  10,
+  11,
   postern__v1__outbox_message__field_descriptors,
   postern__v1__outbox_message__field_indices_by_name,
   1,  postern__v1__outbox_message__number_ranges,
   (ProtobufCMessageInit) postern__v1__outbox_message__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__outbox_contents__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__outbox_contents__field_descriptors[6] =
 {
   {
     "subject",
@@ -284,8 +297,21 @@ static const ProtobufCFieldDescriptor postern__v1__outbox_contents__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "code",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__OutboxContents, code),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__outbox_contents__field_indices_by_name[] = {
+  5,   /* field[5] = code */
   2,   /* field[2] = html */
   3,   /* field[3] = link */
   4,   /* field[4] = not_me_link */
@@ -295,7 +321,7 @@ static const unsigned postern__v1__outbox_contents__field_indices_by_name[] = {
 static const ProtobufCIntRange postern__v1__outbox_contents__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__outbox_contents__descriptor =
 {
@@ -305,7 +331,7 @@ const ProtobufCMessageDescriptor postern__v1__outbox_contents__descriptor =
   "Postern__V1__OutboxContents",
   "postern.v1",
   sizeof(Postern__V1__OutboxContents),
-  5,
+  6,
   postern__v1__outbox_contents__field_descriptors,
   postern__v1__outbox_contents__field_indices_by_name,
   1,  postern__v1__outbox_contents__number_ranges,

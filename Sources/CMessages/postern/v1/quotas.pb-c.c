@@ -19,7 +19,7 @@ void   postern__v1__caller_quotas__init
   static const Postern__V1__CallerQuotas init_value = POSTERN__V1__CALLER_QUOTAS__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__tenant_quotas__field_descriptors[3] =
+static const ProtobufCFieldDescriptor postern__v1__tenant_quotas__field_descriptors[4] =
 {
   {
     "stored_bytes",
@@ -57,16 +57,30 @@ static const ProtobufCFieldDescriptor postern__v1__tenant_quotas__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "sms_per_hour",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantQuotas, sms_per_hour),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenant_quotas__field_indices_by_name[] = {
   2,   /* field[2] = anonymous_sign_ups_per_hour */
   1,   /* field[1] = mutations_per_second */
+  3,   /* field[3] = sms_per_hour */
   0,   /* field[0] = stored_bytes */
 };
-static const ProtobufCIntRange postern__v1__tenant_quotas__number_ranges[1 + 1] =
+static const ProtobufCIntRange postern__v1__tenant_quotas__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 10, 3 },
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenant_quotas__descriptor =
 {
@@ -76,14 +90,14 @@ const ProtobufCMessageDescriptor postern__v1__tenant_quotas__descriptor =
   "Postern__V1__TenantQuotas",
   "postern.v1",
   sizeof(Postern__V1__TenantQuotas),
-  3,
+  4,
   postern__v1__tenant_quotas__field_descriptors,
   postern__v1__tenant_quotas__field_indices_by_name,
-  1,  postern__v1__tenant_quotas__number_ranges,
+  2,  postern__v1__tenant_quotas__number_ranges,
   (ProtobufCMessageInit) postern__v1__tenant_quotas__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__caller_quotas__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__v1__caller_quotas__field_descriptors[3] =
 {
   {
     "mutations_per_second",
@@ -109,15 +123,29 @@ static const ProtobufCFieldDescriptor postern__v1__caller_quotas__field_descript
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "sms_per_hour",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__CallerQuotas, sms_per_hour),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__caller_quotas__field_indices_by_name[] = {
   0,   /* field[0] = mutations_per_second */
+  2,   /* field[2] = sms_per_hour */
   1,   /* field[1] = written_bytes_per_hour */
 };
-static const ProtobufCIntRange postern__v1__caller_quotas__number_ranges[1 + 1] =
+static const ProtobufCIntRange postern__v1__caller_quotas__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 10, 2 },
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor postern__v1__caller_quotas__descriptor =
 {
@@ -127,10 +155,10 @@ const ProtobufCMessageDescriptor postern__v1__caller_quotas__descriptor =
   "Postern__V1__CallerQuotas",
   "postern.v1",
   sizeof(Postern__V1__CallerQuotas),
-  2,
+  3,
   postern__v1__caller_quotas__field_descriptors,
   postern__v1__caller_quotas__field_indices_by_name,
-  1,  postern__v1__caller_quotas__number_ranges,
+  2,  postern__v1__caller_quotas__number_ranges,
   (ProtobufCMessageInit) postern__v1__caller_quotas__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

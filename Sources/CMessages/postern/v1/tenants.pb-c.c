@@ -13,6 +13,12 @@ void   postern__v1__tenant__init
   static const Postern__V1__Tenant init_value = POSTERN__V1__TENANT__INIT;
   *message = init_value;
 }
+void   postern__v1__test_phone_number__init
+                     (Postern__V1__TestPhoneNumber         *message)
+{
+  static const Postern__V1__TestPhoneNumber init_value = POSTERN__V1__TEST_PHONE_NUMBER__INIT;
+  *message = init_value;
+}
 void   postern__v1__password_policy__init
                      (Postern__V1__PasswordPolicy         *message)
 {
@@ -151,7 +157,7 @@ void   postern__v1__tenants_watch_denials_response__init
   static const Postern__V1__TenantsWatchDenialsResponse init_value = POSTERN__V1__TENANTS_WATCH_DENIALS_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[27] =
+static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[31] =
 {
   {
     "tenant_id",
@@ -477,6 +483,54 @@ static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[27]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "enable_phone_signin",
+    60,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Tenant, enable_phone_signin),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "allowed_sms_regions",
+    61,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__Tenant, n_allowed_sms_regions),
+    offsetof(Postern__V1__Tenant, allowed_sms_regions),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "blocked_sms_regions",
+    62,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__Tenant, n_blocked_sms_regions),
+    offsetof(Postern__V1__Tenant, blocked_sms_regions),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "test_phone_numbers",
+    63,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__Tenant, n_test_phone_numbers),
+    offsetof(Postern__V1__Tenant, test_phone_numbers),
+    &postern__v1__test_phone_number__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   23,   /* field[23] = allow_costly_hashes */
@@ -484,7 +538,9 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   25,   /* field[25] = allow_loopback_continue_url */
   3,   /* field[3] = allow_password_signup */
   24,   /* field[24] = allowed_continue_domains */
+  28,   /* field[28] = allowed_sms_regions */
   22,   /* field[22] = anonymous_user_expiry_seconds */
+  29,   /* field[29] = blocked_sms_regions */
   5,   /* field[5] = client */
   26,   /* field[26] = continue_url_rule */
   13,   /* field[13] = created_at_micros */
@@ -493,6 +549,7 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   4,   /* field[4] = enable_anonymous_user */
   16,   /* field[16] = enable_email_link_signin */
   6,   /* field[6] = enable_email_privacy */
+  27,   /* field[27] = enable_phone_signin */
   11,   /* field[11] = guidance */
   17,   /* field[17] = password_policy */
   21,   /* field[21] = quotas */
@@ -505,14 +562,16 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   20,   /* field[20] = suspension_reason */
   12,   /* field[12] = synthetic */
   0,   /* field[0] = tenant_id */
+  30,   /* field[30] = test_phone_numbers */
   14,   /* field[14] = updated_at_micros */
 };
-static const ProtobufCIntRange postern__v1__tenant__number_ranges[3 + 1] =
+static const ProtobufCIntRange postern__v1__tenant__number_ranges[4 + 1] =
 {
   { 1, 0 },
   { 36, 23 },
   { 38, 24 },
-  { 0, 27 }
+  { 60, 27 },
+  { 0, 31 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
 {
@@ -522,11 +581,62 @@ const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
   "Postern__V1__Tenant",
   "postern.v1",
   sizeof(Postern__V1__Tenant),
-  27,
+  31,
   postern__v1__tenant__field_descriptors,
   postern__v1__tenant__field_indices_by_name,
-  3,  postern__v1__tenant__number_ranges,
+  4,  postern__v1__tenant__number_ranges,
   (ProtobufCMessageInit) postern__v1__tenant__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__test_phone_number__field_descriptors[2] =
+{
+  {
+    "phone_number",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TestPhoneNumber, phone_number),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "code",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TestPhoneNumber, code),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__test_phone_number__field_indices_by_name[] = {
+  1,   /* field[1] = code */
+  0,   /* field[0] = phone_number */
+};
+static const ProtobufCIntRange postern__v1__test_phone_number__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__test_phone_number__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TestPhoneNumber",
+  "TestPhoneNumber",
+  "Postern__V1__TestPhoneNumber",
+  "postern.v1",
+  sizeof(Postern__V1__TestPhoneNumber),
+  2,
+  postern__v1__test_phone_number__field_descriptors,
+  postern__v1__test_phone_number__field_indices_by_name,
+  1,  postern__v1__test_phone_number__number_ranges,
+  (ProtobufCMessageInit) postern__v1__test_phone_number__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__password_policy__field_descriptors[6] =

@@ -1,5 +1,6 @@
 public import Base
 public import Messages
+public import Rules
 import Store
 
 /// A request that is made for an end user: who asks, for which tenant, and what it says besides the credential.
@@ -82,10 +83,13 @@ public struct RefusedEndUser: Sendable {
     /// Kept as a hash.
     public var email: Email?
     public var uid: Text
+    /// Kept as a hash, where there is no email.
+    public var phoneNumber: Text
 
-    public init(email: Email? = nil, uid: Text = .empty) {
+    public init(email: Email? = nil, uid: Text = .empty, phoneNumber: Text = .empty) {
         self.email = email
         self.uid = uid
+        self.phoneNumber = phoneNumber
     }
 
     /// A user that exists.

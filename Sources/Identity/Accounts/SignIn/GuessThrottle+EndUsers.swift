@@ -1,5 +1,6 @@
 public import Base
 public import Messages
+public import Rules
 
 // The guesses of end users: what a request tells of them, and what it costs.
 

@@ -1,5 +1,6 @@
 public import Base
 import Messages
+import Rules
 import Store
 import Tokens
 

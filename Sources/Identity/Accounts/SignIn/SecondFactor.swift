@@ -1,5 +1,6 @@
 import Base
 import Messages
+import Rules
 
 /// The decision whether a sign-in needs a second factor. Every sign-in and reauthentication asks it, because a session
 /// begins with a `ProvedLogin`, and only `decide` makes one.

@@ -1,6 +1,7 @@
 public import Base
 import Crypto
 public import Messages
+import Rules
 
 /// The records of what self-service toggles refused. Whatever becomes of a record, the answer stays the refusal.
 public struct SelfServiceRefusals: Sendable {
@@ -38,8 +39,10 @@ public struct SelfServiceRefusals: Sendable {
         // Equal for equal addresses of a tenant, and nothing without its key.
         if let email = endUser.email {
             denial.identifierHash = HMACKey(settings.secret).tag(of: email.canonical.bytes)
+        } else if !endUser.phoneNumber.isEmpty {
+            denial.identifierHash = HMACKey(settings.secret).tag(of: endUser.phoneNumber.bytes)
         }
-        await tenants.tenant(settings).record(denial)
+        await tenants.tenant(settings.tenantID).record(denial)
         return .adminRestricted(
             toggle: toggle, operation: request.operation, settings: settings, decisionID: decisionID)
     }

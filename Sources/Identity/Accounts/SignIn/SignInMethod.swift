@@ -1,5 +1,6 @@
 public import Base
 public import Messages
+public import Rules
 public import Store
 
 // How a way to sign in is written: a type in Methods/, whose file has its name, and which conforms to `SignInMethod`

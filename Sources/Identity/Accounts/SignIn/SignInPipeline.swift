@@ -1,5 +1,6 @@
 import Base
 import Messages
+import Rules
 import Store
 
 /// The way every sign-in goes, whatever method proves the end user:
@@ -22,9 +23,24 @@ public struct SignInPipeline: Sendable {
     let users: UserDirectory
     let tokenCheck: TokenCheck
     let guesses: GuessThrottle
+    /// Answers again what was answered before; the changes of signed-in users that prove nothing ask it, too.
     let repeatedChanges: RepeatedChanges
+    /// Records what a toggle refused.
     let refusals: SelfServiceRefusals
-    let prover: SignInProver
+    private let prover: SignInProver
+
+    init(
+        resources: Resources, users: UserDirectory, tenants: TenantDirectory, tokenCheck: TokenCheck,
+        guesses: GuessThrottle
+    ) {
+        self.resources = resources
+        self.users = users
+        self.tokenCheck = tokenCheck
+        self.guesses = guesses
+        self.repeatedChanges = RepeatedChanges(resources: resources, users: users, tokenCheck: tokenCheck)
+        self.refusals = SelfServiceRefusals(resources: resources, tenants: tenants)
+        self.prover = SignInProver(resources: resources, tenants: tenants, guesses: guesses)
+    }
 
     /// Enters the account that the method proves; with an ID token, links the method to its user.
     public func enterOrLink<Method: EnteringMethod & LinkingMethod>(

@@ -1,5 +1,6 @@
 import Base
 import Messages
+import Rules
 import Store
 
 /// That a method proved an end user under its throttle. Only the `SignInProver` makes it.
@@ -52,7 +53,7 @@ struct SignInProver: Sendable {
     ) async throws -> (signedIn: SignedIn, proof: Proof) {
         let request = attempt.request
         switch throttle {
-        case .unguessable: return try await body()
+        case .unguessable, .countedByTheCode: return try await body()
         case .provesMailbox:
             let done = try await body()
             guesses.forgive(done.signedIn.user)
@@ -66,7 +67,7 @@ struct SignInProver: Sendable {
             return try await body()
         case .anonymousSignUp:
             if !attempt.settings.isSynthetic, try !attempt.isRepeated() {
-                try await tenants.tenant(attempt.settings).admitAnonymousSignUp(
+                try await tenants.tenant(attempt.tenantID).admitAnonymousSignUp(
                     address: attempt.address, settings: attempt.settings)
             }
             return try await body()

@@ -37,5 +37,8 @@ extension Tables {
         guesses.declaration,
         revocationTimes.declaration,
         spentProofs.declaration,
+        verificationCodes.declaration,
+        smsBudgets.declaration,
+        smsConfigs.declaration,
     ]
 }

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 
 /// postern.v1.Accounts/ApplyOobCode
 enum AccountsApplyOobCode: SlowMethod {
@@ -8,7 +9,7 @@ enum AccountsApplyOobCode: SlowMethod {
         _ request: AccountsApplyOobCodeRequest, _ call: Call
     ) async throws -> AccountsApplyOobCodeResponse {
         guard !request.oobCode.isEmpty else { throw Failure.missingOobCode }
-        let (type, email) = try await call.project.applyOobCode(
+        let (type, email) = try await call.project.mailedCodes.apply(
             request.oobCode, settings: call.settings, origin: call.origin)
         return AccountsApplyOobCodeResponse(requestType: type, email: email)
     }

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 
 /// postern.v1.Accounts/CreateAuthUri
 enum AccountsCreateAuthUri: SlowMethod {
@@ -13,7 +14,7 @@ enum AccountsCreateAuthUri: SlowMethod {
         var response = AccountsCreateAuthUriResponse()
         if !request.providerID.isEmpty {
             response = try await call.project.providers.authUri(request, tenantID: call.tenantID, now: call.now) {
-                try call.project.checkContinueDomain($0, field: "continue_uri", settings: call.settings)
+                try call.project.continueURLs.check($0, field: "continue_uri", settings: call.settings)
             }
         }
         response.registered = methods != nil
@@ -33,6 +34,6 @@ enum AccountsCreateAuthUri: SlowMethod {
         }
         guard !call.settings.hasEmailPrivacy else { return nil }
         try await call.chargeProbe(address: address)
-        return try call.project.account(email: email, tenantID: call.tenantID)?.signInMethodsByEmail
+        return try call.project.users.account(email: email, tenantID: call.tenantID)?.signInMethodsByEmail
     }
 }

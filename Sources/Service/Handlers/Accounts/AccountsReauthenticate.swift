@@ -19,6 +19,11 @@ enum AccountsReauthenticate: SlowMethod {
         case .customToken(let token):
             return try await reauthenticate(
                 CustomTokenSignIn(token: token, customTokens: project.customTokens), request, call)
+        case .phone(let credential):
+            return try await reauthenticate(
+                PhoneSignIn(
+                    .code(credential.code, sessionInfo: credential.sessionInfo), codes: project.verificationCodes),
+                request, call)
         case .idp(let credential): return try await reauthenticate(federated(credential, project), request, call)
         // A request without any credential is refused as one without a provider's.
         case nil: return try await reauthenticate(federated(nil, project), request, call)

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 
 /// postern.v1.Accounts/ResetPassword
 enum AccountsResetPassword: SlowMethod {
@@ -10,12 +11,12 @@ enum AccountsResetPassword: SlowMethod {
         guard call.settings.allowsPasswordSignup else { throw Failure.passwordLoginDisabled }
         guard !request.oobCode.isEmpty else { throw Failure.missingOobCode }
         // A hash is paid for only on behalf of a code that is good; the transaction looks again.
-        let seen = try call.project.checkOobCode(request.oobCode, settings: call.settings)
+        let seen = try call.project.mailedCodes.check(request.oobCode, settings: call.settings)
         guard seen.requestType == .passwordReset else { throw Failure.invalidOobCode }
         try call.checkNewPassword(request.newPassword)
         let hash = try await call.project.passwords.hash(
             request.newPassword, settings: call.settings, deadline: call.deadline)
-        let user = try await call.project.resetPassword(
+        let user = try await call.project.mailedCodes.resetPassword(
             request.oobCode, passwordHash: hash, settings: call.settings, origin: call.origin)
         call.forgiveGuesses(of: user)
         return AccountsResetPasswordResponse(email: user.email, deviceToken: call.deviceToken(for: user))

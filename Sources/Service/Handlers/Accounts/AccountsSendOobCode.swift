@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 
 /// postern.v1.Accounts/SendOobCode
 enum AccountsSendOobCode: SlowMethod {
@@ -9,7 +10,7 @@ enum AccountsSendOobCode: SlowMethod {
         let address = try call.endUserAddress(request.endUserIP)
         try Values.checkContinueURL(request.continueURL, limits: call.limits)
         try Values.checkLocale(request.locale, limits: call.limits)
-        try call.project.checkContinueDomain(request.continueURL, settings: call.settings)
+        try call.project.continueURLs.check(request.continueURL, settings: call.settings)
         var order: OobOrder
         switch request.requestType {
         case .emailSignin: order = try emailSignIn(request, call)
@@ -21,11 +22,11 @@ enum AccountsSendOobCode: SlowMethod {
         }
         order.continueURL = request.continueURL
         if !call.settings.isSynthetic, let recipient = Email(stored: order.recipient) {
-            try await call.project.tenants.tenant(call.settings).admitSend(
-                email: recipient, address: address)
+            try await call.project.tenants.tenant(call.tenantID).admitSend(
+                email: recipient, address: address, settings: call.settings)
         }
         order.locale = request.locale
-        try await call.project.send(order, settings: call.settings, origin: call.origin)
+        try await call.project.outbox.send(order, settings: call.settings, origin: call.origin)
         return AccountsSendOobCodeResponse(email: request.email.isEmpty ? order.recipient : request.email)
     }
 
@@ -40,7 +41,7 @@ enum AccountsSendOobCode: SlowMethod {
         if request.email.isEmpty { throw Failure.missingEmail }
         let email = try Values.email(request.email, form: .toFind, limits: call.limits)
         var order = OobOrder(.emailSignin, email: email.address)
-        let isKnown = try call.project.isTaken(email, tenantID: call.tenantID)
+        let isKnown = try call.project.users.isTaken(email, tenantID: call.tenantID)
         let maySignUp = SelfService.refusalOfSignUp(call.settings) == nil && call.settings.emailForm.admits(email)
         order.isDecoy = !isKnown && !maySignUp
         return order
@@ -53,7 +54,7 @@ enum AccountsSendOobCode: SlowMethod {
         if request.email.isEmpty { throw Failure.missingEmail }
         let email = try Values.email(request.email, form: .toFind, limits: call.limits)
         if !call.settings.hasEmailPrivacy { try await call.chargeProbe(address: address) }
-        guard let account = try call.project.accountReadAlike(email: email, tenantID: call.tenantID) else {
+        guard let account = try call.project.users.accountReadAlike(email: email, tenantID: call.tenantID) else {
             guard call.settings.hasEmailPrivacy else { throw Failure.emailNotFound }
             var order = OobOrder(.passwordReset, email: email.address)
             order.isDecoy = true
@@ -91,7 +92,7 @@ enum AccountsSendOobCode: SlowMethod {
         order.uid = user.uid
         order.displayName = user.displayName
         order.newEmail = newEmail.address
-        if try call.project.isTaken(newEmail, tenantID: call.tenantID), Email(stored: user.email) != newEmail {
+        if try call.project.users.isTaken(newEmail, tenantID: call.tenantID), Email(stored: user.email) != newEmail {
             if !call.settings.hasEmailPrivacy {
                 try await call.chargeProbe(address: address)
                 throw Failure.emailExists

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 import Tokens
 
 /// postern.v1.Accounts/Update
@@ -31,7 +32,7 @@ enum AccountsUpdate: SlowMethod {
             change.newEmail = try Values.email(request.email, form: call.settings.emailForm, limits: call.limits)
             try verified.requireRecentLogin(now: call.now)
             if let email = change.newEmail, email != Email(stored: verified.account.user.email),
-                try call.project.isTaken(email, tenantID: call.tenantID)
+                try call.project.users.isTaken(email, tenantID: call.tenantID)
             {
                 try await call.chargeProbe(address: address)
             }
@@ -42,7 +43,7 @@ enum AccountsUpdate: SlowMethod {
             change.newPasswordHash = try await call.project.passwords.hash(
                 request.password, settings: call.settings, deadline: call.deadline)
         }
-        let (user, tokens) = try await call.project.update(
+        let (user, tokens) = try await call.project.profileUpdates.apply(
             change, of: verified, origin: call.origin, validateOnly: request.validateOnly, deadline: call.deadline)
         if mask.contains(.password), !request.validateOnly { call.forgiveGuesses(of: user) }
         return AccountsUpdateResponse(

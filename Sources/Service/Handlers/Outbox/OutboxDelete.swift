@@ -4,7 +4,7 @@ import Messages
 /// postern.v1.Outbox/Delete
 enum OutboxDelete: SlowMethod {
     static func handle(_ request: OutboxDeleteRequest, _ call: Call) async throws -> OutboxDeleteResponse {
-        try await call.project.deleteOutboxMessage(request.messageID, tenantID: call.tenantID, origin: call.origin)
+        try await call.project.outbox.delete(request.messageID, tenantID: call.tenantID, origin: call.origin)
         return OutboxDeleteResponse()
     }
 }

@@ -10,7 +10,7 @@ enum OutboxGet: SlowMethod {
         }
         let contents = try call.project.oobDelivery.contents(of: stored, tenantID: call.tenantID)
         // Before the answer: who has read a link may use it.
-        try await call.project.noteOutboxRead(request.messageID, tenantID: call.tenantID, origin: call.origin)
+        try await call.project.outbox.noteRead(request.messageID, tenantID: call.tenantID, origin: call.origin)
         return OutboxGetResponse(message: stored.message, contents: contents)
     }
 }

@@ -5,7 +5,7 @@ import Messages
 enum OutboxRetry: SlowMethod {
     static func handle(_ request: OutboxRetryRequest, _ call: Call) async throws -> OutboxRetryResponse {
         OutboxRetryResponse(
-            message: try await call.project.retryOutboxMessage(
+            message: try await call.project.outbox.retry(
                 request.messageID, tenantID: call.tenantID, origin: call.origin))
     }
 }

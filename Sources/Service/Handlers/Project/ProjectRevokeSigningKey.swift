@@ -7,7 +7,7 @@ enum ProjectRevokeSigningKey: SlowMethod {
     static func handle(
         _ request: ProjectRevokeSigningKeyRequest, _ call: Call
     ) async throws -> ProjectRevokeSigningKeyResponse {
-        let revoked = try await call.project.revokeSigningKey(
+        let revoked = try await call.project.signingKeys.revoke(
             request.keyID, validateOnly: request.validateOnly, origin: call.origin)
         return ProjectRevokeSigningKeyResponse(key: revoked.key, successor: revoked.successor)
     }

@@ -19,7 +19,7 @@ enum ProjectRotateSigningKey: SlowMethod {
             throw Failure.invalid(.invalidDuration, field: "publish_ahead_seconds", "must be 0 to 604800")
         }
         if request.validateOnly { return ProjectRotateSigningKeyResponse() }
-        let key = try await call.project.rotateSigningKey(
+        let key = try await call.project.signingKeys.rotate(
             for: request.tokenUse, algorithm: algorithm, publishAhead: .seconds(request.publishAheadSeconds),
             origin: call.origin)
         return ProjectRotateSigningKeyResponse(key: key)

@@ -1,5 +1,6 @@
 import Identity
 import Messages
+import Rules
 
 /// postern.v1.Providers/Create
 enum ProvidersCreate: SlowMethod {

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 import Store
 import Tokens
 
@@ -16,7 +17,7 @@ enum SessionsWatchAuthState: ServerStreamMethod {
     ) async throws {
         let (key, sessionID) = try session(of: request.idToken, call)
         let watch = call.project.changes.watch(
-            [.user(key), .tenant(key.tenant), .callers], on: replies.loop)
+            [.user(key), .tenant(key.tenant)] + .callers, on: replies.loop)
         defer { watch.end() }
         // The token was checked before the watch began: what happened between the two is seen by looking again.
         var last: AuthState.Mark?

@@ -4,8 +4,8 @@ import Messages
 /// postern.v1.Tenants/Delete
 enum TenantsDelete: SlowMethod {
     static func handle(_ request: TenantsDeleteRequest, _ call: Call) async throws -> TenantsDeleteResponse {
-        try await call.project.tenants.delete(
-            tenantID: call.tenantID, validateOnly: request.validateOnly, origin: call.origin)
+        try await call.project.tenants.tenant(call.tenantID).delete(
+            validateOnly: request.validateOnly, origin: call.origin)
         return TenantsDeleteResponse()
     }
 }

@@ -1,5 +1,6 @@
 import Identity
 import Messages
+import Rules
 import Store
 
 /// postern.v1.Tenants/Get

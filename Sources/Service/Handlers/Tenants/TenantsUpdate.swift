@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 
 /// postern.v1.Tenants/Update
 enum TenantsUpdate: SlowMethod {
@@ -14,7 +15,7 @@ enum TenantsUpdate: SlowMethod {
                 "tenant_id and tenant.tenant_id name different tenants; leave tenant.tenant_id empty.")
         }
         let change = try TenantChange(wanted, mask, isProjectAdmin: call.caller?.has(.projectAdmin) == true)
-        let settings = try await call.project.tenants.tenant(call.settings).update(
+        let settings = try await call.project.tenants.tenant(call.settings.tenantID).update(
             change, validateOnly: request.validateOnly, origin: call.origin)
         return TenantsUpdateResponse(tenant: settings.tenant)
     }

@@ -20,7 +20,7 @@ enum TenantsWatchDenials: ServerStreamMethod {
         var last = request.afterSequence
         if last == 0 { last = try store.read { try $0.lastDenialSequence(tenantID: tenantID) } }
         // Followed before the first read, so that a refusal between the two is not slept through.
-        let watch = call.project.changes.watch([.denials(tenantID), .tenant(tenantID), .callers], on: replies.loop)
+        let watch = call.project.changes.watch([.denials(tenantID), .tenant(tenantID)] + .callers, on: replies.loop)
         defer { watch.end() }
         while true {
             _ = try call.stillAdmitted()

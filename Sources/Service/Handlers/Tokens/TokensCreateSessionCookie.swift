@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 import Signing
 import Store
 import Tokens
@@ -28,7 +29,7 @@ enum TokensCreateSessionCookie: SlowMethod {
         // Who verifies cookies by themselves knows of no other end than this one.
         let sessionEnd = Timestamp(microseconds: session.createdAtMicros) + call.settings.sessionAbsolute
         let lifetime = min(.seconds(seconds), sessionEnd - call.now)
-        let cookie = try await call.project.cookieIssuer.token(
+        let cookie = try await call.project.tokens.cookieIssuer.token(
             for: verified.account.user, session: session, sessionID: sessionID, settings: call.settings, now: call.now,
             lifetime: lifetime, deadline: call.deadline)
         return TokensCreateSessionCookieResponse(

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 import Store
 
 /// postern.v1.Tokens/WatchRevocations: reads what is new behind its cursor, then waits for more.
@@ -16,9 +17,9 @@ enum TokensWatchRevocations: ServerStreamMethod {
         }
         let heartbeat = Duration.seconds(request.heartbeatSeconds == 0 ? 10 : request.heartbeatSeconds)
         let feed = RevocationFeed(
-            tenantID: try scope(request, call), feedID: call.project.revocationFeedID,
+            tenantID: try scope(request, call), feedID: call.project.tokens.revocationFeedID,
             retention: request.sessionCookies ? RevocationRetention.sessionCookies : RevocationRetention.idTokens)
-        let watch = call.project.changes.watch(feed.topics + [.callers], on: replies.loop)
+        let watch = call.project.changes.watch(feed.topics + .callers, on: replies.loop)
         defer { watch.end() }
         var place = try await start(request.cursor, feed, call, replies)
         while true {

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 
 /// postern.v1.Users/GenerateOobLink
 enum UsersGenerateOobLink: SlowMethod {
@@ -11,13 +12,13 @@ enum UsersGenerateOobLink: SlowMethod {
             throw Failure.invalid(.missingReqType, field: "request_type", "must be a kind that can be asked for")
         }
         try Values.checkContinueURL(request.continueURL, limits: call.limits)
-        try call.project.checkContinueDomain(request.continueURL, settings: call.settings)
+        try call.project.continueURLs.check(request.continueURL, settings: call.settings)
         if request.email.isEmpty { throw Failure.missingEmail }
         let email = try Values.email(request.email, form: .toFind, limits: call.limits)
         var order = OobOrder(request.requestType, email: email.address)
         order.continueURL = request.continueURL
         if request.requestType != .emailSignin {
-            guard let account = try call.project.account(email: email, tenantID: call.tenantID) else {
+            guard let account = try call.project.users.account(email: email, tenantID: call.tenantID) else {
                 throw Failure.noUserWithEmail
             }
             order.uid = account.user.uid
@@ -29,7 +30,7 @@ enum UsersGenerateOobLink: SlowMethod {
             }
             let newEmail = try Values.email(
                 request.newEmail, field: "new_email", form: call.settings.emailForm, limits: call.limits)
-            if try call.project.isTaken(newEmail, tenantID: call.tenantID), newEmail != email {
+            if try call.project.users.isTaken(newEmail, tenantID: call.tenantID), newEmail != email {
                 throw Failure.emailExists
             }
             order.newEmail = newEmail.address

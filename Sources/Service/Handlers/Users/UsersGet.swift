@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 import Store
 
 /// postern.v1.Users/Get: copies the stored user as it lies in the database.

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 
 /// postern.v1.Users/Import
 enum UsersImport: BidirectionalMethod {
@@ -9,7 +10,7 @@ enum UsersImport: BidirectionalMethod {
         _ replies: ReplyStream<UsersImportResponse>
     ) async throws {
         try call.checkQuotas()
-        var importer = try await call.project.importer(
+        var importer = try await call.project.imports.begin(
             spec: first.spec, onConflict: first.onConflict, settings: call.settings, origin: call.origin)
         var next: UsersImportRequest? = first
         while let request = next {

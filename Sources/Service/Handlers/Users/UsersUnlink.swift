@@ -1,5 +1,6 @@
 import Identity
 import Messages
+import Rules
 
 /// postern.v1.Users/Unlink
 enum UsersUnlink: SlowMethod {

@@ -27,6 +27,10 @@ typedef struct Postern__V1__AccountsSignInWithIdpRequest Postern__V1__AccountsSi
 typedef struct Postern__V1__AccountsSignInWithIdpResponse Postern__V1__AccountsSignInWithIdpResponse;
 typedef struct Postern__V1__AccountsSignInWithEmailLinkRequest Postern__V1__AccountsSignInWithEmailLinkRequest;
 typedef struct Postern__V1__AccountsSignInWithEmailLinkResponse Postern__V1__AccountsSignInWithEmailLinkResponse;
+typedef struct Postern__V1__AccountsSendVerificationCodeRequest Postern__V1__AccountsSendVerificationCodeRequest;
+typedef struct Postern__V1__AccountsSendVerificationCodeResponse Postern__V1__AccountsSendVerificationCodeResponse;
+typedef struct Postern__V1__AccountsSignInWithPhoneNumberRequest Postern__V1__AccountsSignInWithPhoneNumberRequest;
+typedef struct Postern__V1__AccountsSignInWithPhoneNumberResponse Postern__V1__AccountsSignInWithPhoneNumberResponse;
 typedef struct Postern__V1__AccountsSendOobCodeRequest Postern__V1__AccountsSendOobCodeRequest;
 typedef struct Postern__V1__AccountsSendOobCodeResponse Postern__V1__AccountsSendOobCodeResponse;
 typedef struct Postern__V1__AccountsCheckOobCodeRequest Postern__V1__AccountsCheckOobCodeRequest;
@@ -166,6 +170,63 @@ struct  Postern__V1__AccountsSignInWithEmailLinkResponse
 };
 #define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_EMAIL_LINK_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_email_link_response__descriptor) \
+    , NULL, NULL, 0, {0,NULL} }
+
+
+struct  Postern__V1__AccountsSendVerificationCodeRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData phone_number;
+  ProtobufCBinaryData id_token;
+  ProtobufCBinaryData end_user_ip;
+  ProtobufCBinaryData locale;
+};
+#define POSTERN__V1__ACCOUNTS_SEND_VERIFICATION_CODE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_send_verification_code_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__AccountsSendVerificationCodeResponse
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData session_info;
+  ProtobufCBinaryData phone_number;
+  int64_t expires_at_micros;
+};
+#define POSTERN__V1__ACCOUNTS_SEND_VERIFICATION_CODE_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_send_verification_code_response__descriptor) \
+    , {0,NULL}, {0,NULL}, 0 }
+
+
+struct  Postern__V1__AccountsSignInWithPhoneNumberRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData session_info;
+  ProtobufCBinaryData code;
+  ProtobufCBinaryData temporary_proof;
+  ProtobufCBinaryData phone_number;
+  ProtobufCBinaryData id_token;
+  ProtobufCBinaryData end_user_ip;
+  ProtobufCBinaryData device_name;
+  protobuf_c_boolean change;
+};
+#define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_PHONE_NUMBER_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_phone_number_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0 }
+
+
+struct  Postern__V1__AccountsSignInWithPhoneNumberResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__User *user;
+  Postern__V1__TokenPair *tokens;
+  protobuf_c_boolean is_new_user;
+  ProtobufCBinaryData device_token;
+};
+#define POSTERN__V1__ACCOUNTS_SIGN_IN_WITH_PHONE_NUMBER_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_sign_in_with_phone_number_response__descriptor) \
     , NULL, NULL, 0, {0,NULL} }
 
 
@@ -353,7 +414,8 @@ typedef enum {
   POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL_PASSWORD = 3,
   POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL_IDP = 4,
   POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL_EMAIL_LINK = 6,
-  POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL_CUSTOM_TOKEN = 7
+  POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL_CUSTOM_TOKEN = 7,
+  POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL_PHONE = 9
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__CREDENTIAL__CASE)
 } Postern__V1__AccountsReauthenticateRequest__CredentialCase;
 
@@ -370,6 +432,7 @@ struct  Postern__V1__AccountsReauthenticateRequest
     Postern__V1__IdpCredential *idp;
     Postern__V1__EmailLinkCredential *email_link;
     ProtobufCBinaryData custom_token;
+    Postern__V1__PhoneCredential *phone;
   };
 };
 #define POSTERN__V1__ACCOUNTS_REAUTHENTICATE_REQUEST__INIT \
@@ -511,6 +574,18 @@ void   postern__v1__accounts_sign_in_with_email_link_request__init
 /* Postern__V1__AccountsSignInWithEmailLinkResponse methods */
 void   postern__v1__accounts_sign_in_with_email_link_response__init
                      (Postern__V1__AccountsSignInWithEmailLinkResponse         *message);
+/* Postern__V1__AccountsSendVerificationCodeRequest methods */
+void   postern__v1__accounts_send_verification_code_request__init
+                     (Postern__V1__AccountsSendVerificationCodeRequest         *message);
+/* Postern__V1__AccountsSendVerificationCodeResponse methods */
+void   postern__v1__accounts_send_verification_code_response__init
+                     (Postern__V1__AccountsSendVerificationCodeResponse         *message);
+/* Postern__V1__AccountsSignInWithPhoneNumberRequest methods */
+void   postern__v1__accounts_sign_in_with_phone_number_request__init
+                     (Postern__V1__AccountsSignInWithPhoneNumberRequest         *message);
+/* Postern__V1__AccountsSignInWithPhoneNumberResponse methods */
+void   postern__v1__accounts_sign_in_with_phone_number_response__init
+                     (Postern__V1__AccountsSignInWithPhoneNumberResponse         *message);
 /* Postern__V1__AccountsSendOobCodeRequest methods */
 void   postern__v1__accounts_send_oob_code_request__init
                      (Postern__V1__AccountsSendOobCodeRequest         *message);
@@ -609,6 +684,18 @@ typedef void (*Postern__V1__AccountsSignInWithEmailLinkRequest_Closure)
 typedef void (*Postern__V1__AccountsSignInWithEmailLinkResponse_Closure)
                  (const Postern__V1__AccountsSignInWithEmailLinkResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__AccountsSendVerificationCodeRequest_Closure)
+                 (const Postern__V1__AccountsSendVerificationCodeRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsSendVerificationCodeResponse_Closure)
+                 (const Postern__V1__AccountsSendVerificationCodeResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsSignInWithPhoneNumberRequest_Closure)
+                 (const Postern__V1__AccountsSignInWithPhoneNumberRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__AccountsSignInWithPhoneNumberResponse_Closure)
+                 (const Postern__V1__AccountsSignInWithPhoneNumberResponse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__AccountsSendOobCodeRequest_Closure)
                  (const Postern__V1__AccountsSendOobCodeRequest *message,
                   void *closure_data);
@@ -695,6 +782,10 @@ extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_r
 extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_idp_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_email_link_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_email_link_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_send_verification_code_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_send_verification_code_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_phone_number_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__accounts_sign_in_with_phone_number_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_send_oob_code_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_send_oob_code_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__accounts_check_oob_code_request__descriptor;

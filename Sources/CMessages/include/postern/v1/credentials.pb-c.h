@@ -18,6 +18,7 @@ PROTOBUF_C__BEGIN_DECLS
 typedef struct Postern__V1__EmailPasswordCredential Postern__V1__EmailPasswordCredential;
 typedef struct Postern__V1__IdpCredential Postern__V1__IdpCredential;
 typedef struct Postern__V1__EmailLinkCredential Postern__V1__EmailLinkCredential;
+typedef struct Postern__V1__PhoneCredential Postern__V1__PhoneCredential;
 
 
 /* --- enums --- */
@@ -76,6 +77,17 @@ struct  Postern__V1__EmailLinkCredential
     , {0,NULL}, {0,NULL} }
 
 
+struct  Postern__V1__PhoneCredential
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData session_info;
+  ProtobufCBinaryData code;
+};
+#define POSTERN__V1__PHONE_CREDENTIAL__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__phone_credential__descriptor) \
+    , {0,NULL}, {0,NULL} }
+
+
 /* Postern__V1__EmailPasswordCredential methods */
 void   postern__v1__email_password_credential__init
                      (Postern__V1__EmailPasswordCredential         *message);
@@ -85,6 +97,9 @@ void   postern__v1__idp_credential__init
 /* Postern__V1__EmailLinkCredential methods */
 void   postern__v1__email_link_credential__init
                      (Postern__V1__EmailLinkCredential         *message);
+/* Postern__V1__PhoneCredential methods */
+void   postern__v1__phone_credential__init
+                     (Postern__V1__PhoneCredential         *message);
 /* --- per-message closures --- */
 
 typedef void (*Postern__V1__EmailPasswordCredential_Closure)
@@ -96,6 +111,9 @@ typedef void (*Postern__V1__IdpCredential_Closure)
 typedef void (*Postern__V1__EmailLinkCredential_Closure)
                  (const Postern__V1__EmailLinkCredential *message,
                   void *closure_data);
+typedef void (*Postern__V1__PhoneCredential_Closure)
+                 (const Postern__V1__PhoneCredential *message,
+                  void *closure_data);
 
 /* --- services --- */
 
@@ -105,6 +123,7 @@ typedef void (*Postern__V1__EmailLinkCredential_Closure)
 extern const ProtobufCMessageDescriptor postern__v1__email_password_credential__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__idp_credential__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__email_link_credential__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__phone_credential__descriptor;
 
 PROTOBUF_C__END_DECLS
 

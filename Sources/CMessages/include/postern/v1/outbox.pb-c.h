@@ -15,6 +15,7 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 #include "postern/v1/oob.pb-c.h"
+#include "postern/v1/sms.pb-c.h"
 
 typedef struct Postern__V1__OutboxMessage Postern__V1__OutboxMessage;
 typedef struct Postern__V1__OutboxContents Postern__V1__OutboxContents;
@@ -54,10 +55,11 @@ struct  Postern__V1__OutboxMessage
   int64_t sent_at_micros;
   ProtobufCBinaryData last_error;
   int64_t expires_at_micros;
+  Postern__V1__VerificationPurpose verification_purpose;
 };
 #define POSTERN__V1__OUTBOX_MESSAGE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__outbox_message__descriptor) \
-    , {0,NULL}, POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, POSTERN__V1__OUTBOX_STATE__OUTBOX_STATE_UNSPECIFIED, 0, 0, 0, 0, {0,NULL}, 0 }
+    , {0,NULL}, POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, POSTERN__V1__OUTBOX_STATE__OUTBOX_STATE_UNSPECIFIED, 0, 0, 0, 0, {0,NULL}, 0, POSTERN__V1__VERIFICATION_PURPOSE__VERIFICATION_PURPOSE_UNSPECIFIED }
 
 
 struct  Postern__V1__OutboxContents
@@ -68,10 +70,11 @@ struct  Postern__V1__OutboxContents
   ProtobufCBinaryData html;
   ProtobufCBinaryData link;
   ProtobufCBinaryData not_me_link;
+  ProtobufCBinaryData code;
 };
 #define POSTERN__V1__OUTBOX_CONTENTS__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__outbox_contents__descriptor) \
-    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__OutboxListRequest

@@ -30,10 +30,11 @@ struct  Postern__V1__TenantQuotas
   int64_t stored_bytes;
   int64_t mutations_per_second;
   int64_t anonymous_sign_ups_per_hour;
+  int64_t sms_per_hour;
 };
 #define POSTERN__V1__TENANT_QUOTAS__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenant_quotas__descriptor) \
-    , 0, 0, 0 }
+    , 0, 0, 0, 0 }
 
 
 struct  Postern__V1__CallerQuotas
@@ -41,10 +42,11 @@ struct  Postern__V1__CallerQuotas
   ProtobufCMessage base;
   int64_t mutations_per_second;
   int64_t written_bytes_per_hour;
+  int64_t sms_per_hour;
 };
 #define POSTERN__V1__CALLER_QUOTAS__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__caller_quotas__descriptor) \
-    , 0, 0 }
+    , 0, 0, 0 }
 
 
 /* Postern__V1__TenantQuotas methods */

@@ -18,6 +18,7 @@ PROTOBUF_C__BEGIN_DECLS
 #include "postern/v1/quotas.pb-c.h"
 
 typedef struct Postern__V1__Tenant Postern__V1__Tenant;
+typedef struct Postern__V1__TestPhoneNumber Postern__V1__TestPhoneNumber;
 typedef struct Postern__V1__PasswordPolicy Postern__V1__PasswordPolicy;
 typedef struct Postern__V1__ClientConfig Postern__V1__ClientConfig;
 typedef struct Postern__V1__ClientPermissions Postern__V1__ClientPermissions;
@@ -96,10 +97,28 @@ struct  Postern__V1__Tenant
   ProtobufCBinaryData *allowed_continue_domains;
   protobuf_c_boolean allow_loopback_continue_url;
   Postern__V1__ContinueUrlRule continue_url_rule;
+  protobuf_c_boolean enable_phone_signin;
+  size_t n_allowed_sms_regions;
+  ProtobufCBinaryData *allowed_sms_regions;
+  size_t n_blocked_sms_regions;
+  ProtobufCBinaryData *blocked_sms_regions;
+  size_t n_test_phone_numbers;
+  Postern__V1__TestPhoneNumber **test_phone_numbers;
 };
 #define POSTERN__V1__TENANT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenant__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, 0, NULL, 0, POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED, 0, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, 0, 0, {0,NULL}, NULL, 0, 0, 0,NULL, 0, POSTERN__V1__CONTINUE_URL_RULE__CONTINUE_URL_RULE_UNSPECIFIED }
+    , {0,NULL}, {0,NULL}, 0, 0, 0, NULL, 0, POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED, 0, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, 0, 0, {0,NULL}, NULL, 0, 0, 0,NULL, 0, POSTERN__V1__CONTINUE_URL_RULE__CONTINUE_URL_RULE_UNSPECIFIED, 0, 0,NULL, 0,NULL, 0,NULL }
+
+
+struct  Postern__V1__TestPhoneNumber
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData phone_number;
+  ProtobufCBinaryData code;
+};
+#define POSTERN__V1__TEST_PHONE_NUMBER__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__test_phone_number__descriptor) \
+    , {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__PasswordPolicy
@@ -378,6 +397,9 @@ struct  Postern__V1__TenantsWatchDenialsResponse
 /* Postern__V1__Tenant methods */
 void   postern__v1__tenant__init
                      (Postern__V1__Tenant         *message);
+/* Postern__V1__TestPhoneNumber methods */
+void   postern__v1__test_phone_number__init
+                     (Postern__V1__TestPhoneNumber         *message);
 /* Postern__V1__PasswordPolicy methods */
 void   postern__v1__password_policy__init
                      (Postern__V1__PasswordPolicy         *message);
@@ -451,6 +473,9 @@ void   postern__v1__tenants_watch_denials_response__init
 
 typedef void (*Postern__V1__Tenant_Closure)
                  (const Postern__V1__Tenant *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TestPhoneNumber_Closure)
+                 (const Postern__V1__TestPhoneNumber *message,
                   void *closure_data);
 typedef void (*Postern__V1__PasswordPolicy_Closure)
                  (const Postern__V1__PasswordPolicy *message,
@@ -531,6 +556,7 @@ extern const ProtobufCEnumDescriptor    postern__v1__continue_url_rule__descript
 extern const ProtobufCEnumDescriptor    postern__v1__refresh_mode__descriptor;
 extern const ProtobufCEnumDescriptor    postern__v1__toggle__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenant__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__test_phone_number__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__password_policy__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__client_config__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__client_permissions__descriptor;

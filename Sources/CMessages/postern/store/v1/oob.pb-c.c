@@ -194,7 +194,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor
   (ProtobufCMessageInit) postern__store__v1__stored_oob_code__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_outbox_message__field_descriptors[3] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_outbox_message__field_descriptors[4] =
 {
   {
     "message",
@@ -232,16 +232,29 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_outbox_message_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "deliver_until_micros",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredOutboxMessage, deliver_until_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_outbox_message__field_indices_by_name[] = {
   2,   /* field[2] = decoy */
+  3,   /* field[3] = deliver_until_micros */
   0,   /* field[0] = message */
   1,   /* field[1] = sealed_contents */
 };
 static const ProtobufCIntRange postern__store__v1__stored_outbox_message__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_outbox_message__descriptor =
 {
@@ -251,7 +264,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_outbox_message__desc
   "Postern__Store__V1__StoredOutboxMessage",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredOutboxMessage),
-  3,
+  4,
   postern__store__v1__stored_outbox_message__field_descriptors,
   postern__store__v1__stored_outbox_message__field_indices_by_name,
   1,  postern__store__v1__stored_outbox_message__number_ranges,

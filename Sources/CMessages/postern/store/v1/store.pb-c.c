@@ -1391,7 +1391,7 @@ const ProtobufCEnumDescriptor postern__store__v1__guess_outcome__descriptor =
   postern__store__v1__guess_outcome__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[47] =
+static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[51] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -1440,11 +1440,15 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_STORE_ROLLED_BACK", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_STORE_ROLLED_BACK", 86 },
   { "EVENT_KIND_CLOCK_ACCEPTED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CLOCK_ACCEPTED", 88 },
   { "EVENT_KIND_CLOCK_JUMP_BELIEVED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CLOCK_JUMP_BELIEVED", 89 },
+  { "EVENT_KIND_VERIFICATION_CODE_SENT", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_VERIFICATION_CODE_SENT", 110 },
+  { "EVENT_KIND_VERIFICATION_CODE_EXHAUSTED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_VERIFICATION_CODE_EXHAUSTED", 111 },
+  { "EVENT_KIND_PHONE_NUMBER_CHANGED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PHONE_NUMBER_CHANGED", 112 },
+  { "EVENT_KIND_SMS_CONFIG_UPDATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SMS_CONFIG_UPDATED", 113 },
 };
 static const ProtobufCIntRange postern__store__v1__event_kind__value_ranges[] = {
-{0, 0},{66, 37},{72, 40},{80, 42},{86, 44},{88, 45},{0, 47}
+{0, 0},{66, 37},{72, 40},{80, 42},{86, 44},{88, 45},{110, 47},{0, 51}
 };
-static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[47] =
+static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[51] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
@@ -1464,6 +1468,7 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_OUTBOX_MESSAGE_READ", 24 },
   { "EVENT_KIND_PASSWORD_CHANGED", 8 },
   { "EVENT_KIND_PASSWORD_RESET", 23 },
+  { "EVENT_KIND_PHONE_NUMBER_CHANGED", 49 },
   { "EVENT_KIND_PROVIDER_CREATED", 17 },
   { "EVENT_KIND_PROVIDER_DELETED", 19 },
   { "EVENT_KIND_PROVIDER_LINKED", 27 },
@@ -1481,6 +1486,7 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_SIGNING_KEY_CREATED", 14 },
   { "EVENT_KIND_SIGNING_KEY_RETIRED", 15 },
   { "EVENT_KIND_SIGNING_KEY_REVOKED", 41 },
+  { "EVENT_KIND_SMS_CONFIG_UPDATED", 50 },
   { "EVENT_KIND_STORE_ROLLED_BACK", 44 },
   { "EVENT_KIND_TENANT_CREATED", 9 },
   { "EVENT_KIND_TENANT_DELETED", 11 },
@@ -1493,6 +1499,8 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_USER_DELETED", 3 },
   { "EVENT_KIND_USER_IMPORTED", 4 },
   { "EVENT_KIND_USER_UPDATED", 2 },
+  { "EVENT_KIND_VERIFICATION_CODE_EXHAUSTED", 48 },
+  { "EVENT_KIND_VERIFICATION_CODE_SENT", 47 },
 };
 const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
 {
@@ -1501,11 +1509,11 @@ const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
   "EventKind",
   "Postern__Store__V1__EventKind",
   "postern.store.v1",
-  47,
+  51,
   postern__store__v1__event_kind__enum_values_by_number,
-  47,
+  51,
   postern__store__v1__event_kind__enum_values_by_name,
-  6,
+  7,
   postern__store__v1__event_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

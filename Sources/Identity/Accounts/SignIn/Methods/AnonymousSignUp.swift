@@ -1,4 +1,5 @@
 public import Base
+public import Rules
 
 /// An account without a way to sign in again. Refusals: ADMIN_ONLY_OPERATION, ADMIN_RESTRICTED_OPERATION,
 /// INVALID_DISPLAY_NAME, QUOTA_EXCEEDED.

@@ -1,5 +1,6 @@
 public import Base
 import Messages
+public import Rules
 public import Store
 
 /// Signing in whom a back end names in a token that it signed; a new user has the uid and nothing else.

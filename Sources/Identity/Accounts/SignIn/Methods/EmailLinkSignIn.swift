@@ -1,5 +1,6 @@
 public import Base
 import Messages
+public import Rules
 public import Store
 
 /// Signing in, or up, with the code of a link that was sent to an email.

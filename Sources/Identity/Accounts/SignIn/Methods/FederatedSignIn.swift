@@ -1,5 +1,6 @@
 public import Base
 public import Messages
+public import Rules
 public import Store
 
 /// Signing in with what an identity provider says, or said earlier (a pending token).

@@ -1,5 +1,6 @@
 public import Base
 import Messages
+public import Rules
 public import Store
 
 /// Signing up with an email and a password, and giving a signed-in user both.

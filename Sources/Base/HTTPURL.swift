@@ -1,0 +1,114 @@
+/// An absolute `https://` or `http://` URL: printable ASCII, a host, a port that exists, no user information, at most
+/// 2,048 bytes. The one parser of URLs: what is asked, what is linked to and what is only shown all need a host.
+public struct HTTPURL: Sendable, Hashable {
+    /// The use of a URL, which decides what may follow the host.
+    public enum Use: Sendable {
+        /// The server itself calls it. A fragment is refused, because no server ever gets one, and so are bytes on
+        /// which parsers differ.
+        case endpoint
+        /// A browser opens or shows it. A fragment and the bytes that browsers accept unescaped are allowed.
+        case link
+    }
+
+    public let text: Text
+    public let isPlaintext: Bool
+    /// Without port and brackets, as it was written.
+    public let host: Text
+
+    public static let byteCountMax = 2_048
+
+    public init?(_ text: Text, for use: Use = .endpoint, byteCountMax: Int = byteCountMax) {
+        let bytes = text.bytes
+        guard bytes.count <= byteCountMax, bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
+        let refused = use == .endpoint ? Self.refusedInEndpoints : Self.refusedInLinks
+        guard !bytes.contains(where: { refused.contains($0) }) else { return nil }
+        let isPlaintext = bytes.starts(with: "http://".utf8)
+        guard isPlaintext || bytes.starts(with: "https://".utf8) else { return nil }
+        let authority = bytes.dropFirst(isPlaintext ? 7 : 8).prefix { !Self.authorityEnds.contains($0) }
+        guard let host = Self.host(of: authority) else { return nil }
+        self.text = text
+        self.isPlaintext = isPlaintext
+        self.host = Text(unchecked: Array(host))
+    }
+
+    /// Whether the host is this machine (RFC 8252 §8.3). The whole host counts: `localhost.example` is another.
+    public var isOfThisMachine: Bool { ["localhost", "127.0.0.1", "::1"].contains(host) }
+
+    /// With `name=value` behind what the query has already, both percent-encoded.
+    public func with(query name: Text, _ value: Text) -> HTTPURL? {
+        let separator: Text = text.bytes.contains(UInt8(ascii: "?")) ? "&" : "?"
+        let pair = PercentEncoding.encode(name) + [UInt8(ascii: "=")] + PercentEncoding.encode(value)
+        return HTTPURL(Text(unchecked: text.bytes + separator.bytes + pair))
+    }
+
+    private static let refusedInEndpoints = [UInt8]("\\\"<>^`{|}#".utf8)
+    private static let refusedInLinks = [UInt8]("\\\"<>".utf8)
+    private static let authorityEnds = [UInt8]("/?#".utf8)
+
+    /// The host of `host`, `host:port`, `[v6]` or `[v6]:port`. Nil for anything else.
+    private static func host(of authority: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        var host = authority
+        if authority.first == UInt8(ascii: "[") {
+            guard let end = authority.firstIndex(of: UInt8(ascii: "]")) else { return nil }
+            host = authority[(authority.startIndex + 1)..<end]
+            guard !host.isEmpty, host.allSatisfy(isHexOrColonOrDot) else { return nil }
+            return isPort(authority[(end + 1)...]) ? host : nil
+        }
+        if let colon = authority.firstIndex(of: UInt8(ascii: ":")) {
+            guard isPort(authority[colon...]) else { return nil }
+            host = authority[..<colon]
+        }
+        return (1...253).contains(host.count) && host.allSatisfy(isHostByte) ? host : nil
+    }
+
+    private static func isPort(_ text: ArraySlice<UInt8>) -> Bool {
+        guard let first = text.first else { return true }
+        let digits = text.dropFirst()
+        guard first == UInt8(ascii: ":"), (1...5).contains(digits.count) else { return false }
+        guard digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return false }
+        return (1...65_535).contains(digits.reduce(0) { $0 * 10 + Int($1 - 0x30) })
+    }
+
+    private static func isHostByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+
+    private static func isHexOrColonOrDot(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: ":"), UInt8(ascii: "."):
+            true
+        default: false
+        }
+    }
+}
+
+/// application/x-www-form-urlencoded: the unreserved characters stay (RFC 3986 §2.3), everything else is `%XX`.
+public enum PercentEncoding {
+    public static func encode(_ text: Text) -> [UInt8] { encode(text.bytes) }
+
+    public static func encode(_ bytes: [UInt8]) -> [UInt8] {
+        var encoded: [UInt8] = []
+        encoded.reserveCapacity(bytes.count)
+        for byte in bytes {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                encoded.append(byte)
+            default:
+                encoded.append(UInt8(ascii: "%"))
+                encoded.append(digits[Int(byte >> 4)])
+                encoded.append(digits[Int(byte & 15)])
+            }
+        }
+        return encoded
+    }
+
+    private static let digits = [UInt8]("0123456789ABCDEF".utf8)
+}

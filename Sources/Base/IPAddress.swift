@@ -1,0 +1,84 @@
+import Glibc
+
+/// An IPv4 (4 bytes) or IPv6 (16 bytes) address in network order.
+public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
+    /// The networks that an address belongs to (IANA's special-purpose address registries).
+    public enum Reach: Sendable {
+        case global
+        case privateNetwork
+        case loopback
+        /// Link-local, multicast, broadcast, unspecified, documentation, benchmarks, reserved.
+        case special
+    }
+
+    public let bytes: [UInt8]
+
+    /// 4 or 16 bytes, else nil.
+    public init?(bytes: [UInt8]) {
+        guard bytes.count == 4 || bytes.count == 16 else { return nil }
+        self.bytes = bytes
+    }
+
+    /// As written: "192.0.2.1", "2001:db8::1".
+    public init?(_ text: String) {
+        var bytes = [UInt8](repeating: 0, count: 16)
+        if inet_pton(AF_INET, text, &bytes) == 1 {
+            self.bytes = Array(bytes[..<4])
+        } else if inet_pton(AF_INET6, text, &bytes) == 1 {
+            self.bytes = bytes
+        } else {
+            return nil
+        }
+    }
+
+    /// As RFC 5952 writes it: lower case, the longest run of zeros left out.
+    public var description: String {
+        let family = bytes.count == 4 ? AF_INET : AF_INET6
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { text in
+            // Never fails: "dst" has room for the longest address (inet_ntop(3)).
+            guard inet_ntop(family, bytes, text.baseAddress, socklen_t(text.count)) != nil else { return "" }
+            return String(cString: text.baseAddress!)
+        }
+    }
+
+    /// The IPv4 address that an IPv6 one stands for (::ffff:192.0.2.1, RFC 4291 §2.5.5.2), or else this one.
+    public var withoutMapping: IPAddress {
+        let isMapped =
+            bytes.count == 16 && bytes[..<10].allSatisfy { $0 == 0 } && bytes[10] == 0xFF && bytes[11] == 0xFF
+        return isMapped ? IPAddress(bytes: Array(bytes[12...])) ?? self : self
+    }
+
+    public var reach: Reach { bytes.count == 4 ? Self.reach(ofIPv4: bytes[...]) : reachOfIPv6 }
+
+    private static func reach(ofIPv4 bytes: ArraySlice<UInt8>) -> Reach {
+        let value = bytes.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        func isIn(_ prefix: UInt32, _ bitCount: UInt32) -> Bool { (value ^ prefix) >> (32 - bitCount) == 0 }
+        if isIn(0x7F00_0000, 8) { return .loopback }
+        // 10/8, 172.16/12, 192.168/16, 100.64/10
+        if isIn(0x0A00_0000, 8) || isIn(0xAC10_0000, 12) || isIn(0xC0A8_0000, 16) || isIn(0x6440_0000, 10) {
+            return .privateNetwork
+        }
+        // 0/8, 169.254/16, 192.0.0/24, 192.0.2/24, 192.88.99/24, 198.18/15, 198.51.100/24, 203.0.113/24, 224/3
+        let isSpecial =
+            isIn(0, 8) || isIn(0xA9FE_0000, 16) || isIn(0xC000_0000, 24) || isIn(0xC000_0200, 24)
+            || isIn(0xC058_6300, 24) || isIn(0xC612_0000, 15) || isIn(0xC633_6400, 24) || isIn(0xCB00_7100, 24)
+            || isIn(0xE000_0000, 3)
+        return isSpecial ? .special : .global
+    }
+
+    private var reachOfIPv6: Reach {
+        func begins(_ prefix: [UInt8]) -> Bool { bytes.starts(with: prefix) }
+        let zeroes = [UInt8](repeating: 0, count: 10)
+        if bytes[..<15].allSatisfy({ $0 == 0 }) { return bytes[15] == 1 ? .loopback : .special }
+        // What stands for an IPv4 address reaches what that one reaches: mapped, NAT64 (64:ff9b::/96), 6to4.
+        if begins(zeroes + [0xFF, 0xFF]) { return Self.reach(ofIPv4: bytes[12...]) }
+        if begins([0x00, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0]) { return Self.reach(ofIPv4: bytes[12...]) }
+        if begins([0x20, 0x02]) { return Self.reach(ofIPv4: bytes[2..<6]) }
+        if bytes[0] & 0xFE == 0xFC { return .privateNetwork }
+        // Only 2000::/3 is given out; in it, 2001::/23 is for protocols (Teredo), 2001:db8::/32 for documentation.
+        let isGlobal =
+            bytes[0] & 0xE0 == 0x20 && !(begins([0x20, 0x01]) && bytes[2] & 0xFE == 0)
+            && !begins([0x20, 0x01, 0x0D, 0xB8])
+        return isGlobal ? .global : .special
+    }
+}

@@ -1,0 +1,122 @@
+public import Base
+public import Messages
+public import Rules
+import Store
+import Tokens
+
+/// Uses the codes that went to a mailbox.
+public struct MailedCodes: Sendable {
+    let resources: Resources
+    let users: UserDirectory
+    let mailer: Mailer
+    let recovery: EmailRecovery
+
+    /// Returns what a code is for. Throws INVALID_OOB_CODE, EXPIRED_OOB_CODE.
+    public func check(_ code: Secret, settings: TenantSettings) throws -> StoredOobCode {
+        try resources.store.read { try $0.oobCode(code, tenantID: settings.tenantID, now: resources.clock.now()) }
+    }
+
+    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL or REJECT_EMAIL is for; returns the
+    /// account's email then, or the address that was rejected.
+    /// TOO_MANY_ATTEMPTS_TRY_LATER when the old mailbox was told of many changes lately.
+    public func apply(_ code: Secret, settings: TenantSettings, origin: Origin) async throws -> (
+        type: OobRequestType, email: Text
+    ) {
+        let seen = try check(code, settings: settings)
+        let type = seen.requestType
+        let now = resources.clock.now()
+        // The old address hears of the change, whoever made it.
+        var wayBack: PreparedOob?
+        if type == .verifyAndChangeEmail {
+            if let newEmail = Email(stored: seen.newEmail) { try settings.checkMayEnter(newEmail, field: "oob_code") }
+            let account = try resources.store.read { try $0.account(UserKey(settings.tenantID, seen.uid)) }
+            wayBack = try await recovery.prepare(
+                of: account?.user, newEmail: seen.newEmail, settings: settings, now: now)
+        }
+        let limits = resources.limits
+        let user = try await users.session(tenantID: settings.tenantID, uid: seen.uid).applyCode(origin: origin) {
+            [wayBack] transaction, current in
+            let taken = try transaction.takeOobCode(code, type, tenantID: settings.tenantID, now: now)
+            if type == .rejectEmail { return try transaction.rejecting(taken, in: current) }
+            let changed = try current.applying(taken)
+            try transaction.noteApplied(taken, to: current)
+            if type == .recoverEmail {
+                try transaction.removeOobCodes(of: current.key) { WaysBack.isVoid($0, onceProved: taken) }
+                try transaction.releaseUnproved(
+                    taken.email, for: current.user.uid, tenantID: settings.tenantID, origin: origin, now: now)
+            } else {
+                try transaction.putWayBack(wayBack, from: changed, to: current, limits: limits, now: now)
+            }
+            return AccountEffect(changed, kind: type.eventKind, endsSessions: type == .verifyEmail ? nil : .signedOut)
+        }
+        if wayBack != nil { await mailer.wake() }
+        return (type, type == .rejectEmail ? seen.recipient : user.email)
+    }
+
+    /// Sets a new password with a code of PASSWORD_RESET and ends every session.
+    public func resetPassword(
+        _ code: Secret, passwordHash: Text, settings: TenantSettings, origin: Origin
+    ) async throws -> User {
+        try await startingOverWhenAccountMoved {
+            let seen = try check(code, settings: settings)
+            let now = resources.clock.now()
+            let key = UserKey(settings.tenantID, seen.uid)
+            if try resources.store.read({ try $0.emailIsAnothers(key, now: now) }) {
+                return try await resetOutside(key, code, passwordHash: passwordHash, settings: settings, origin: origin)
+            }
+            return try await users.session(tenantID: key.tenant, uid: key.uid).applyCode(origin: origin) {
+                transaction, current in
+                let proof = try transaction.reading.proofOfUnprovedEmail(current, now: now)
+                if try transaction.reading.emailIsAnothers(key, now: now) { throw AccountMoved() }
+                // A disabled account is not split, and its owner's is the way back.
+                if case .isAnothers? = proof { throw Failure.invalidOobCode }
+                let taken = try transaction.takeOobCode(code, .passwordReset, tenantID: settings.tenantID, now: now)
+                let (changed, removed) = try current.resetting(passwordHash: passwordHash, by: taken, now: now)
+                try transaction.removeOobCodes(of: key, after: proof)
+                return AccountEffect(changed, kind: .passwordReset, detail: removed, endsSessions: .passwordChanged)
+            }
+        }
+    }
+
+    /// The reset of a password by who proves the address of an account that is another's: it takes the address away
+    /// from there, and the prover gets an account of its own. INVALID_OOB_CODE where end users may not sign up.
+    private func resetOutside(
+        _ key: UserKey, _ code: Secret, passwordHash: Text, settings: TenantSettings, origin: Origin
+    ) async throws -> User {
+        guard SelfService.refusalOfSignUp(settings) == nil else { throw Failure.invalidOobCode }
+        let now = resources.clock.now()
+        var account = Account.new(tenantID: key.tenant, uid: resources.random.alphanumeric(28), now: now)
+        account.user.lastSignInAtMicros = 0
+        account.passwordHash = passwordHash
+        account.passwordUpdatedAt = now
+        return try await users.changing([key, account.key]) { [account] in
+            try await resources.store.write { transaction in
+                guard let holder = try transaction.reading.account(key),
+                    try transaction.reading.emailIsAnothers(key, now: now)
+                else { throw AccountMoved() }
+                let taken = try transaction.takeOobCode(code, .passwordReset, tenantID: key.tenant, now: now)
+                // The same checks as for a reset of the account itself.
+                let proved = try holder.resetting(passwordHash: passwordHash, by: taken, now: now).account.user
+                try transaction.release(holder, origin: origin, now: now)
+                var account = account
+                account.user.email = proved.email
+                account.user.emailVerified = true
+                account.deriveProviders()
+                try transaction.insert(account, origin: origin, now: now)
+                return account.user
+            }
+        }
+    }
+}
+
+extension OobRequestType {
+    fileprivate var eventKind: EventKind {
+        switch self {
+        case .verifyAndChangeEmail: .emailChanged
+        case .recoverEmail: .emailRecovered
+        case .rejectEmail: .emailRejected
+        case .passwordReset: .passwordReset
+        case .verifyEmail, .emailSignin, .unspecified: .emailVerified
+        }
+    }
+}

@@ -1,0 +1,202 @@
+public import Base
+import Crypto
+public import Messages
+public import Rules
+import Store
+
+/// What a code that was sent to a phone number may be used for, and by whom.
+///
+/// `.signIn` is for whoever holds the session_info: to enter the number's account, or, signed in, to add the number or
+/// to prove oneself again. The others are for one user, or for one pending sign-in, and for nothing else.
+public enum VerificationUse: Sendable, Equatable {
+    case signIn
+    /// Adding the number to the user's account, or changing it.
+    case link(uid: Text)
+    case secondFactorEnrollment(uid: Text)
+    /// `pendingID`: what names the sign-in that waits for its second factor; no secret.
+    case secondFactorSignIn(pendingID: [UInt8])
+
+    public var purpose: VerificationPurpose {
+        switch self {
+        case .signIn: .signIn
+        case .link: .link
+        case .secondFactorEnrollment: .secondFactorEnrollment
+        case .secondFactorSignIn: .secondFactorSignIn
+        }
+    }
+
+    /// Who may use the code; empty for whoever holds the session_info.
+    var subject: [UInt8] {
+        switch self {
+        case .signIn: []
+        case .link(let uid), .secondFactorEnrollment(let uid): uid.bytes
+        case .secondFactorSignIn(let pendingID): pendingID
+        }
+    }
+}
+
+/// A code that is to be sent to a phone number.
+public struct VerificationOrder: Sendable {
+    public let number: PhoneNumber
+    public let use: VerificationUse
+    /// The language of the message.
+    public var locale = Text.empty
+    /// The end user's address, as `EndUserRequest.address()` believes it.
+    public var address: EndUserAddress?
+    /// Whether the account that has the number was entered from this address before. Its owner has a budget that
+    /// strangers cannot spend.
+    public var isFromKnownAddress = false
+    /// Is written and answered as any other, but nothing is sent, and no code is right.
+    public var isDecoy = false
+
+    public init(to number: PhoneNumber, for use: VerificationUse) {
+        self.number = number
+        self.use = use
+    }
+}
+
+/// A code that was sent.
+public struct SentVerificationCode: Sendable {
+    /// Without it the code is worth nothing.
+    public let sessionInfo: Secret
+    public let number: PhoneNumber
+    public let expiresAt: Timestamp
+}
+
+/// That somebody showed the code which was sent to a number. Only `VerificationCodes` and `TemporaryProofs` make it.
+///
+/// It is used up with `WriteTransaction.use(_:tenantID:)`, in the transaction of what it is used for.
+public struct ProvedNumber: Sendable {
+    public let number: PhoneNumber
+    /// SHA-256 of the session_info whose code it was.
+    let sessionHash: [UInt8]
+    /// Of a temporary proof: its end.
+    let proofEndsAt: Timestamp?
+}
+
+/// Makes six-digit codes, sends them to phone numbers, and judges what is shown for them.
+///
+/// A code is good for one use by those it was made for, for five minutes and five tries, and only together with the
+/// session_info that whoever asked for it was answered. The store has an HMAC of it. How many there are is bounded by
+/// what may be sent (`SMSBudgets`): five codes an hour to a number are at most 25 guesses at a million.
+///
+///     let sent = try await codes.send(VerificationOrder(to: number, for: .link(uid: uid)), request)
+///     let proved = try await codes.judge(
+///         sessionInfo, code, for: [.link(uid: uid)], settings: settings, origin: origin)
+///     try await store.write { transaction in
+///         try transaction.use(proved, tenantID: settings.tenantID)
+///     }
+///
+/// Each judgement is a write of its own: of guesses that come at the same time no more than five are judged. Any
+/// thread.
+public struct VerificationCodes: Sendable {
+    public static let lifetime = Duration.minutes(5)
+    static let wrongTriesMax: Int32 = 5
+    static let sessionInfoByteCountMax = 64
+
+    let proofs: TemporaryProofs
+    private let resources: Resources
+    private let key: HMACKey
+    private let outbox: SMSOutbox
+    private let mailer: Mailer
+    private let quotas: QuotaLedger
+
+    init(resources: Resources, masterKey: MasterKey, outbox: SMSOutbox, mailer: Mailer, quotas: QuotaLedger) {
+        self.resources = resources
+        self.key = masterKey.hmac("verification code")
+        self.proofs = TemporaryProofs(sealing: masterKey.sealing, random: resources.random)
+        self.outbox = outbox
+        self.mailer = mailer
+        self.quotas = quotas
+    }
+
+    /// Makes a code and sees to it that its SMS goes out.
+    ///
+    /// SMS_REGION_NOT_ALLOWED, TOO_MANY_ATTEMPTS_TRY_LATER, QUOTA_EXCEEDED; ALREADY_DONE for a repeated request.
+    public func send(_ order: VerificationOrder, _ request: EndUserRequest) async throws -> SentVerificationCode {
+        let (settings, now) = (request.settings, resources.clock.now())
+        let test = settings.testCode(of: order.number)
+        if test == nil { try settings.checkMayBeSent(order.number) }
+        let code = test?.bytes ?? SMSRules.makeCode(resources.random)
+        let sessionInfo = Secret(Base64.url.encode(resources.random.bytes(32)))
+        let hash = Self.hash(sessionInfo)
+        let expiresAt = now + Self.lifetime
+        let stored = StoredVerificationCode(
+            phoneNumber: order.number.text, purpose: order.use.purpose, subject: order.use.subject,
+            codeTag: order.isDecoy ? [] : key.tag(of: hash + code), createdAtMicros: now.microseconds,
+            expiresAtMicros: expiresAt.microseconds)
+        let message =
+            try test != nil
+            ? nil
+            : outbox.message(
+                order.use.purpose, code: code, to: order.number, locale: order.locale,
+                appName: settings.tenant.displayName, goodUntil: expiresAt, tenantID: settings.tenantID,
+                isDecoy: order.isDecoy, now: now)
+        let charges = SMSBudgets.charges(for: order, request, isTest: test != nil, limits: quotas.limits)
+        try await quotas.refusing(settings) {
+            try await resources.store.write { transaction in
+                try transaction.onceOnly(request.origin, now: now) {
+                    try transaction.spend(charges, now: now)
+                    try transaction.put(stored, hash: hash, message, order, settings, request.origin, now: now)
+                }
+            }
+        }
+        if message != nil { mailer.wakeSoon() }
+        return SentVerificationCode(sessionInfo: sessionInfo, number: order.number, expiresAt: expiresAt)
+    }
+
+    /// Judges a code. A wrong one is counted, whatever comes of the call.
+    ///
+    /// `uses`: what the caller would use it for; one of them has to be what it was made for. Checks in order:
+    /// MISSING_SESSION_INFO, MISSING_VERIFICATION_CODE, INVALID_SESSION_INFO (none of this tenant's, used, or for
+    /// another use), SESSION_EXPIRED, TOO_MANY_ATTEMPTS_TRY_LATER (of a test number, whose code never changes),
+    /// INVALID_CODE.
+    public func judge(
+        _ sessionInfo: Secret, _ code: Secret, for uses: [VerificationUse], settings: TenantSettings, origin: Origin
+    ) async throws -> ProvedNumber {
+        try Self.checkForm(sessionInfo, code)
+        let now = resources.clock.now()
+        let hash = Self.hash(sessionInfo)
+        let row = TenantHashKey(settings.tenantID, hash)
+        // What was never made is refused without a write: anybody can make up a session_info.
+        guard try resources.store.read({ try $0.exists(Tables.verificationCodes, row) }) else {
+            throw Failure.invalidSessionInfo
+        }
+        let tag = key.tag(of: hash + code.withBytes { [UInt8]($0) })
+        let verdict = try await resources.store.write(for: .session) { transaction in
+            try transaction.judge(hash: hash, tag: tag, for: uses, settings: settings, origin: origin, now: now)
+        }
+        switch verdict {
+        case .right(let number): return ProvedNumber(number: number, sessionHash: hash, proofEndsAt: nil)
+        case .wrong: throw Failure.invalidVerificationCode
+        case .unknown: throw Failure.invalidSessionInfo
+        case .over(let cause): throw Failure.verificationExpired(cause)
+        case .tooManyTries(let wait): throw Failure.tooManyAttempts(retryAfter: wait)
+        }
+    }
+
+    /// MISSING_SESSION_INFO, MISSING_VERIFICATION_CODE; what cannot be right is refused before anything is looked up:
+    /// INVALID_SESSION_INFO, INVALID_CODE.
+    static func checkForm(_ sessionInfo: Secret, _ code: Secret) throws(Failure) {
+        if sessionInfo.isEmpty { throw .missingSessionInfo }
+        if code.isEmpty { throw .missingVerificationCode }
+        guard sessionInfo.byteCount <= sessionInfoByteCountMax else { throw .invalidSessionInfo }
+        guard code.withBytes({ SMSRules.isCode([UInt8]($0)) }) else { throw .invalidVerificationCode }
+    }
+
+    private static func hash(_ sessionInfo: Secret) -> [UInt8] { sessionInfo.withBytes { Digest.sha256($0) } }
+}
+
+extension Failure {
+    static let missingSessionInfo = Failure.invalid(.missingSessionInfo, field: "session_info", "is required")
+    static let missingVerificationCode = Failure.invalid(.missingVerificationCode, field: "code", "is required")
+    static let invalidSessionInfo = Failure(
+        .invalidSessionInfo, "The code was used, replaced, or made for something else; ask for another.")
+    static let invalidVerificationCode = Failure(
+        .invalidCode, "The code is wrong; five wrong ones make it void.")
+
+    static func verificationExpired(_ cause: VerificationVerdict.Cause) -> Failure {
+        Failure(
+            .sessionExpired, "The code is void; ask for another.", metadata: [Entry("cause", cause.rawValue)])
+    }
+}

@@ -1,0 +1,44 @@
+public import Base
+public import Messages
+public import Rules
+import Store
+import Tokens
+
+/// What signed-in users change of their own accounts.
+public struct ProfileUpdates: Sendable {
+    let resources: Resources
+    let users: UserDirectory
+    let mailer: Mailer
+    let recovery: EmailRecovery
+
+    /// Applies what a user changes of its own account. A new password or email ends every other session and all older
+    /// tokens, and answers with new ones; the old email is sent a way to take the change back.
+    /// TOO_MANY_ATTEMPTS_TRY_LATER when it was sent many lately.
+    public func apply(
+        _ change: ProfileChange, of verified: VerifiedUser, origin: Origin, validateOnly: Bool, deadline: Instant
+    ) async throws -> (user: User, tokens: TokenPair?) {
+        let user = verified.account.user
+        let session = users.session(tenantID: user.tenantID, uid: user.uid)
+        guard let end = change.endsOtherSessions, !validateOnly else {
+            return (try await session.update(change, origin: origin, validateOnly: validateOnly), nil)
+        }
+        let now = resources.clock.now()
+        var wayBack: PreparedOob?
+        if let newEmail = change.newEmail {
+            wayBack = try await recovery.prepare(
+                of: user, newEmail: newEmail.address, settings: verified.settings, now: now)
+        }
+        let limits = resources.limits
+        let signedIn = try await session.change(
+            by: verified.token, settings: verified.settings, origin: origin, deadline: deadline
+        ) { [wayBack] transaction, current in
+            var changed = current
+            try change.apply(to: &changed, now: now)
+            try transaction.putWayBack(wayBack, from: changed, to: current, limits: limits, now: now)
+            let kind: EventKind = change.newPasswordHash != nil ? .passwordChanged : .emailChanged
+            return AccountEffect(changed, kind: kind, endsSessions: end)
+        }
+        if wayBack != nil { await mailer.wake() }
+        return (signedIn.user, signedIn.tokens)
+    }
+}

@@ -1,0 +1,121 @@
+public import Base
+public import Messages
+public import Rules
+public import Store
+
+/// The messages that wait for delivery, and those that were delivered lately.
+public struct Outbox: Sendable {
+    let resources: Resources
+    let oobDelivery: OobDelivery
+    let mailer: Mailer
+
+    /// Makes a code and sees to it that its mail goes out.
+    public func send(_ order: OobOrder, settings: TenantSettings, origin: Origin) async throws {
+        try await oobDelivery.send(order, settings: settings, origin: origin)
+        mailer.wakeSoon()
+    }
+
+    /// Delivers a dead or waiting message at once. OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE.
+    public func retry(_ messageID: Text, tenantID: Text, origin: Origin) async throws -> OutboxMessage {
+        let now = resources.clock.now()
+        let message = try await resources.store.write { transaction in
+            try transaction.once(origin, now: now) {
+                try transaction.retryOutboxMessage(messageID, tenantID: tenantID, now: now)
+            }
+        }
+        await mailer.wake()
+        return message
+    }
+
+    /// OUTBOX_MESSAGE_NOT_FOUND.
+    public func delete(_ messageID: Text, tenantID: Text, origin: Origin) async throws {
+        let now = resources.clock.now()
+        try await resources.store.write(for: .removal) { transaction in
+            _ = try transaction.once(origin, now: now) {
+                let stored = try transaction.outboxMessage(messageID, tenantID: tenantID)
+                try transaction.forgetOutboxMessage(TenantTextKey(tenantID, messageID), stored)
+                return OutboxDeleteResponse()
+            }
+        }
+    }
+
+    /// Writes down who read a message: its link is as good as a password.
+    public func noteRead(_ messageID: Text, tenantID: Text, origin: Origin) async throws {
+        let now = resources.clock.now()
+        try await resources.store.write { transaction in
+            try transaction.appendEvent(
+                .outboxMessageRead, tenantID: tenantID, origin: origin, detail: messageID, now: now)
+        }
+    }
+}
+
+extension WriteTransaction {
+    func putOutbox(_ stored: StoredOutboxMessage, tenantID: Text) throws {
+        guard let message = stored.message else { return }
+        let key = TenantTextKey(tenantID, message.messageID)
+        try put(Tables.outbox, key, stored)
+        try scheduleExpiry(at: Timestamp(microseconds: message.expiresAtMicros), Tables.outbox, key)
+        if message.nextAttemptAtMicros > 0 {
+            let due = Timestamp(microseconds: message.nextAttemptAtMicros)
+            try put(Tables.outboxDue, OutboxDueKey(due, tenantID, message.messageID), [])
+        }
+    }
+
+    /// A message that exists; a decoy does not. OUTBOX_MESSAGE_NOT_FOUND.
+    func outboxMessage(_ messageID: Text, tenantID: Text) throws -> StoredOutboxMessage {
+        try reading.outboxMessage(messageID, tenantID: tenantID)
+    }
+
+    fileprivate func retryOutboxMessage(
+        _ messageID: Text, tenantID: Text, now: Timestamp
+    ) throws -> OutboxMessage {
+        var stored = try outboxMessage(messageID, tenantID: tenantID)
+        guard var message = stored.message, message.state == .dead || message.state == .pending,
+            stored.isWorthDelivering(at: now)
+        else {
+            throw Failure(
+                .outboxMessageNotDeliverable,
+                "The message was sent already, is held to be read here, or carries a code that has expired.")
+        }
+        if message.nextAttemptAtMicros > 0 {
+            let due = Timestamp(microseconds: message.nextAttemptAtMicros)
+            try delete(Tables.outboxDue, OutboxDueKey(due, tenantID, messageID))
+        }
+        message.state = .pending
+        message.attempts = 0
+        message.nextAttemptAtMicros = now.microseconds
+        stored.message = message
+        try putOutbox(stored, tenantID: tenantID)
+        return message
+    }
+
+    fileprivate func forgetOutboxMessage(_ row: TenantTextKey, _ stored: StoredOutboxMessage) throws {
+        try delete(Tables.outbox, row)
+        guard let message = stored.message, message.nextAttemptAtMicros > 0 else { return }
+        let due = Timestamp(microseconds: message.nextAttemptAtMicros)
+        try delete(Tables.outboxDue, OutboxDueKey(due, row.tenant, row.text))
+    }
+}
+
+extension ReadTransaction {
+    /// OUTBOX_MESSAGE_NOT_FOUND.
+    public func outboxMessage(_ messageID: Text, tenantID: Text) throws -> StoredOutboxMessage {
+        // Longer than any id of ours would not fit a key.
+        guard (1...64).contains(messageID.byteCount),
+            let stored = try get(Tables.outbox, TenantTextKey(tenantID, messageID)), !stored.decoy
+        else {
+            throw Failure(.outboxMessageNotFound, "There is no such message in this tenant's outbox.")
+        }
+        return stored
+    }
+}
+
+extension StoredOutboxMessage: ExpiringRecord {
+    public static func expire(
+        _ key: TenantTextKey, of table: Table<TenantTextKey, Self>, in transaction: borrowing WriteTransaction,
+        now _: Timestamp
+    ) throws {
+        guard let stored = try transaction.get(table, key) else { return }
+        try transaction.forgetOutboxMessage(key, stored)
+    }
+}

@@ -1,0 +1,137 @@
+public import Base
+import Crypto
+public import Messages
+import Outbound
+import Rules
+public import Store
+
+/// How each tenant's SMS go out. Nothing is kept in memory: an SMS reads its tenant's row. Any thread.
+public struct SMSConfigs: Sendable {
+    private let resources: Resources
+    private let sealing: SealingKey
+
+    init(resources: Resources, sealing: SealingKey) {
+        self.resources = resources
+        self.sealing = sealing
+    }
+
+    public static let defaults = SmsConfig(delivery: .outbox)
+
+    public func get(tenantID: Text) throws -> SmsConfig {
+        try resources.store.read { try $0.smsConfig(tenantID: tenantID) }
+    }
+
+    /// The refusals of `SMSConfigChange`; INSUFFICIENT_PERMISSION for private addresses without a project-admin.
+    public func update(
+        _ wanted: SmsConfig, _ mask: UpdateMask<SmsConfig>, tenantID: Text, isProjectAdmin: Bool, validateOnly: Bool,
+        origin: Origin
+    ) async throws -> SmsConfig {
+        let change = try SMSConfigChange(wanted, mask, limits: resources.limits)
+        let now = resources.clock.now()
+        let signingSecret = try change.newSigningSecret.map {
+            try sealing.seal($0, context: Self.context(tenantID), random: resources.random)
+        }
+        return try await resources.store.write { transaction in
+            _ = try transaction.reading.liveTenant(tenantID)
+            return try transaction.once(validateOnly ? .server : origin, now: now) {
+                var stored = try transaction.get(Tables.smsConfigs, TenantPrefix(tenantID)) ?? StoredSmsConfig()
+                let old = stored.config ?? Self.defaults
+                var new = old
+                try change.apply(to: &new)
+                if new.reachesElsewhere(than: old), !isProjectAdmin {
+                    throw Failure(
+                        .insufficientPermission,
+                        "allow_private_addresses, and where SMS go while it is set, are set by a project-admin.",
+                        metadata: [Failure.Entry("required_role", Role.projectAdmin.name)])
+                }
+                new.updatedAtMicros = max(now.microseconds, old.updatedAtMicros &+ 1)
+                new.revision &+= 1
+                if validateOnly { return new }
+                stored.config = new
+                if let signingSecret { stored.sealedWebhookSecret = signingSecret }
+                if new.webhook?.hasSigningSecret != true { stored.sealedWebhookSecret = [] }
+                try transaction.put(Tables.smsConfigs, TenantPrefix(tenantID), stored)
+                try transaction.appendEvent(
+                    .smsConfigUpdated, tenantID: tenantID, origin: origin, detail: mask.names, now: now)
+                return new
+            }
+        }
+    }
+
+    func stored(tenantID: Text) throws -> StoredSmsConfig {
+        try resources.store.read { try $0.get(Tables.smsConfigs, TenantPrefix(tenantID)) } ?? StoredSmsConfig()
+    }
+
+    /// `Secret.empty` when there is none or it was sealed under another master key: the delivery then fails.
+    func signingSecret(_ stored: StoredSmsConfig, tenantID: Text) -> Secret {
+        guard !stored.sealedWebhookSecret.isEmpty else { return .empty }
+        return (try? sealing.open(stored.sealedWebhookSecret, context: Self.context(tenantID))) ?? .empty
+    }
+
+    private static func context(_ tenantID: Text) -> [UInt8] {
+        [UInt8]("sms webhook secret".utf8) + [0] + tenantID.bytes
+    }
+}
+
+extension ReadTransaction {
+    /// A tenant's settings of SMS as SmsConfigs.Get answers them.
+    public func smsConfig(tenantID: Text) throws -> SmsConfig {
+        try get(Tables.smsConfigs, TenantPrefix(tenantID))?.config ?? SMSConfigs.defaults
+    }
+}
+
+/// A masked change of how a tenant's SMS go out, checked field by field. Pure.
+private struct SMSConfigChange {
+    let wanted: SmsConfig
+    let mask: UpdateMask<SmsConfig>
+
+    /// INVALID_DELIVERY, INVALID_WEBHOOK, INVALID_TEMPLATE for each masked field by itself.
+    init(_ wanted: SmsConfig, _ mask: UpdateMask<SmsConfig>, limits: Limits) throws(Failure) {
+        self.wanted = wanted
+        self.mask = mask
+        for path in mask.paths {
+            switch path {
+            case .webhook: if let webhook = wanted.webhook { try EmailConfigRules.check(webhook) }
+            case .templates: try SMSText.check(wanted.templates, limits: limits)
+            case .delivery:
+                guard wanted.delivery != .unspecified else {
+                    throw .invalid(.invalidDelivery, field: "config.delivery", "must be set")
+                }
+            case .allowPrivateAddresses: break  // `apply` looks at what it asks of the webhook.
+            }
+        }
+    }
+
+    var newSigningSecret: Secret? {
+        guard mask.contains(.webhook), let secret = wanted.webhook?.signingSecret, !secret.isEmpty else { return nil }
+        return secret
+    }
+
+    /// INVALID_WEBHOOK for fields that do not go together.
+    func apply(to config: inout SmsConfig) throws(Failure) {
+        let old = config
+        for path in mask.paths { config.copy(path, from: wanted) }
+        if mask.contains(.webhook) {
+            // A kept secret is for the URL that it was given for.
+            let hadSecret = old.webhook?.hasSigningSecret == true && old.webhook?.url == wanted.webhook?.url
+            config.webhook?.signingSecret = .empty
+            config.webhook?.hasSigningSecret = newSigningSecret != nil || hadSecret
+        }
+        if !config.allowPrivateAddresses, let webhook = config.webhook, HTTPURL(webhook.url)?.isPlaintext == true {
+            throw .invalid(
+                .invalidWebhook, field: "config.webhook.url",
+                "must be https; http goes to this machine only, and needs allow_private_addresses")
+        }
+        guard config.delivery != .webhook || config.webhook?.hasSigningSecret == true else {
+            throw .invalid(.invalidWebhook, field: "config.webhook", "needs a url and a signing secret")
+        }
+    }
+}
+
+extension SmsConfig {
+    /// Whether private addresses are allowed for a webhook that they were not allowed for before.
+    fileprivate func reachesElsewhere(than old: SmsConfig) -> Bool {
+        guard allowPrivateAddresses else { return false }
+        return !old.allowPrivateAddresses || webhook != nil && webhook?.url != old.webhook?.url
+    }
+}

@@ -1,0 +1,37 @@
+import Base
+import Messages
+import Outbound
+
+/// Posts one message to a tenant's webhook. Any thread.
+struct WebhookPost: Sendable {
+    let resources: Resources
+    let http: HTTPClient
+
+    /// `secret` signs the request. A status that asks for another try fails the attempt; the other 4xx refuse it.
+    func send(
+        _ body: [UInt8], to webhook: WebhookConfig, secret: Secret, allowsPrivateAddresses: Bool, tenantID: Text
+    ) async -> DeliveryOutcome {
+        guard let url = HTTPURL(webhook.url) else { return .failed("no webhook is configured") }
+        let request = HTTPRequest(
+            url, method: .post(Secret(body)),
+            fields: [
+                HTTPRequest.Field("Content-Type", "application/json"),
+                HTTPRequest.Field(
+                    "Postern-Signature", Webhook.signature(of: body, at: resources.clock.now(), secret: secret)),
+            ],
+            policy: NetworkPolicy(
+                allowsHTTPToLoopback: allowsPrivateAddresses, allowsPrivateAddresses: allowsPrivateAddresses))
+        do {
+            let answer = try await http.send(
+                request, tenant: tenantID, deadline: Instant.now.advanced(by: .seconds(30)))
+            if (200...299).contains(answer.status) { return .sent }
+            let isFinal = (400...499).contains(answer.status) && ![408, 409, 425, 429].contains(answer.status)
+            let what = Text("the webhook answered \(answer.status)")
+            return isFinal ? .refused(what) : .failed(what)
+        } catch let error as OutboundError {
+            return .failed(Text("the webhook: \(error)"))
+        } catch {
+            return .failed("the outgoing queue is full")
+        }
+    }
+}

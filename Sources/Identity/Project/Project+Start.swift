@@ -1,0 +1,35 @@
+public import Base
+import Messages
+import Store
+
+extension Project {
+    /// Makes what an empty store lacks and publishes what a full one has. Returns the first admin key if it made one:
+    /// it cannot be read again. `keepFirstAdminKey` gets it before it is in the store.
+    public func start(keepFirstAdminKey: (Secret) throws -> Void = { _ in }) async throws -> Secret? {
+        try await acceptRollback()
+        if store.isUpgradePutOff {
+            resources.log.warning(
+                "the store is full and could not be upgraded; delete something, then start again", [:])
+        }
+        // Also in a full store: it is what the operator started the server for.
+        try await WritePurpose.$current.withValue(.removal) { try await acceptClock() }
+        try await tenants.start()
+        try guesses.start()
+        try await signingKeys.start(algorithm: configuration.signingAlgorithm)
+        try await customTokens.builtIn.start()
+        return try await callers.createFirstAdmin(keep: keepFirstAdminKey)
+    }
+
+    /// A store that opened although it contradicts its witness: says so, in the log and among the events.
+    private func acceptRollback() async throws {
+        guard let rollback = store.rollback else { return }
+        let now = clock.now()
+        try await store.acceptRollback { transaction in
+            try transaction.appendEvent(
+                .storeRolledBack, tenantID: .empty, origin: .server, detail: Text("\(rollback)"), now: now)
+        }
+        resources.log.warning(
+            "the store was rolled back: what was acknowledged last is gone, revocations too",
+            ["reason": .text("\(rollback)")])
+    }
+}

@@ -1,0 +1,136 @@
+public import Base
+public import Crypto
+import Messages
+public import Outbound
+public import Reactor
+import Signing
+public import Store
+public import Tokens
+
+/// The project: one store, its tenants, users, callers and keys. Made once by posternd or a test.
+///
+/// It only puts the parts together. A part says in its initializer what it needs, and reaches nothing else.
+public final class Project: Sendable {
+    public struct Configuration: Sendable {
+        /// The audience of ID tokens.
+        public var projectID: Text
+        public var issuer: Text
+        public var signingAlgorithm = SigningAlgorithm.rs256
+        public var passwordProfile = PasswordHashProfile.standard
+        /// The page that the links in mails lead to; it calls ApplyOobCode, ResetPassword or SignInWithEmailLink.
+        public var actionURL: Text
+
+        /// The issuer of session cookies.
+        public var cookieIssuer: Text { Text("\(issuer)/session-cookie") }
+
+        public init(projectID: Text, issuer: Text) {
+            self.projectID = projectID
+            self.issuer = issuer
+            self.actionURL = Text("\(issuer)/action")
+        }
+    }
+
+    public let configuration: Configuration
+    public let resources: Resources
+    public let startedAt: Timestamp
+    public let tokens: ProjectTokens
+    public let mail: ProjectMail
+
+    // MARK: Owners
+
+    public let tenants: TenantDirectory
+    public let users: UserDirectory
+    public let callers: CallerDirectory
+    public let serviceAccounts: ServiceAccountDirectory
+    public let providers: IdentityProviders
+    public let guesses: GuessThrottle
+
+    // MARK: Use cases
+
+    public let passwords: PasswordService
+    public let pendingCredentials: PendingCredentials
+    public let customTokens: CustomTokens
+    public let verificationCodes: VerificationCodes
+    public let signIns: SignInPipeline
+    public let profileUpdates: ProfileUpdates
+    public let mailedCodes: MailedCodes
+    public let imports: UserImports
+    public let anonymousExpiry: AnonymousExpiry
+    public let eventUpkeep: EventUpkeep
+
+    // MARK: Requests
+
+    /// Keys the hashes of requests that carry an idempotency key.
+    public let idempotencyHashKey: HMACKey
+    /// Authenticates page tokens.
+    public let pageTokenKey: HMACKey
+    /// Requests refused because their end user had used too many keys.
+    public let idempotencyRefusals = Counter()
+    /// Sweeps that were put off because the clock is not proven.
+    public let sweepsPutOff = Counter()
+
+    public init(
+        configuration: Configuration, resources: Resources, masterKey: MasterKey, loops: EventLoopGroup,
+        passwordPool: WorkerPool, signingPool: WorkerPool, http: HTTPClient, smtp: SMTPClient
+    ) {
+        let (sealing, loop) = (masterKey.sealing, loops.loops[0])
+        self.configuration = configuration
+        self.resources = resources
+        self.tokens = ProjectTokens(
+            configuration, resources: resources, masterKey: masterKey, pool: signingPool, loop: loop)
+        self.mail = ProjectMail(
+            configuration, resources: resources, sealing: sealing, smtp: smtp, http: http, loop: loop)
+        self.tenants = TenantDirectory(resources: resources, loops: loops)
+        self.users = UserDirectory(resources: resources, issuer: tokens.issuer, loops: loops)
+        let signers = ServiceAccountSigners()
+        self.callers = CallerDirectory(resources: resources, signers: signers, issuer: configuration.issuer)
+        self.serviceAccounts = ServiceAccountDirectory(
+            resources: resources, pool: signingPool, projectID: configuration.projectID,
+            issuer: configuration.issuer)
+        let builtIn = BuiltInServiceAccount(
+            resources: resources, sealing: sealing, pool: signingPool,
+            email: serviceAccounts.email(of: BuiltInServiceAccount.id))
+        self.customTokens = CustomTokens(
+            resources: resources, signers: signers, builtIn: builtIn, issuer: configuration.issuer)
+        self.passwords = PasswordService(
+            pool: passwordPool, store: resources.store, sealing: sealing, random: resources.random,
+            profile: configuration.passwordProfile)
+        self.providers = IdentityProviders(resources: resources, sealing: sealing, http: http)
+        self.pendingCredentials = PendingCredentials(sealing: sealing, random: resources.random)
+        self.verificationCodes = VerificationCodes(
+            resources: resources, masterKey: masterKey, outbox: mail.sms, mailer: mail.mailer, quotas: tenants.quotas)
+        self.guesses = GuessThrottle(masterKey: masterKey, resources: resources, loop: loop)
+        self.signIns = SignInPipeline(
+            resources: resources, users: users, tenants: tenants, tokenCheck: tokens.check, guesses: guesses)
+        let recovery = EmailRecovery(resources: resources, tenants: tenants, oobDelivery: mail.delivery)
+        self.mailedCodes = MailedCodes(resources: resources, users: users, mailer: mail.mailer, recovery: recovery)
+        self.profileUpdates = ProfileUpdates(
+            resources: resources, users: users, mailer: mail.mailer, recovery: recovery)
+        self.imports = UserImports(resources: resources, users: users, passwords: passwords)
+        self.anonymousExpiry = AnonymousExpiry(resources, users: users)
+        self.eventUpkeep = EventUpkeep(resources)
+        (self.idempotencyHashKey, self.pageTokenKey) = (masterKey.hmac("idempotency"), masterKey.hmac("page token"))
+        self.startedAt = resources.clock.now()
+    }
+}
+
+// MARK: - Names of parts of parts
+
+extension Project {
+    public var store: Store { resources.store }
+    public var limits: Limits { resources.limits }
+    public var time: ServerClock { resources.time }
+    public var clock: Clock { resources.clock }
+    public var changes: ChangeHub { resources.changes }
+    public var signingKeys: SigningKeys { tokens.signingKeys }
+    public var tokenCheck: TokenCheck { tokens.check }
+    public var refreshTokens: RefreshTokenCodec { tokens.refreshTokens }
+    public var repeatedChanges: RepeatedChanges { signIns.repeatedChanges }
+    public var refusals: SelfServiceRefusals { signIns.refusals }
+    public var mailer: Mailer { mail.mailer }
+    public var outbox: Outbox { mail.outbox }
+    public var oobDelivery: OobDelivery { mail.delivery }
+    public var emailConfigs: EmailConfigs { mail.configs }
+    public var smsConfigs: SMSConfigs { mail.smsConfigs }
+    public var continueURLs: ContinueURLs { mail.continueURLs }
+}

@@ -1,0 +1,130 @@
+public import Base
+import Crypto
+public import Messages
+import Rules
+public import Store
+
+/// What an SMS is charged to. Each budget leaks away evenly over its time: of five an hour all may come at once, and
+/// then one every twelve minutes.
+///
+/// | budget | limit | refusal |
+/// |---|---|---|
+/// | number, asked for from elsewhere | 5 an hour, 15 a day | TOO_MANY_ATTEMPTS_TRY_LATER |
+/// | number, asked for from an address that its account knows | 5 an hour | TOO_MANY_ATTEMPTS_TRY_LATER |
+/// | user or pending sign-in that the code is for | 10 an hour | TOO_MANY_ATTEMPTS_TRY_LATER |
+/// | end user's address | 20 an hour | TOO_MANY_ATTEMPTS_TRY_LATER |
+/// | region that the tenant does not name | 100 an hour | QUOTA_EXCEEDED |
+/// | tenant | its quota, 1,000 an hour | QUOTA_EXCEEDED |
+/// | credential, over all tenants | its quota, 1,000 an hour | QUOTA_EXCEEDED |
+///
+/// They are rows of the store, spent in the transaction that makes the code: an SMS costs money, so no restart and no
+/// second node gives anything back. What is refused costs nothing.
+enum SMSBudgets {
+    /// One budget, and what refuses when it is spent.
+    struct Charge: Sendable {
+        let row: TenantHashKey
+        let max: Int64
+        let window: Duration
+        /// Nil: attempts, not a quota.
+        var quota: Quota?
+
+        /// How long one of them takes to leak away.
+        var cost: Int64 { Swift.max(1, window.microseconds / Swift.max(1, max)) }
+    }
+
+    /// A quota that is spent; `QuotaLedger` makes its failure.
+    struct Refusal: Error {
+        let quota: Quota
+        let limit: Int64
+        let wait: Duration
+    }
+
+    enum Name: UInt8 {
+        case number = 1, numberByDay = 2, knownNumber = 3, subject = 4, address = 5, region = 6, tenant = 7, caller = 8
+        case wrongTestCodes = 9
+    }
+
+    /// What wrong codes of a test number are charged to: its code never changes, and would be found in the end.
+    static func wrongTestCodes(_ number: PhoneNumber, tenantID: Text) -> Charge {
+        Charge(row: row(.wrongTestCodes, number.text.bytes, tenantID), max: 30, window: .hours(1))
+    }
+
+    /// The tenant's SMS of this hour.
+    static func tenant(_ settings: TenantSettings, limits: QuotaLimits) -> Charge {
+        Charge(row: row(.tenant, [], settings.tenantID), max: limits.smsPerHour(settings), window: .hours(1))
+    }
+
+    static func row(_ name: Name, _ value: [UInt8], _ tenantID: Text) -> TenantHashKey {
+        TenantHashKey(tenantID, Digest.sha256([name.rawValue] + value))
+    }
+}
+
+extension ReadTransaction {
+    /// How much of a budget is spent, as time that has to pass.
+    fileprivate func fill(_ charge: SMSBudgets.Charge, now: Timestamp) throws -> Int64 {
+        try get(Tables.smsBudgets, charge.row)?.fill(now: now) ?? 0
+    }
+
+    /// How many were spent and have not leaked away, a begun one as a whole.
+    func spent(_ charge: SMSBudgets.Charge, now: Timestamp) throws -> Int64 {
+        (try fill(charge, now: now) + charge.cost - 1) / charge.cost
+    }
+}
+
+extension WriteTransaction {
+    /// How long until one more fits; nil when it fits now.
+    func wait(_ charge: SMSBudgets.Charge, now: Timestamp) throws -> Duration? {
+        let excess = try reading.fill(charge, now: now) + charge.cost - charge.window.microseconds
+        return excess > 0 ? .microseconds(excess) : nil
+    }
+
+    /// Spends one of each budget, or none: TOO_MANY_ATTEMPTS_TRY_LATER, `SMSBudgets.Refusal`.
+    func spend(_ charges: [SMSBudgets.Charge], now: Timestamp) throws {
+        for charge in charges {
+            guard let wait = try wait(charge, now: now) else { continue }
+            guard let quota = charge.quota else { throw Failure.tooManyAttempts(retryAfter: wait) }
+            throw SMSBudgets.Refusal(quota: quota, limit: charge.max, wait: wait)
+        }
+        for charge in charges {
+            let isNew = try !exists(Tables.smsBudgets, charge.row)
+            let fill = try reading.fill(charge, now: now) + charge.cost
+            try put(
+                Tables.smsBudgets, charge.row, StoredSmsBudget(fillMicros: fill, atMicros: now.microseconds))
+            if isNew { try scheduleExpiry(at: now + .microseconds(fill), Tables.smsBudgets, charge.row) }
+        }
+    }
+}
+
+extension QuotaLedger {
+    /// Runs what spends budgets; a quota that refuses is counted, and answered with QUOTA_EXCEEDED.
+    func refusing(_ settings: TenantSettings, _ body: () async throws -> Void) async throws {
+        do {
+            try await body()
+        } catch let refusal as SMSBudgets.Refusal {
+            throw refuse(
+                refusal.quota, settings, limit: refusal.limit, used: refusal.limit, wait: refusal.wait)
+        }
+    }
+}
+
+extension StoredSmsBudget: ExpiringRecord {
+    /// A clock that was set back lets nothing leak, and one that was wrong by more makes nobody wait until then.
+    fileprivate func fill(now: Timestamp) -> Int64 {
+        let passed = (now - Timestamp(microseconds: atMicros)).microseconds
+        if passed < -TimeKeeping.slack.microseconds { return 0 }
+        return max(0, fillMicros.subtractingReportingOverflow(max(0, passed)).partialValue)
+    }
+
+    public static func expire(
+        _ key: TenantHashKey, of table: Table<TenantHashKey, Self>, in transaction: borrowing WriteTransaction,
+        now: Timestamp
+    ) throws {
+        guard let stored = try transaction.get(table, key) else { return }
+        let fill = stored.fill(now: now)
+        if fill == 0 {
+            try transaction.delete(table, key)
+        } else {
+            try transaction.scheduleExpiry(at: now + .microseconds(fill), table, key)
+        }
+    }
+}

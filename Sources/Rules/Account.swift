@@ -1,0 +1,84 @@
+public import Base
+public import Messages
+
+/// A user with what only the server may see: the value every account rule works on.
+public struct Account: Sendable, Equatable {
+    public var user: User
+    /// As `PasswordCredential` writes it; empty = no password.
+    public var passwordHash: Text
+    public var passwordUpdatedAt: Timestamp
+    /// Whether the user signs in with links sent to the email.
+    public var signsInByEmailLink = false
+    /// Why `user.tokensValidAfterMicros` was moved last; unspecified while it says when the account was made.
+    public private(set) var tokensRevokedFor = SessionEnd.unspecified
+    /// Somebody who guesses elsewhere does not make the user wait at these.
+    public var knownAddresses = KnownAddresses()
+
+    public init(user: User, passwordHash: Text = .empty, passwordUpdatedAt: Timestamp = .zero) {
+        self.user = user
+        self.passwordHash = passwordHash
+        self.passwordUpdatedAt = passwordUpdatedAt
+    }
+
+    public init(_ record: StoredUser) throws(DecodeError) {
+        self.user = try User(decoding: record.user)
+        self.passwordHash = record.passwordHash
+        self.passwordUpdatedAt = Timestamp(microseconds: record.passwordUpdatedAtMicros)
+        self.signsInByEmailLink = record.emailLinkSignIn
+        self.tokensRevokedFor = record.tokensRevokedFor
+        self.knownAddresses = KnownAddresses(stored: record.knownAddresses)
+    }
+
+    public var record: StoredUser {
+        StoredUser(
+            user: user.encoded(), passwordHash: passwordHash, passwordUpdatedAtMicros: passwordUpdatedAt.microseconds,
+            emailLinkSignIn: signsInByEmailLink, tokensRevokedFor: tokensRevokedFor,
+            knownAddresses: knownAddresses.bytes)
+    }
+
+    /// The public user inside a stored record's bytes.
+    public static func encodedUser(in record: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        firstField(StoredUser.FieldNumber.user, in: record) ?? UnsafeRawBufferPointer(start: nil, count: 0)
+    }
+
+    public var hasPassword: Bool { !passwordHash.isEmpty }
+
+    /// Nothing is known by which its user could sign in again, but custom tokens, which no account tells of.
+    public var hasNoWayIn: Bool {
+        user.email.isEmpty && user.phoneNumber.isEmpty && user.providers.isEmpty && passwordHash.isEmpty
+    }
+
+    /// How its user can sign in after typing the email address, by the names of Identity Toolkit's `signinMethods`.
+    /// "phone" is none of them: a phone number is another identifier.
+    public var signInMethodsByEmail: [Text] {
+        user.providers.flatMap { provider -> [Text] in
+            if provider.isFederated { return [provider.providerID] }
+            guard provider.providerID == "password" else { return [] }
+            return (hasPassword ? ["password"] : []) + (signsInByEmailLink ? ["emailLink"] : [])
+        }
+    }
+
+    /// The "password" and "phone" entries follow from the account; they are never set by hand.
+    ///
+    /// "password" is there while there are an email and a password or a sign-in by link, as in Firebase; "phone" while
+    /// there is a phone number.
+    public mutating func deriveProviders() {
+        user.providers.removeAll { !$0.isFederated }
+        if !user.email.isEmpty && (hasPassword || signsInByEmailLink) {
+            user.providers.append(
+                ProviderInfo(
+                    providerID: "password", rawID: user.email, email: user.email, displayName: user.displayName,
+                    photoURL: user.photoURL))
+        }
+        if !user.phoneNumber.isEmpty {
+            user.providers.append(
+                ProviderInfo(providerID: "phone", rawID: user.phoneNumber, phoneNumber: user.phoneNumber))
+        }
+    }
+
+    /// Refuses every ID token signed until now, for the reason `end`. Never goes back, even if the clock did.
+    public mutating func revokeTokens(_ end: SessionEnd, now: Timestamp) {
+        tokensRevokedFor = end
+        user.tokensValidAfterMicros = max(now.microseconds, user.tokensValidAfterMicros &+ 1)
+    }
+}

@@ -1,0 +1,171 @@
+public import Base
+public import Messages
+
+// How ways to sign in join an account and leave it. Pure.
+
+extension Account {
+    /// Whether the identity proves this account's email, which nobody proved before.
+    func isUnprovedOwner(of identity: FederatedIdentity) -> Bool {
+        guard identity.isEmailTrusted, !user.emailVerified, let own = Email(stored: user.email) else { return false }
+        return own == Email(stored: identity.email)
+    }
+
+    /// The account that an identity nobody knows comes to own.
+    public static func made(
+        from identity: FederatedIdentity, tenantID: Text, uid: Text, now: Timestamp
+    ) -> Account {
+        var account = Account.new(tenantID: tenantID, uid: uid, now: now)
+        account.adopt(identity)
+        return account
+    }
+
+    /// An account without a way to sign in, that begins now.
+    public static func new(tenantID: Text, uid: Text, now: Timestamp) -> Account {
+        var account = Account(user: User(tenantID: tenantID, uid: uid))
+        account.user.createdAtMicros = now.microseconds
+        account.user.lastSignInAtMicros = now.microseconds
+        account.user.tokensValidAfterMicros = now.microseconds
+        return account
+    }
+
+    /// A sign-in with an identity the account has: its entry says what the provider says now. The email stays: it may
+    /// be another account's by now.
+    public mutating func renew(_ identity: FederatedIdentity) {
+        setProvider(identity)
+        if user.displayName.isEmpty { user.displayName = identity.displayName }
+        if user.photoURL.isEmpty { user.photoURL = identity.photoURL }
+        deriveProviders()
+    }
+
+    /// Joins the identity: its entry is renewed or added, empty profile properties are filled, full ones stay.
+    public mutating func adopt(_ identity: FederatedIdentity) {
+        renew(identity)
+        if let email = Email(stored: identity.email) {
+            if user.email.isEmpty { user.email = email.address }
+            if identity.isEmailTrusted, Email(stored: user.email) == email { user.emailVerified = true }
+        }
+        deriveProviders()
+    }
+
+    /// Leaves nothing of the account's that was not proved just now; the uid and what admins set stay.
+    ///
+    /// `identity` is what proved the email; nil when a code sent to it did.
+    public mutating func keepOnlyProved(by identity: FederatedIdentity?) -> Text {
+        let kept = identity.map { IdentityName($0.entry) }
+        let removed = user.providers.filter { entry in
+            let name = IdentityName(entry)
+            return name != kept && name != kept?.named(.empty)
+        }
+        user.providers = []
+        user.phoneNumber = .empty
+        passwordHash = .empty
+        signsInByEmailLink = false
+        knownAddresses = KnownAddresses()
+        user.emailVerified = true
+        if let identity {
+            user.displayName = identity.displayName
+            user.photoURL = identity.photoURL
+            setProvider(identity)
+        }
+        deriveProviders()
+        return Text(unchecked: Array(removed.map(\.providerID.bytes).joined(separator: [UInt8(ascii: ",")])))
+    }
+
+    private mutating func setProvider(_ identity: FederatedIdentity) {
+        user.providers.removeAll { $0.providerID == identity.providerID }
+        user.providers.append(identity.entry)
+    }
+}
+
+extension Account {
+    /// Adds an identity an admin vouches for; nothing else changes. PROVIDER_ALREADY_LINKED, TOO_MANY_PROVIDERS.
+    public mutating func link(_ provider: ProviderInfo) throws(Failure) {
+        guard !user.providers.contains(where: { $0.providerID == provider.providerID }) else {
+            throw .providerAlreadyLinked(provider.providerID)
+        }
+        guard user.providers.count < Values.providersPerUserMax else {
+            throw Failure(
+                .tooManyProviders,
+                "A user has at most \(Values.providersPerUserMax) ways to sign in; unlink one first.")
+        }
+        user.providers.append(provider)
+    }
+
+    /// The account with an email and a password. PROVIDER_ALREADY_LINKED; INVALID_EMAIL when it has another email: that
+    /// is changed by proving the new one, not by linking.
+    public func linkingPassword(_ hash: Text, email: Email, now: Timestamp) throws(Failure) -> Account {
+        // An account whose address was rejected may have a password that nobody can sign in with.
+        if hasPassword, !user.email.isEmpty { throw .providerAlreadyLinked("password") }
+        var account = self
+        if user.email.isEmpty {
+            account.user.email = email.address
+        } else if Email(stored: user.email) != email {
+            throw .invalid(.invalidEmail, field: "email", "is not this account's; change the account's email first")
+        }
+        account.passwordHash = hash
+        account.passwordUpdatedAt = now
+        account.deriveProviders()
+        return account
+    }
+
+    /// The account with signing in by mail, whose address was just proved. INVALID_EMAIL when it has another email.
+    public func linkingEmailLink(_ email: Email) throws(Failure) -> Account {
+        var account = self
+        if user.email.isEmpty {
+            account.user.email = email.address
+        } else if Email(stored: user.email) != email {
+            throw .invalid(.invalidEmail, field: "email", "is not this account's; change the account's email first")
+        }
+        account.user.emailVerified = true
+        account.signsInByEmailLink = true
+        account.deriveProviders()
+        return account
+    }
+
+    /// The account without a way to sign in, as its user may leave it: the last one only if forced, and then only where
+    /// end users may delete accounts, because nobody can enter it again. NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD.
+    public func unlinking(_ providerID: Text, isForced: Bool, settings: TenantSettings) throws -> Account {
+        var account = self
+        try account.unlink(providerID)
+        guard account.user.providers.isEmpty else { return account }
+        guard isForced else { throw Failure.lastSignInMethod }
+        if let toggle = SelfService.refusalOfDeletion(settings) { throw SelfServiceRefusal(toggle: toggle) }
+        return account
+    }
+
+    /// Removes a way to sign in. NO_SUCH_PROVIDER. "password" means the password and sign-in by link; the email stays:
+    /// it is the account's, and nobody else may come to own it this way.
+    public mutating func unlink(_ providerID: Text) throws(Failure) {
+        guard user.providers.contains(where: { $0.providerID == providerID }) else {
+            throw Failure(.noSuchProvider, "This account has no identity of \(providerID).")
+        }
+        switch providerID {
+        case "password":
+            passwordHash = .empty
+            signsInByEmailLink = false
+        case "phone": user.phoneNumber = .empty
+        default: user.providers.removeAll { $0.providerID == providerID }
+        }
+        deriveProviders()
+    }
+}
+
+extension Failure {
+    static let lastSignInMethod = Failure(
+        .lastSignInMethod,
+        "This is the only way into the account; link another one first, or send `force` to lose access.")
+
+    public static func providerAlreadyLinked(_ providerID: Text) -> Failure {
+        Failure(
+            .providerAlreadyLinked,
+            "This account has an identity of \(providerID) already; unlink it first to link another.")
+    }
+
+    /// Names no foreign user; `detail` says what the credential collides with.
+    public static func credentialInUse(detail: Reason) -> Failure {
+        Failure(
+            .credentialAlreadyInUse,
+            "The credential belongs to another account; sign in to that one with it, then merge the two.",
+            metadata: [Entry("detail", detail.name)])
+    }
+}

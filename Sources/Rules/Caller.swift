@@ -1,0 +1,81 @@
+public import Base
+public import Messages
+
+/// Who calls: an API key or a service account, with a role and a scope. Immutable.
+public final class Caller: Sendable {
+    /// The API key's id, or the service account's email: one never looks like the other.
+    public let id: Text
+    public let role: Role
+    /// Nil: all tenants. Otherwise this one only; "" is the default pool.
+    public let tenantID: Text?
+    /// Whether `end_user_ip` in its requests is believed.
+    public let trustsEndUserIP: Bool
+    /// What a project-admin set for this credential; 0 = the server's defaults.
+    public let quotas: CallerQuotas
+    /// When the credential ends by itself; nil: never.
+    public let expiresAt: Timestamp?
+    /// Of a service account's JWT.
+    public let keyID: Text?
+
+    public init(_ key: ApiKey) {
+        self.id = key.apiKeyID
+        self.role = key.role
+        self.trustsEndUserIP = key.trustedEndUserIP
+        self.tenantID = key.scope?.onlyTenantID
+        self.quotas = key.quotas ?? CallerQuotas()
+        self.expiresAt = nil
+        self.keyID = nil
+    }
+
+    public init(_ account: ServiceAccount, keyID: Text, until expiresAt: Timestamp) {
+        self.id = account.email
+        self.role = account.role
+        self.trustsEndUserIP = account.trustedEndUserIP
+        self.tenantID = account.scope?.onlyTenantID
+        self.quotas = account.quotas ?? CallerQuotas()
+        self.expiresAt = expiresAt
+        self.keyID = keyID
+    }
+
+    /// Whether the account as it is now still gives this caller what it began with.
+    public func isStill(_ account: ServiceAccount) -> Bool {
+        id == account.email && !account.disabled && role == account.role && tenantID == account.scope?.onlyTenantID
+    }
+
+    /// A role includes the lower ones.
+    public func has(_ role: Role) -> Bool { self.role.rawValue >= role.rawValue }
+
+    /// The tenant a request means: the one it names, else the caller's own, else the default pool. Throws
+    /// INSUFFICIENT_PERMISSION outside of the caller's scope.
+    public func tenant(requested: Text) throws(Failure) -> Text {
+        guard let tenantID else { return requested }
+        guard requested.isEmpty || requested == tenantID else {
+            throw Failure(
+                .insufficientPermission,
+                "This credential is bound to another tenant; use one of tenant \"\(requested)\" or of all tenants.")
+        }
+        return tenantID
+    }
+
+    /// Throws INSUFFICIENT_PERMISSION below `role`.
+    public func require(_ role: Role) throws(Failure) {
+        guard has(role) else {
+            throw Failure(
+                .insufficientPermission,
+                "This call needs the role \(role.name); the credential has \(self.role.name).",
+                metadata: [Failure.Entry("required_role", role.name), Failure.Entry("role", self.role.name)])
+        }
+    }
+}
+
+extension Scope {
+    /// Nil: all tenants.
+    fileprivate var onlyTenantID: Text? { if case .tenantID(let tenantID) = tenants { tenantID } else { nil } }
+}
+
+extension Failure {
+    /// The caller's own credential is missing, unknown or revoked; says nothing about end users.
+    public static let callerUnauthenticated = Failure(
+        .callerUnauthenticated,
+        "Send a valid API key or a service account's JWT as metadata `authorization: Bearer …`.")
+}

@@ -1,0 +1,96 @@
+public import Base
+public import Messages
+
+// The refusals of account rules, each once: reason, status (BEHAVIOUR of the API: docs/protocol.md) and what to do.
+
+extension Failure {
+    public static func tenantNotFound(_ id: Text) -> Failure {
+        Failure(.tenantNotFound, "There is no tenant \"\(id)\"; create it first.")
+    }
+
+    public static let projectDisabled = Failure(
+        .projectDisabled, "Authentication is switched off for this tenant (disable_auth).")
+
+    /// `reason`: what the project-admin wrote.
+    public static func tenantSuspended(_ settings: TenantSettings) -> Failure {
+        let reason = settings.tenant.suspensionReason
+        return Failure(
+            .tenantSuspended,
+            "This tenant is suspended\(reason.isEmpty ? "" : ": \(reason)"). Only a project-admin can end that.",
+            metadata: [
+                Entry("tenant", settings.tenantID.string), Entry("required_role", Role.projectAdmin.name),
+            ])
+    }
+
+    public static let userNotFound = Failure(.userNotFound, "There is no such user in this tenant.")
+    public static let userDisabled = Failure(
+        .userDisabled, "This account has been disabled by an administrator.")
+
+    public static let duplicateUID = Failure(
+        .duplicateLocalID, "Another user has this uid; choose another or leave it empty.")
+    public static let emailExists = Failure(
+        .emailExists, "Another account has this email address; sign in to it instead.")
+    public static let phoneNumberExists = Failure(
+        .phoneNumberExists, "Another account has this phone number.")
+    public static let federatedIDExists = Failure(
+        .federatedUserIDAlreadyLinked, "Another account is linked to this identity.")
+
+    public static let invalidLoginCredentials = Failure(
+        .invalidLoginCredentials, "The email or the password is wrong.")
+    public static let emailNotFound = Failure(
+        .emailNotFound, "There is no account with this email address.")
+    /// For admins, who ask about a user and do not sign in as one.
+    public static let noUserWithEmail = Failure(
+        .emailNotFound, as: .notFound, "There is no account with this email address in this tenant.")
+    public static let invalidPassword = Failure(.invalidPassword, "The password is wrong.")
+    public static let passwordLoginDisabled = Failure(
+        .passwordLoginDisabled, "Signing in with a password is switched off for this tenant.")
+    public static let operationNotAllowed = Failure(
+        .operationNotAllowed, "This way to sign up is switched off for this tenant.")
+    public static let anonymousNotAllowed = Failure(
+        .adminOnlyOperation,
+        "Anonymous users are switched off for this tenant; give an email and a password, or ask an administrator.")
+
+    public static let missingIDToken = Failure.invalid(.missingIDToken, field: "id_token", "is required")
+    public static let missingEmail = Failure.invalid(.missingEmail, field: "email", "is required with a password")
+    public static let missingPassword = Failure.invalid(
+        .missingPassword, field: "password", "is required with an email")
+
+    public static let invalidIDToken = Failure(
+        .invalidIDToken, "The ID token is not one of this project's; sign in again.")
+    public static let invalidSessionCookie = Failure(
+        .invalidSessionCookie, "The session cookie is not one of this project's; sign in again.")
+    public static let invalidRefreshToken = Failure(
+        .invalidRefreshToken, "The refresh token is not one of this project's; sign in again.")
+    public static let tenantMismatch = Failure(
+        .tenantIDMismatch, "The token belongs to another tenant than the request names.")
+    public static let recentLoginRequired = Failure(
+        .credentialTooOldLoginAgain,
+        "This change needs a recent login; sign in again and repeat it.")
+
+    /// A credential that is another user's, or nobody's, where the signed-in user's own was asked for.
+    public static let userMismatch = Failure(
+        .userMismatch, "The credential is not one of the signed-in user's.")
+
+    public static func tokenExpired(cause: String) -> Failure {
+        Failure(
+            .tokenExpired, "The token is no longer valid; sign in again.",
+            metadata: [Entry("cause", cause)])
+    }
+
+    /// An ID token of an older generation; records of before the reason was kept say none.
+    public static func tokenExpired(revokedFor end: SessionEnd) -> Failure {
+        tokenExpired(cause: (RefreshDecision.RefusedCause(end) ?? .admin).rawValue)
+    }
+
+    /// A genuine token of a session that is gone.
+    public static func sessionGone(_ id: [UInt8], settings: TenantSettings, now: Timestamp) -> Failure {
+        tokenExpired(cause: StoredSession.causeOfAbsence(ofSession: id, settings: settings, now: now).rawValue)
+    }
+
+    public static func tooManyAttempts(retryAfter: Duration) -> Failure {
+        Failure(
+            .tooManyAttemptsTryLater, "Too many attempts; wait before the next one.",
+            retryAfter: retryAfter)
+    }
+}

@@ -1,0 +1,271 @@
+public import Base
+public import Messages
+
+/// The words of a mail, in plain text and HTML. Pure.
+public struct MailText: Sendable {
+    public let subject: Text
+    public let text: Text
+    public let html: Text
+    /// There is a template, and it would have made too long a mail.
+    public private(set) var isFallback = false
+
+    /// The values of a mail's placeholders.
+    public struct Values: Sendable {
+        /// The tenant's display name.
+        public var appName: Text
+        public var email: Text
+        public var newEmail: Text
+        public var displayName: Text
+        /// The action link, which is ASCII.
+        public var link: Text
+        /// "This was not me"; empty where the kind of mail has none.
+        public var notMeLink: Text = .empty
+
+        public init(
+            appName: Text, email: Text, newEmail: Text, displayName: Text, link: Text, notMeLink: Text = .empty
+        ) {
+            self.appName = appName
+            self.email = email
+            self.newEmail = newEmail
+            self.displayName = displayName
+            self.link = link
+            self.notMeLink = notMeLink
+        }
+    }
+
+    private init(subject: Text, text: Text, html: Text) {
+        self.subject = subject
+        self.text = text
+        self.html = html
+    }
+
+    /// By the tenant's template for this kind and language, else by our own English words. They also stand in for a
+    /// template that would make a mail of more than `byteCountMax` bytes: a mail is never lost to its template.
+    public init(_ type: OobRequestType, _ values: Values, templates: [EmailTemplate], locale: Text, byteCountMax: Int) {
+        let template = Self.template(type, in: templates, locale: locale)
+        if let template, let filled = MailText(template, values, byteCountMax: byteCountMax) {
+            self = filled
+        } else {
+            self.init(type, values)
+            isFallback = template != nil
+        }
+    }
+
+    /// Nil above `byteCountMax` for subject, text and HTML together; no more than that is ever in memory.
+    private init?(_ template: EmailTemplate, _ values: Values, byteCountMax: Int) {
+        let (body, page) = Self.withNotMeLink(template.text, template.html, isNeeded: !values.notMeLink.isEmpty)
+        guard let subject = Self.filled(template.subject, values, byteCountMax: byteCountMax, { $0.bytes }),
+            let text = Self.filled(body, values, byteCountMax: byteCountMax - subject.count, { $0.bytes }),
+            let html = Self.filled(
+                page, values, byteCountMax: byteCountMax - subject.count - text.count, Self.escaped)
+        else { return nil }
+        self.init(subject: Self.line(subject), text: Text(unchecked: text), html: Text(unchecked: html))
+    }
+
+    /// Whether a mail of this template can never have more than `byteCountMax` bytes, whoever it is for, when links
+    /// begin with `actionURL`.
+    public static func fits(_ template: EmailTemplate, actionURL: Text, limits: Limits) -> Bool {
+        // The byte that grows most, in HTML and in a URL.
+        func worst(_ byteCount: Int) -> Text {
+            Text(unchecked: [UInt8](repeating: UInt8(ascii: "\""), count: byteCount))
+        }
+        let link = ActionLink.make(
+            base: actionURL, .verifyAndChangeEmail, code: worst(64), tenantID: worst(64),
+            continueURL: worst(limits.continueURLMax))
+        let notMeLink = ActionLink.make(
+            base: actionURL, .rejectEmail, code: worst(64), tenantID: worst(64), continueURL: .empty)
+        let values = Values(
+            appName: worst(limits.displayNameMax), email: worst(limits.emailMax), newEmail: worst(limits.emailMax),
+            displayName: worst(limits.displayNameMax), link: link,
+            notMeLink: OobCodes.isRejectable(template.requestType) ? notMeLink : .empty)
+        return MailText(template, values, byteCountMax: limits.mailBytesMax) != nil
+    }
+
+    /// The language itself, then its primary one ("de" for "de-CH"), then the one for every language.
+    private static func template(
+        _ type: OobRequestType, in templates: [EmailTemplate], locale: Text
+    ) -> EmailTemplate? {
+        let wanted = lowercased(locale.bytes)
+        let primary = Array(wanted.prefix { $0 != UInt8(ascii: "-") })
+        for candidate in [wanted, primary, []] {
+            let found = templates.first { $0.requestType == type && lowercased($0.locale.bytes) == candidate }
+            if let found { return found }
+        }
+        return nil
+    }
+
+    /// Tags of languages are ASCII (RFC 5646 §2.1).
+    private static func lowercased(_ tag: [UInt8]) -> [UInt8] {
+        tag.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
+    }
+
+    private static let placeholders: [(name: [UInt8], value: @Sendable (Values) -> Text)] = [
+        ([UInt8]("%LINK%".utf8), { $0.link }), ([UInt8]("%EMAIL%".utf8), { $0.email }),
+        ([UInt8]("%NEW_EMAIL%".utf8), { $0.newEmail }), ([UInt8]("%DISPLAY_NAME%".utf8), { $0.displayName }),
+        ([UInt8]("%APP_NAME%".utf8), { $0.appName }), ([UInt8]("%NOT_ME_LINK%".utf8), { $0.notMeLink }),
+    ]
+
+    static let notMeSentence =
+        "Was this not you? Then do not use the link above. This one takes your address away from that account:"
+
+    /// The bodies of a template, each with the link "this was not me" appended where it has none.
+    private static func withNotMeLink(_ text: Text, _ html: Text, isNeeded: Bool) -> (text: Text, html: Text) {
+        func with(_ words: String, _ body: Text) -> Text {
+            let isThere = !isNeeded || body.contains("%NOT_ME_LINK%")
+            return isThere ? body : Text(unchecked: body.bytes + words.utf8)
+        }
+        return (
+            with("\n\n\(notMeSentence)\n\n%NOT_ME_LINK%\n", text),
+            with("\n\(paragraphs(notMeSentence, href: "%NOT_ME_LINK%"))", html)
+        )
+    }
+
+    /// `href` is escaped already, or a placeholder.
+    private static func paragraphs(_ sentence: String, href: String) -> String {
+        "<p>\(html(sentence))</p>\n<p><a href=\"\(href)\">\(href)</a></p>\n"
+    }
+
+    /// One pass from left to right: what a value holds is never taken for a placeholder. Nil above `byteCountMax`.
+    private static func filled(
+        _ template: Text, _ values: Values, byteCountMax: Int, _ encode: (Text) -> [UInt8]
+    ) -> [UInt8]? {
+        var filled: [UInt8] = []
+        var rest = template.bytes[...]
+        while let first = rest.first {
+            let found = first == UInt8(ascii: "%") ? placeholders.first { rest.starts(with: $0.name) } : nil
+            if let found {
+                filled += encode(found.value(values))
+                rest = rest.dropFirst(found.name.count)
+            } else {
+                filled.append(first)
+                rest = rest.dropFirst()
+            }
+            guard filled.count <= byteCountMax else { return nil }
+        }
+        return filled
+    }
+
+    /// Without what ends a line: the names in it may hold U+2028, which is no control character.
+    private static func line(_ text: [UInt8]) -> Text {
+        var line = String.UnicodeScalarView()
+        for scalar in String(decoding: text, as: UTF8.self).unicodeScalars {
+            switch scalar.value {
+            case 0x0A...0x0D, 0x85, 0x2028, 0x2029: break
+            default: line.append(scalar)
+            }
+        }
+        return Text(unchecked: [UInt8](String(line).utf8))
+    }
+
+    /// The first `%NAME%` of capitals that is none of ours.
+    static func unknownPlaceholder(in template: Text) -> Text? {
+        let parts = template.bytes.split(separator: UInt8(ascii: "%"), omittingEmptySubsequences: false)
+        let unknown = parts.dropFirst().dropLast().first { part in
+            !part.isEmpty && part.allSatisfy { $0 == UInt8(ascii: "_") || (0x41...0x5A).contains($0) }
+                && !placeholders.contains { $0.name.dropFirst().dropLast().elementsEqual(part) }
+        }
+        return unknown.map { Text(unchecked: Array($0)) }
+    }
+
+    private init(_ type: OobRequestType, _ values: Values) {
+        let app = values.appName.isEmpty ? "your account" : values.appName.string
+        let words = Self.words(type, app: app, email: values.email.string, newEmail: values.newEmail.string)
+        var text = "Hello,\n\n\(words.lead)\n\n\(values.link)\n\n\(words.otherwise)\n"
+        var html = "<p>Hello,</p>\n" + Self.paragraphs(words.lead, href: Self.html(values.link.string))
+        html += "<p>\(Self.html(words.otherwise))</p>\n"
+        if !values.notMeLink.isEmpty {
+            text += "\n\(values.notMeLink)\n"
+            let href = Self.html(values.notMeLink.string)
+            html += "<p><a href=\"\(href)\">\(href)</a></p>\n"
+        }
+        self.init(subject: Self.line([UInt8](words.subject.utf8)), text: Text(text), html: Text(html))
+    }
+
+    private static func words(
+        _ type: OobRequestType, app: String, email: String, newEmail: String
+    ) -> (subject: String, lead: String, otherwise: String) {
+        let ignore = "If you did not ask for this, you can ignore this mail."
+        switch type {
+        case .verifyEmail, .unspecified:
+            return (
+                "Verify your email for \(app)",
+                "Somebody, hopefully you, uses your address \(email) for an account. Follow this link to confirm that "
+                    + "the account is yours:", notMeSentence
+            )
+        case .passwordReset:
+            return (
+                "Reset your password for \(app)",
+                "Follow this link to set a new password for the account of \(email). It is good for one hour:", ignore
+            )
+        case .rejectEmail:
+            // No mail of its own: its link is in the mails of VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL.
+            return ("Your address and \(app)", "Follow this link if an account with your address is not yours:", ignore)
+        case .emailSignin:
+            return (
+                "Sign in to \(app)", "Follow this link to sign in with \(email). It is good for 15 minutes:", ignore
+            )
+        case .verifyAndChangeEmail:
+            return (
+                "Verify your new email for \(app)",
+                "Somebody, hopefully you, wants to make \(newEmail) the email address of an account. Follow this link "
+                    + "to confirm that the account is yours:", notMeSentence
+            )
+        case .recoverEmail:
+            return (
+                "Your email for \(app) was changed",
+                "The email address of your account was changed to \(newEmail). If it was not you who did that, follow "
+                    + "this link to take the change back and to end every session:",
+                "If it was you, you can ignore this mail."
+            )
+        }
+    }
+
+    private static func html(_ text: String) -> String {
+        String(decoding: escaped(Text(unchecked: [UInt8](text.utf8))), as: UTF8.self)
+    }
+
+    /// Byte by byte: a `Character` may hold more than one scalar, and a "<" that hides in one is still a "<" to a
+    /// browser.
+    public static func escaped(_ text: Text) -> [UInt8] {
+        var escaped: [UInt8] = []
+        escaped.reserveCapacity(text.byteCount)
+        for byte in text.bytes {
+            switch byte {
+            case UInt8(ascii: "&"): escaped += "&amp;".utf8
+            case UInt8(ascii: "<"): escaped += "&lt;".utf8
+            case UInt8(ascii: ">"): escaped += "&gt;".utf8
+            case UInt8(ascii: "\""): escaped += "&quot;".utf8
+            case UInt8(ascii: "'"): escaped += "&#39;".utf8
+            default: escaped.append(byte)
+            }
+        }
+        return escaped
+    }
+}
+
+/// The link of a mail: the action page's URL with what the page needs.
+public enum ActionLink {
+    public static func make(
+        base: Text, _ type: OobRequestType, code: Text, tenantID: Text, continueURL: Text
+    ) -> Text {
+        var query = "mode=\(mode(type))&oobCode=\(code)"
+        if !tenantID.isEmpty { query += "&tenantId=\(encoded(tenantID))" }
+        if !continueURL.isEmpty { query += "&continueUrl=\(encoded(continueURL))" }
+        return Text("\(base)\(base.bytes.contains(UInt8(ascii: "?")) ? "&" : "?")\(query)")
+    }
+
+    private static func mode(_ type: OobRequestType) -> String {
+        switch type {
+        case .verifyEmail, .unspecified: "verifyEmail"
+        case .passwordReset: "resetPassword"
+        case .emailSignin: "signIn"
+        case .verifyAndChangeEmail: "verifyAndChangeEmail"
+        case .recoverEmail: "recoverEmail"
+        case .rejectEmail: "rejectEmail"
+        }
+    }
+
+    private static func encoded(_ text: Text) -> String {
+        String(decoding: PercentEncoding.encode(text), as: UTF8.self)
+    }
+}

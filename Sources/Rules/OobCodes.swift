@@ -1,0 +1,118 @@
+public import Base
+import Crypto
+public import Messages
+
+/// What holds for codes sent to a mailbox, by kind. Pure.
+///
+/// A code is 256 random bits, kept as its hash, for one use. A newer one of the same kind for the same account or
+/// address voids the older, except RECOVER_EMAIL: an attacker who changes an email twice must not void what the owner
+/// was sent.
+public enum OobCodes {
+    /// How long a code is good. A recovery has to outlive a holiday: its mailbox is the owner's last way back.
+    public static func lifetime(_ type: OobRequestType) -> Duration {
+        switch type {
+        case .emailSignin: .seconds(15 * 60)
+        case .recoverEmail: .hours(24 * 7)
+        case .unspecified, .verifyEmail, .passwordReset, .verifyAndChangeEmail, .rejectEmail: .hours(1)
+        }
+    }
+
+    /// How much longer an expired one can be told from one that never was.
+    public static let rememberedAfterExpiry = Duration.hours(24)
+
+    /// A REJECT_EMAIL is voided with its twin only: once the twin was used, a newer mail, perhaps to another mailbox,
+    /// must not void what the first mailbox was sent.
+    public static func isVoidedByNewer(_ type: OobRequestType) -> Bool { type != .recoverEmail && type != .rejectEmail }
+
+    /// Whether a mail of this kind carries a second code, REJECT_EMAIL.
+    public static func isRejectable(_ type: OobRequestType) -> Bool {
+        type == .verifyEmail || type == .verifyAndChangeEmail
+    }
+
+    /// Whether a code was sent to `email`, or only works while the account has it.
+    public static func isAbout(_ code: StoredOobCode, _ email: Text) -> Bool {
+        let email = Email(stored: email)
+        if Email(stored: code.email) == email { return true }
+        return code.requestType != .recoverEmail && Email(stored: code.newEmail) == email
+    }
+
+    /// Whose codes void each other, and go together when an account is taken over: an account's, or an address's that
+    /// needs none.
+    public static func subject(of code: StoredOobCode) -> [UInt8] {
+        if code.requestType != .emailSignin, !code.uid.isEmpty { return subject(uid: code.uid) }
+        return Digest.sha256([UInt8]("email".utf8) + [0] + (Email(stored: code.email)?.canonical ?? code.email).bytes)
+    }
+
+    public static func subject(uid: Text) -> [UInt8] { Digest.sha256([UInt8]("uid".utf8) + [0] + uid.bytes) }
+
+    public static func hash(_ code: Secret) -> [UInt8] { code.withBytes { Digest.sha256($0) } }
+}
+
+extension Account {
+    /// The account after a code was applied that its user got by mail. INVALID_OOB_CODE when the account's email is
+    /// another one by now: the code proved something about the old one.
+    public func applying(_ code: StoredOobCode) throws(Failure) -> Account {
+        var account = self
+        switch code.requestType {
+        case .verifyEmail:
+            try requireEmail(code.email)
+            account.user.emailVerified = true
+        case .verifyAndChangeEmail:
+            try requireEmail(code.email)
+            account.user.email = code.newEmail
+            account.user.emailVerified = true
+        case .recoverEmail:
+            guard code.emailVerified else { throw .invalidOobCode }
+            // Whoever changed the email may know the password or have linked an identity: only the mailbox is proved.
+            account.user.email = code.email
+            _ = account.keepOnlyProved(by: nil)
+        case .rejectEmail: account.giveUpEmail(for: code.formerEmail, isVerified: code.emailVerified)
+        case .passwordReset, .emailSignin, .unspecified: throw .invalidOobCode
+        }
+        account.deriveProviders()
+        return account
+    }
+
+    /// The account with the password that a code of PASSWORD_RESET sets. An email nobody had verified is proved only
+    /// now: what was there before goes, and `removed` says what.
+    public func resetting(
+        passwordHash: Text, by code: StoredOobCode, now: Timestamp
+    ) throws(Failure) -> (account: Account, removed: Text) {
+        guard code.requestType == .passwordReset else { throw .invalidOobCode }
+        try requireEmail(code.email)
+        var account = self
+        let removed = user.emailVerified ? Text.empty : account.keepOnlyProved(by: nil)
+        account.user.emailVerified = true
+        account.passwordHash = passwordHash
+        account.passwordUpdatedAt = now
+        account.deriveProviders()
+        return (account, removed)
+    }
+
+    private func requireEmail(_ email: Text) throws(Failure) {
+        guard let own = Email(stored: user.email), own == Email(stored: email) else { throw .invalidOobCode }
+    }
+}
+
+extension StoredOobCode {
+    /// A code made ahead of the time is not: a clock was wrong, and it would live until that time.
+    public func isGood(at now: Timestamp) -> Bool {
+        now < Timestamp(microseconds: expiresAtMicros)
+            && Timestamp(microseconds: createdAtMicros) - now <= TimeKeeping.slack
+    }
+
+    /// The mailbox a code was sent to.
+    public var recipient: Text { newEmail.isEmpty || requestType == .recoverEmail ? email : newEmail }
+
+    /// Of a REJECT_EMAIL: what the account's email was before its twin was used; nil when it was the same.
+    public var formerEmail: Text? { newEmail.isEmpty ? nil : email }
+}
+
+extension Failure {
+    public static let invalidOobCode = Failure(
+        .invalidOOBCode,
+        "The code is wrong, used up or replaced by a newer one; ask for another.")
+    public static let expiredOobCode = Failure(
+        .expiredOOBCode, "The code has expired; ask for another.")
+    public static let missingOobCode = Failure.invalid(.missingOOBCode, field: "oob_code", "is required")
+}

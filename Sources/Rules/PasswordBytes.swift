@@ -1,0 +1,27 @@
+public import Base
+public import Crypto
+
+/// Which bytes of a typed password are hashed.
+///
+/// Our own hashes are made of the NFC form (NIST SP 800-63B §3.1.1.2), because keyboards differ in how they compose an
+/// "é". Other systems hashed what was typed, so their hashes are tried with that first.
+///
+/// Swift's normaliser takes quadratic time over a run of combining marks: 1 MB of them holds a thread for minutes,
+/// 4,096 bytes for 2 ms. So nothing above `byteCountMax` is normalised, whoever asks.
+public enum PasswordBytes {
+    /// The longest password, wherever it comes in.
+    public static let byteCountMax = Limits().passwordMax
+
+    public static func canonical(_ password: Secret) -> Secret {
+        password.withBytes { bytes in
+            if bytes.count > byteCountMax || bytes.allSatisfy({ $0 < 0x80 }) { return password }
+            return Secret(NFC.composed(String(decoding: bytes, as: UTF8.self)))
+        }
+    }
+
+    public static func candidates(_ password: Secret, for kind: PasswordCredential.Kind) -> [Secret] {
+        let composed = canonical(password)
+        if composed == password { return [password] }
+        return kind == .argon2id ? [composed, password] : [password, composed]
+    }
+}

@@ -1,0 +1,74 @@
+public import Base
+public import Messages
+
+/// The quotas that bind: the server's defaults, and what a project-admin set for a tenant or a credential.
+public struct QuotaLimits: Sendable {
+    /// How many seconds' worth of changes may come at once.
+    public static let burstSeconds: Int64 = 4
+    /// The greatest value a project-admin can set: sums of it do not overflow.
+    static let settableMax: Int64 = 1 << 50
+
+    public let limits: Limits
+    /// One tenant never gets more of the store than an eighth by default, whatever the map's size is.
+    public let mapByteCount: Int
+
+    public init(limits: Limits, mapByteCount: Int) {
+        self.limits = limits
+        self.mapByteCount = mapByteCount
+    }
+
+    public func storedBytes(_ settings: TenantSettings) -> Int64 {
+        let standard = min(limits.tenantStoredBytesMax, mapByteCount / 8)
+        return Self.value(settings.quotas.storedBytes, Int64(standard))
+    }
+
+    public func mutationsPerSecond(_ settings: TenantSettings) -> Int64 {
+        Self.value(settings.quotas.mutationsPerSecond, Int64(limits.mutationsPerTenantPerSecond))
+    }
+
+    public func anonymousSignUpsPerHour(_ settings: TenantSettings) -> Int64 {
+        Self.value(settings.quotas.anonymousSignUpsPerHour, Int64(limits.anonymousSignUpsPerTenantAndHour))
+    }
+
+    public func smsPerHour(_ settings: TenantSettings) -> Int64 {
+        Self.value(settings.quotas.smsPerHour, Int64(limits.smsPerTenantAndHour))
+    }
+
+    public func smsPerHour(_ caller: Caller) -> Int64 {
+        Self.value(caller.quotas.smsPerHour, Int64(limits.smsPerCallerAndHour))
+    }
+
+    public func mutationsPerSecond(_ caller: Caller) -> Int64 {
+        let isAdmin = caller.has(.tenantAdmin)
+        let standard = isAdmin ? limits.mutationsPerAdminPerSecond : limits.mutationsPerCallerPerSecond
+        return Self.value(caller.quotas.mutationsPerSecond, Int64(standard))
+    }
+
+    public func writtenBytesPerHour(_ caller: Caller) -> Int64 {
+        let isAdmin = caller.has(.tenantAdmin)
+        let standard = isAdmin ? limits.writtenBytesPerAdminAndHour : limits.writtenBytesPerCallerAndHour
+        return Self.value(caller.quotas.writtenBytesPerHour, Int64(standard))
+    }
+
+    private static func value(_ set: Int64, _ standard: Int64) -> Int64 { max(1, set > 0 ? set : standard) }
+}
+
+extension TenantQuotas {
+    /// INVALID_QUOTA.
+    public func check() throws(Failure) {
+        try checkQuotas([storedBytes, mutationsPerSecond, anonymousSignUpsPerHour, smsPerHour])
+    }
+}
+
+extension CallerQuotas {
+    /// INVALID_QUOTA.
+    public func check() throws(Failure) {
+        try checkQuotas([mutationsPerSecond, writtenBytesPerHour, smsPerHour])
+    }
+}
+
+private func checkQuotas(_ values: [Int64]) throws(Failure) {
+    guard values.allSatisfy((0...QuotaLimits.settableMax).contains) else {
+        throw .invalid(.invalidQuota, field: "quotas", "must be 0 (the default) to 2^50")
+    }
+}

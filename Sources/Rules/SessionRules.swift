@@ -1,0 +1,144 @@
+public import Base
+public import Messages
+
+/// What a presented refresh token means for its session. Pure: time and record come in, the new record comes out.
+///
+/// A rotation keeps only a counter, so the successor can be computed again: an answer that got lost never signs
+/// anybody out, and a stolen token that is used beside its owner's ends the session (RFC 9700 §4.14.2).
+///
+/// What a presented token means, newest first:
+///
+/// | token | decision |
+/// |---|---|
+/// | the newest | rotated, or reused where the tenant does not rotate |
+/// | from before a change that ended older tokens | refused with the change's reason; the session goes on |
+/// | the one before the newest, with the attempt that made the newest | repeated after loss |
+/// | the one before the newest, within `graceWindow` of the rotation | repeated within grace |
+/// | any other | the session ends: somebody else holds its tokens |
+public enum RefreshDecision: Equatable, Sendable {
+    /// Write `session`; its counter names the successor.
+    case rotated(StoredSession)
+    /// Nothing changes; the present counter names the successor.
+    case repeatedAfterLoss
+    case repeatedWithinGrace
+    /// The tenant does not rotate. Write `session` (last use).
+    case reused(StoredSession)
+    /// Write `session`, which is ended now, and refuse.
+    case revokedByReuse(StoredSession)
+    /// Refuse; nothing changes.
+    case refused(RefusedCause)
+
+    /// The metadata `cause` of TOKEN_EXPIRED.
+    public enum RefusedCause: String, Sendable {
+        case revokedByReuse = "REVOKED_BY_REUSE"
+        case passwordChanged = "PASSWORD_CHANGED"
+        case signedOut = "SIGNED_OUT"
+        case admin = "ADMIN"
+        case expired = "EXPIRED"
+
+        /// Nil for what was not ended.
+        public init?(_ end: SessionEnd) {
+            switch end {
+            case .unspecified: return nil
+            case .reuse: self = .revokedByReuse
+            case .passwordChanged: self = .passwordChanged
+            case .signedOut: self = .signedOut
+            case .admin: self = .admin
+            }
+        }
+    }
+}
+
+extension StoredSession {
+    /// How long a second holder of the same token gets the same successor: two tabs that refresh at once.
+    public static let graceWindow = Duration.seconds(10)
+
+    /// How far ahead of the time a session may have begun: no clock that is further ahead is followed.
+    public static let aheadMax = TimeKeeping.absenceMax
+
+    /// Decides about a refresh token with `presentedCounter`, sent with the attempt whose hash is `attemptHash`
+    /// (empty = none given).
+    public func refreshing(
+        presentedCounter: UInt64, attemptHash: [UInt8], settings: TenantSettings, now: Timestamp
+    ) -> RefreshDecision {
+        if let cause = refusedCause(settings: settings, now: now) { return .refused(cause) }
+        if presentedCounter == counter {
+            var session = self
+            session.lastUsedAtMicros = now.microseconds
+            if settings.refreshMode == .reuse {
+                // What is presented was received: nobody needs to repeat the attempt that made it.
+                session.attemptHash = []
+                session.refreshCause = .expired
+                return .reused(session)
+            }
+            session.rotate(attemptHash: attemptHash, .expired, now: now)
+            return .rotated(session)
+        }
+        // The successor carries `counter`; had it been presented, the counter would have moved on, or the hash be gone.
+        // A tenant that stopped rotating has sessions whose last answer got lost, too. A change that ends older tokens
+        // is no exception: only whoever made it knows the attempt.
+        if presentedCounter &+ 1 == counter, !attemptHash.isEmpty, constantTimeEqual(attemptHash, self.attemptHash) {
+            return .repeatedAfterLoss
+        }
+        if presentedCounter < counterValidFrom { return .refused(.init(olderTokensEnd) ?? .signedOut) }
+        if presentedCounter &+ 1 == counter {
+            let sinceRotation = now - Timestamp(microseconds: rotatedAtMicros)
+            // A negative age is not young: a clock was set back, and nothing is known about it.
+            let isYoung = (.zero...Self.graceWindow).contains(sinceRotation)
+            if settings.refreshMode != .reuse, isYoung { return .repeatedWithinGrace }
+        }
+        return .revokedByReuse(ended(.reuse, at: now))
+    }
+
+    /// The refresh token is another one from now on.
+    public mutating func rotate(attemptHash: [UInt8], _ cause: TokenRefreshCause, now: Timestamp) {
+        counter &+= 1
+        refreshCause = cause
+        self.attemptHash = attemptHash
+        lastUsedAtMicros = now.microseconds
+        rotatedAtMicros = now.microseconds
+    }
+
+    /// Refuses every refresh token but the newest from now on, without taking one for a replay: the user changed
+    /// something because somebody else may hold them.
+    public mutating func endOlderTokens(_ end: SessionEnd) {
+        counterValidFrom = counter
+        olderTokensEnd = end
+    }
+
+    /// Why this session refuses everything, or nil while it lives.
+    public func refusedCause(settings: TenantSettings, now: Timestamp) -> RefreshDecision.RefusedCause? {
+        Self.refusedCause(
+            end: end, createdAtMicros: createdAtMicros, lastUsedAtMicros: lastUsedAtMicros, settings: settings, now: now
+        )
+    }
+
+    /// The cause of a refusal, for callers with only these fields.
+    public static func refusedCause(
+        end: SessionEnd, createdAtMicros: Int64, lastUsedAtMicros: Int64, settings: TenantSettings, now: Timestamp
+    ) -> RefreshDecision.RefusedCause? {
+        if let cause = RefreshDecision.RefusedCause(end) { return cause }
+        let idleSince = Timestamp(microseconds: max(lastUsedAtMicros, createdAtMicros))
+        let created = Timestamp(microseconds: createdAtMicros)
+        if now - idleSince > settings.sessionIdle || now - created > settings.sessionAbsolute { return .expired }
+        // Begun under a clock that was far ahead: it would live on until that time, and then its own.
+        if created - now > Self.aheadMax { return .expired }
+        return nil
+    }
+
+    /// Why a session of which nothing is kept is over, by its id alone. An idle one was forgotten; a younger one was
+    /// removed, to make room for a newer one or with its account.
+    public static func causeOfAbsence(
+        ofSession id: [UInt8], settings: TenantSettings, now: Timestamp
+    ) -> RefreshDecision.RefusedCause {
+        guard let begun = SessionID.time(of: id) else { return .signedOut }
+        return now - begun > min(settings.sessionIdle, settings.sessionAbsolute) ? .expired : .signedOut
+    }
+
+    public func ended(_ end: SessionEnd, at now: Timestamp) -> StoredSession {
+        var session = self
+        session.end = end
+        session.endedAtMicros = now.microseconds
+        return session
+    }
+}

@@ -1,0 +1,109 @@
+public import Base
+public import Messages
+
+/// A tenant's settings as requests read them: immutable, made of the tenant's row.
+public final class TenantSettings: Sendable {
+    public let tenantID: Text
+    public let isAuthDisabled: Bool
+    /// By a project-admin.
+    public let isSuspended: Bool
+    public let quotas: TenantQuotas
+    /// Zero: never.
+    public let anonymousUserExpiry: Duration
+    public let allowsPasswordSignup: Bool
+    public let allowsAnonymousUsers: Bool
+    public let allowsEmailLinkSignin: Bool
+    public let allowsPhoneSignin: Bool
+    public let smsRegions: SMSRegions
+    /// Number → the code that is always good for it.
+    private let testCodes: [Text: Text]
+    /// Which addresses may come into an account.
+    public let emailForm: Email.Form
+    public let passwordPolicy: PasswordPolicy
+    public let permissions: ClientPermissions
+    public let hasEmailPrivacy: Bool
+    public let refreshMode: RefreshMode
+    public let sessionIdle: Duration
+    public let sessionAbsolute: Duration
+    public let recentLogin: Duration
+    public let guidance: Failure.Guidance?
+    public let isSynthetic: Bool
+    /// Imports may bring hashes as dear as their formats allow.
+    public let allowsCostlyHashes: Bool
+    /// Nil: any https URL, for a tenant made before there were lists.
+    public let continueDomains: ContinueDomains?
+    public let revision: Int64
+    /// As Tenants.Get answers it.
+    public let tenant: Messages.Tenant
+    /// Keys the hashes of this tenant's identifiers.
+    public let secret: Secret
+
+    public init(_ record: StoredTenant) {
+        let tenant = record.tenant ?? Messages.Tenant()
+        self.tenant = tenant
+        self.tenantID = tenant.tenantID
+        self.isAuthDisabled = tenant.disableAuth
+        self.isSuspended = tenant.suspended
+        self.quotas = tenant.quotas ?? TenantQuotas()
+        self.anonymousUserExpiry = .seconds(tenant.anonymousUserExpirySeconds)
+        self.allowsPasswordSignup = tenant.allowPasswordSignup
+        self.allowsAnonymousUsers = tenant.enableAnonymousUser
+        self.allowsEmailLinkSignin = tenant.enableEmailLinkSignin
+        self.allowsPhoneSignin = tenant.enablePhoneSignin
+        self.smsRegions = SMSRegions(tenant)
+        self.testCodes = Dictionary(
+            tenant.testPhoneNumbers.map { ($0.phoneNumber, $0.code) }, uniquingKeysWith: { first, _ in first })
+        self.emailForm = tenant.allowInternationalEmail ? .international : .ascii
+        self.passwordPolicy = tenant.passwordPolicy ?? PasswordPolicy()
+        self.permissions = tenant.client?.permissions ?? ClientPermissions()
+        self.hasEmailPrivacy = tenant.enableEmailPrivacy
+        self.refreshMode = tenant.refreshMode
+        self.sessionIdle = .seconds(tenant.sessionIdleSeconds)
+        self.sessionAbsolute = .seconds(tenant.sessionAbsoluteSeconds)
+        self.recentLogin = .seconds(tenant.recentLoginSeconds)
+        self.guidance = tenant.guidance.map {
+            Failure.Guidance(locale: $0.locale.string, message: $0.message.string, url: $0.helpURL.string)
+        }
+        self.isSynthetic = tenant.synthetic
+        self.allowsCostlyHashes = tenant.allowCostlyHashes
+        self.continueDomains = tenant.continueURLRule == .listed ? ContinueDomains(tenant) : nil
+        self.revision = tenant.revision
+        self.secret = Secret(record.secret)
+    }
+
+    /// INVALID_EMAIL for an address that may not come into an account, though one that has it is found by it.
+    public func checkMayEnter(_ email: Email, field: String = "email") throws(Failure) {
+        guard emailForm.admits(email) else {
+            throw .invalid(.invalidEmail, field: field, "must be in ASCII: this tenant takes no international mail")
+        }
+    }
+
+    /// The fixed code of a test number; nil for a number that messages are sent to.
+    public func testCode(of number: PhoneNumber) -> Text? { testCodes[number.text] }
+
+    /// SMS_REGION_NOT_ALLOWED.
+    public func checkMayBeSent(_ number: PhoneNumber) throws(Failure) {
+        if let region = number.region, smsRegions.allows(region) { return }
+        throw Failure(
+            .smsRegionNotAllowed, "This tenant sends no codes to numbers of this region; its admins set the regions.",
+            metadata: [Failure.Entry("region", number.region?.text.string ?? "")])
+    }
+
+    /// What a new tenant starts with: password sign-up and email-enumeration protection on, everything else off.
+    public static func defaults(tenantID: Text, now: Timestamp) -> Messages.Tenant {
+        var tenant = Messages.Tenant()
+        tenant.tenantID = tenantID
+        tenant.allowPasswordSignup = true
+        tenant.enableEmailPrivacy = true
+        tenant.client = ClientConfig(permissions: ClientPermissions())
+        tenant.refreshMode = .rotate
+        tenant.sessionIdleSeconds = 30 * 86_400
+        tenant.sessionAbsoluteSeconds = 180 * 86_400
+        tenant.recentLoginSeconds = 300
+        tenant.continueURLRule = .listed
+        tenant.createdAtMicros = now.microseconds
+        tenant.updatedAtMicros = now.microseconds
+        tenant.revision = 1
+        return tenant
+    }
+}

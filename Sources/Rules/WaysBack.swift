@@ -1,0 +1,70 @@
+public import Base
+public import Messages
+
+/// The open ways back of one account: the RECOVER_EMAIL codes that went to addresses it had, and had proved. Pure.
+///
+/// Each way back has a place, from 1 up: the older the address, the lower its place. The time alone would not do,
+/// because a clock can be set back, and because two changes can fall into one microsecond.
+///
+/// The rule: who proves an address by its way back voids this way and every later one, and no earlier one. So a thief
+/// who recovers an address of its own does not void what the owner was sent first.
+public struct WaysBack: Sendable {
+    /// The oldest address first.
+    private let codes: [StoredOobCode]
+
+    public init(_ codes: [StoredOobCode]) { self.codes = codes.sorted(by: Self.isEarlier) }
+
+    public var isEmpty: Bool { codes.isEmpty }
+    public var count: Int { codes.count }
+    public var nextPlace: Int64 { (codes.last?.recoveryPlace ?? 0) + 1 }
+
+    /// The address that the account had last, of those that were proved.
+    public var newestEmail: Text? { codes.last?.email }
+
+    /// TOO_MANY_ATTEMPTS_TRY_LATER until the oldest way back has expired.
+    public func checkRoom(_ limits: Limits, now: Timestamp) throws(Failure) {
+        guard count >= limits.waysBackPerUserMax, let soonest = codes.map(\.expiresAtMicros).min() else { return }
+        throw .tooManyAttempts(retryAfter: Timestamp(microseconds: soonest) - now)
+    }
+
+    /// The meaning of a proof of `email`, which the account has and nobody had proved before.
+    public func meaning(ofProving email: Text) -> ProofOfUnprovedEmail {
+        if isEmpty { return .takesOver(nil) }
+        guard let way = codes.first(where: { Email(stored: $0.email) == Email(stored: email) }) else {
+            return .isAnothers
+        }
+        return .takesOver(way)
+    }
+
+    /// Whether `code` is void once somebody proved an address of the account: by its way back `proved`, or in another
+    /// way where there is none (nil).
+    public static func isVoid(_ code: StoredOobCode, onceProved proved: StoredOobCode?) -> Bool {
+        guard let proved, code.requestType == .recoverEmail else { return true }
+        return !isEarlier(code, proved)
+    }
+
+    /// Codes of older versions have no place; among those the time decides.
+    private static func isEarlier(_ one: StoredOobCode, _ other: StoredOobCode) -> Bool {
+        (one.recoveryPlace, one.createdAtMicros) < (other.recoveryPlace, other.createdAtMicros)
+    }
+}
+
+/// The change of an account when its email is proved for the first time, perhaps by somebody who is not its user.
+public enum ProofOfUnprovedEmail: Sendable {
+    /// The account is the prover's. With a way back to the same address: that one and the later ones are void.
+    case takesOver(StoredOobCode?)
+    /// The account had another address a moment ago, which was proved, and whose owner can take the account back. The
+    /// prover gets the address and not the account.
+    case isAnothers
+}
+
+extension Account {
+    /// Takes the email away. The account goes back to `former` if there is one. Password and other ways in stay: an
+    /// account without an email keeps its password for the next one.
+    public mutating func giveUpEmail(for former: Text?, isVerified: Bool) {
+        user.email = former ?? .empty
+        user.emailVerified = former != nil && isVerified
+        if former == nil { signsInByEmailLink = false }
+        deriveProviders()
+    }
+}

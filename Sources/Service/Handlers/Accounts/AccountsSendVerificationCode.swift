@@ -1,0 +1,47 @@
+import Base
+import Identity
+import Messages
+import Rules
+import Store
+
+/// postern.v1.Accounts/SendVerificationCode
+enum AccountsSendVerificationCode: SlowMethod {
+    static func handle(
+        _ request: AccountsSendVerificationCodeRequest, _ call: Call
+    ) async throws -> AccountsSendVerificationCodeResponse {
+        let endUser = call.endUserRequest(idToken: request.idToken, endUserIP: request.endUserIP)
+        let address = try endUser.address()
+        guard call.settings.allowsPhoneSignin else { throw Failure.operationNotAllowed }
+        var use = VerificationUse.signIn
+        if !request.idToken.isEmpty {
+            let user = try call.verifiedUser(idToken: request.idToken)
+            // Who may not link is told before a message is paid for.
+            try user.requireRecentLogin(now: call.now)
+            use = .link(uid: user.account.user.uid)
+        }
+        let number = try PhoneNumber.read(request.phoneNumber)
+        try Values.checkLocale(request.locale, limits: call.limits)
+        var order = VerificationOrder(to: number, for: use)
+        order.locale = request.locale
+        order.address = address
+        try look(up: number, &order, call)
+        let sent = try await call.project.verificationCodes.send(order, endUser)
+        return AccountsSendVerificationCodeResponse(
+            sessionInfo: sent.sessionInfo, phoneNumber: sent.number.text, expiresAtMicros: sent.expiresAt.microseconds)
+    }
+
+    static func endUser(of request: AccountsSendVerificationCodeRequest) -> NamedEndUser {
+        NamedEndUser(idToken: request.idToken)
+    }
+
+    /// Nobody has to have the number yet, unless end users may not sign up: then an unknown one is sent nothing. The
+    /// user whose number it is may have a budget that strangers cannot spend.
+    private static func look(up number: PhoneNumber, _ order: inout VerificationOrder, _ call: Call) throws {
+        let owner = try call.project.store.read { try $0.account(phone: number, tenantID: call.tenantID) }
+        order.isDecoy =
+            owner == nil && order.use == .signIn && SelfService.refusalOfSignUp(call.settings) != nil
+        if let owner, let address = order.address {
+            order.isFromKnownAddress = owner.knownAddresses.contains(call.project.guesses.keys.address(address))
+        }
+    }
+}

@@ -1,0 +1,130 @@
+public import Base
+
+/// One event of a tenant as it lies in the log.
+public struct StoredEvent: Sendable, Equatable {
+    /// Counts the events of all tenants, in the order they were committed.
+    public let globalSequence: UInt64
+    /// Counts the tenant's events from 1.
+    public let sequence: UInt64
+    /// The hash of the tenant's event before this one; zeroes before the first.
+    public let previousHash: [UInt8]
+    public let payload: [UInt8]
+}
+
+/// The newest event of a tenant.
+public struct EventHead: Sendable, Equatable {
+    public let sequence: UInt64
+    public let hash: [UInt8]
+
+    public init(sequence: UInt64, hash: [UInt8]) {
+        self.sequence = sequence
+        self.hash = hash
+    }
+
+    /// The head of a tenant without events.
+    public static let empty = EventHead(sequence: 0, hash: [UInt8](repeating: 0, count: EventLog.hashByteCount))
+}
+
+/// Where a tenant's log begins: the last event that was deleted. What is left verifies from its hash. The record's MAC
+/// is the checkpoint's signature: it takes the master key to make one.
+public struct EventCheckpoint: Sendable, Equatable {
+    public let head: EventHead
+    public let cutAt: Timestamp
+}
+
+/// What following a tenant's chain found.
+public enum EventChainStatus: Sendable, Equatable {
+    /// Everything from the checkpoint on, `count` events, is what was committed.
+    case intact(count: Int)
+    /// The event with this sequence is missing, altered, or not the one its successor or the head was made after.
+    case broken(sequence: UInt64)
+}
+
+/// The log's layout: a record is global sequence (8) ‖ previous hash (32) ‖ payload; an event's hash covers its key
+/// (tenant ‖ 0x00 ‖ sequence) and its whole record.
+public enum EventLog {
+    public static let hashByteCount = 32
+    static let headerByteCount = 8 + hashByteCount
+    static let sequenceKey = [UInt8]("sequence".utf8)
+    /// With the sequence it makes a key of allowed length.
+    static let tenantByteCountMax = 256
+}
+
+/// tenant ‖ 0x00 ‖ sequence (8 bytes big-endian).
+struct EventKey: StoreKey {
+    var tenant: Text
+    var sequence: UInt64
+
+    init(tenant: Text, sequence: UInt64) {
+        self.tenant = tenant
+        self.sequence = sequence
+    }
+
+    init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let tenant = key.terminated(), let sequence = key.bigEndian(), key.isAtEnd else { return nil }
+        self.init(tenant: tenant, sequence: sequence)
+    }
+
+    func write(into key: inout KeyWriter) {
+        key.append(terminated: tenant)
+        key.append(bigEndian: sequence)
+    }
+}
+
+/// An event that gets its sequence, and its place in its tenant's chain, when its batch ends.
+struct PendingEvent {
+    let tenant: Text
+    let payload: [UInt8]
+
+    /// What its row will take.
+    var rowByteCount: Int {
+        tenant.byteCount + 1 + 8 + RecordSeal.byteCount + EventLog.headerByteCount + payload.count
+            + TenantUsage.rowOverhead
+    }
+}
+
+extension StoredEvent {
+    init?(_ key: EventKey, record: UnsafeRawBufferPointer) {
+        guard record.count >= EventLog.headerByteCount else { return nil }
+        self.sequence = key.sequence
+        self.globalSequence = UInt64(bigEndian: record.loadUnaligned(as: UInt64.self))
+        self.previousHash = [UInt8](record[8..<EventLog.headerByteCount])
+        self.payload = [UInt8](record[EventLog.headerByteCount...])
+    }
+}
+
+extension EventHead {
+    /// sequence (8) ‖ hash (32).
+    init?(_ bytes: some Collection<UInt8>) {
+        guard bytes.count == 8 + EventLog.hashByteCount else { return nil }
+        self.init(sequence: bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }, hash: [UInt8](bytes.dropFirst(8)))
+    }
+
+    var encoded: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.append(bigEndian: sequence)
+        return bytes + hash
+    }
+}
+
+extension EventCheckpoint {
+    /// The head ‖ the time of the cut (µs, 8).
+    init?(_ bytes: [UInt8]) {
+        guard bytes.count == 16 + EventLog.hashByteCount, let head = EventHead(bytes.dropLast(8)) else { return nil }
+        let micros = bytes.suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        self.init(head: head, cutAt: Timestamp(microseconds: Int64(bitPattern: micros)))
+    }
+
+    var encoded: [UInt8] {
+        var bytes = head.encoded
+        bytes.append(bigEndian: UInt64(bitPattern: cutAt.microseconds))
+        return bytes
+    }
+}
+
+extension [UInt8] {
+    mutating func append(bigEndian value: UInt64) {
+        Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
+    }
+}

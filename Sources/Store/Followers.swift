@@ -1,0 +1,64 @@
+import Base
+import Synchronization
+
+/// What the writes of a batch announced, and the first snapshot that holds the batch.
+public struct Announcement: Sendable {
+    public let topics: [ChangeTopic]
+    public let snapshot: Snapshot
+}
+
+/// Those that are told of each commit, whoever made it: on the writer's thread, and before its writes are answered.
+///
+/// There is no other way in which memory learns of a changed row. Copies of rows are told first. Those that wait for
+/// something to happen are told afterwards, so that whoever they wake finds the copies refreshed.
+final class Followers: Sendable {
+    private struct Follower {
+        let copy: CopyDescription
+        let refresh: @Sendable (Announcement) throws -> Void
+        /// Its last refresh failed: the next announcement is its business, whatever it is about.
+        var isBehind = false
+    }
+
+    private struct State {
+        var copies: [Follower] = []
+        var listeners: [@Sendable ([ChangeTopic]) -> Void] = []
+    }
+
+    private let state = Mutex(State())
+
+    var copies: [CopyDescription] { state.withLock { $0.copies.map(\.copy) } }
+
+    func add(_ copy: CopyDescription, _ refresh: @escaping @Sendable (Announcement) throws -> Void) {
+        state.withLock { $0.copies.append(Follower(copy: copy, refresh: refresh)) }
+    }
+
+    func add(_ listener: @escaping @Sendable ([ChangeTopic]) -> Void) {
+        state.withLock { $0.listeners.append(listener) }
+    }
+
+    /// The writer's thread only. Returns the copies whose refresh failed.
+    func tell(_ announcement: Announcement) -> [(copy: CopyDescription, error: any Error)] {
+        let (copies, listeners) = state.withLock { ($0.copies, $0.listeners) }
+        let kinds = Set(announcement.topics.map(\.kind))
+        var failures: [(copy: CopyDescription, error: any Error)] = []
+        for (place, follower) in copies.enumerated() {
+            guard follower.isBehind || !follower.copy.kinds.isDisjoint(with: kinds) else { continue }
+            do {
+                try follower.refresh(announcement)
+                if follower.isBehind { state.withLock { $0.copies[place].isBehind = false } }
+            } catch {
+                failures.append((follower.copy, error))
+                state.withLock { $0.copies[place].isBehind = true }
+            }
+        }
+        for listener in listeners { listener(announcement.topics) }
+        return failures
+    }
+}
+
+/// A copy of rows in memory: what it is called, and the tables that it follows.
+public struct CopyDescription: Sendable {
+    public let name: StaticString
+    public let tables: [StaticString]
+    let kinds: Set<Text>
+}

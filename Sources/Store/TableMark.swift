@@ -1,0 +1,76 @@
+import Base
+import Synchronization
+
+/// Tells whether a dated value is still what the rows of some tables say: for copies that are kept beside something
+/// else, a connection for example.
+///
+///     let mark = TableMark("callers", of: [Tables.apiKeys.declaration], in: store)
+///     let caller = try store.read { $0.dated(try caller(of: authorization, in: $0)) }
+///     …
+///     if mark.isCurrent(caller) { use(caller.value) }
+public final class TableMark: Sendable {
+    private let changedAt = Atomic<UInt64>(0)
+
+    public init(_ name: StaticString, of tables: [TableDeclaration], in store: Store) {
+        store.follow(tables, as: name) { [weak self] in self?.move(to: $0.snapshot) }
+    }
+
+    /// Follows nothing: its owner does, and moves it.
+    init() {}
+
+    func move(to snapshot: Snapshot) { changedAt.store(snapshot.transactionID, ordering: .releasing) }
+
+    /// False once a row of the tables was changed after the value was read.
+    @inlinable
+    public func isCurrent<Value>(_ dated: Dated<Value>) -> Bool { isCurrent(asOf: dated.asOf) }
+
+    @usableFromInline
+    func isCurrent(asOf snapshot: Snapshot) -> Bool {
+        changedAt.load(ordering: .acquiring) <= snapshot.transactionID
+    }
+}
+
+extension ReadTransaction {
+    /// The moment that this transaction sees.
+    var snapshot: Snapshot { Snapshot(of: raw) }
+
+    /// `value`, which was made of what this transaction read. Not in a write: what a write sees may come to nothing.
+    public func dated<Value>(_ value: Value) -> Dated<Value> {
+        // Proof: whether a transaction is a write's is a matter of the code, not of data.
+        precondition(!isWriting, "a value is dated in a write")
+        return Dated(value, asOf: snapshot)
+    }
+}
+
+// MARK: - Following
+
+extension Store {
+    /// Has `refresh` called after every commit that changed a row of one of the tables, for good. It runs on the
+    /// writer's thread and holds up all writes. When it throws, that is logged, and it is called again after the next
+    /// announcement, whatever that is about.
+    ///
+    /// For a copy that is read without a transaction. `RowCopies` and `TableMark` are simpler where there is one.
+    public func follow(
+        _ tables: [TableDeclaration], as name: StaticString,
+        _ refresh: @escaping @Sendable (Announcement) throws -> Void
+    ) {
+        environment.followers.add(CopyDescription(name, of: tables), refresh)
+    }
+
+    /// Has `listener` called with the topics of every commit that announced some, after all copies are refreshed. It
+    /// runs on the writer's thread and must be quick.
+    public func listen(_ listener: @escaping @Sendable ([ChangeTopic]) -> Void) {
+        environment.followers.add(listener)
+    }
+
+    /// The copies of rows that are kept in memory.
+    public var copies: [CopyDescription] { environment.followers.copies }
+}
+
+extension CopyDescription {
+    fileprivate init(_ name: StaticString, of tables: [TableDeclaration]) {
+        // Proof: the tables of a copy are constants of the code, and a copy is made at each start.
+        precondition(tables.allSatisfy { $0.news != .none }, "\(name) follows a table without news")
+        self.init(name: name, tables: tables.map(\.name), kinds: Set(tables.map(\.kind)))
+    }
+}

@@ -1,0 +1,60 @@
+public import Base
+internal import CLMDB
+import Messages
+
+extension ReadTransaction {
+    /// Exact as of this transaction, on every node of a cluster.
+    public func usage(ofTenant tenantID: Text) throws(StoreError) -> TenantUsage {
+        let stored = try get(Schema.tenantUsage, TenantPrefix(tenantID)) ?? StoredTenantUsage()
+        return TenantUsage(byteCount: stored.bytes, rowCount: stored.rows)
+    }
+
+    /// The same, counted row by row: what the totals must be equal to. A damaged row takes as much as a genuine one, so
+    /// that rows are not verified here.
+    func countedUsage() throws(StoreError) -> [[UInt8]: TenantUsage] {
+        var changes = UsageChanges()
+        beginBorrow()
+        defer { endBorrow() }
+        for table in environment.tables where table.owner != .nobody {
+            let cursor = try Cursor(self, tableID: table.id)
+            var entry = try cursor.move(MDB_FIRST)
+            while let (key, value) = entry {
+                let stored = UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size)
+                let payload = UnsafeRawBufferPointer(rebasing: stored.dropFirst(RecordSeal.byteCount))
+                if let tenant = table.owner.tenant(key: key, payload: payload) {
+                    changes.put(tenant: tenant, key: key, byteCount: stored.count, replacing: nil)
+                }
+                entry = try cursor.move(MDB_NEXT)
+            }
+        }
+        return Dictionary(uniqueKeysWithValues: changes.all.map { ($0.tenant, $0.usage) })
+    }
+}
+
+extension WriteTransaction {
+    /// Once per transaction, before its commit: one row for each tenant whose rows changed, in a table that each of
+    /// them has one row of.
+    func writeUsage() throws(StoreError) {
+        for (tenant, change) in batch.usage.all {
+            let tenantID = Text(unchecked: tenant)
+            var usage = try reading.usage(ofTenant: tenantID)
+            usage.add(change)
+            guard usage != TenantUsage() else {
+                try delete(Schema.tenantUsage, TenantPrefix(tenantID))
+                continue
+            }
+            try put(
+                Schema.tenantUsage, TenantPrefix(tenantID),
+                StoredTenantUsage(bytes: usage.byteCount, rows: usage.rowCount))
+        }
+    }
+
+    /// Counts the rows of a store that an older server made, which had no totals or not all.
+    func countUsage() throws(StoreError) {
+        for (tenant, usage) in try reading.countedUsage() {
+            try put(
+                Schema.tenantUsage, TenantPrefix(Text(unchecked: tenant)),
+                StoredTenantUsage(bytes: usage.byteCount, rows: usage.rowCount))
+        }
+    }
+}

@@ -1,0 +1,32 @@
+import Base
+import Testing
+
+@Suite struct IPAddressTests {
+    @Test(arguments: [
+        ("1.1.1.1", IPAddress.Reach.global), ("8.8.8.8", .global), ("172.32.0.1", .global), ("172.15.255.255", .global),
+        ("100.63.255.255", .global), ("100.128.0.0", .global), ("223.255.255.255", .global), ("11.0.0.0", .global),
+        ("10.0.0.1", .privateNetwork), ("172.16.0.1", .privateNetwork), ("172.31.255.255", .privateNetwork),
+        ("192.168.1.1", .privateNetwork), ("100.64.0.1", .privateNetwork), ("100.127.255.255", .privateNetwork),
+        ("127.0.0.1", .loopback), ("127.255.255.255", .loopback), ("0.0.0.0", .special), ("0.1.2.3", .special),
+        ("169.254.169.254", .special), ("192.0.0.1", .special), ("192.0.2.1", .special), ("192.88.99.1", .special),
+        ("198.18.0.1", .special), ("198.19.255.255", .special), ("198.51.100.1", .special), ("203.0.113.1", .special),
+        ("224.0.0.1", .special), ("239.255.255.255", .special), ("240.0.0.1", .special), ("255.255.255.255", .special),
+        ("2606:4700::1111", .global), ("2001:4860:4860::8888", .global), ("2001:200::1", .global),
+        ("::1", .loopback), ("::", .special), ("::2", .special), ("::127.0.0.1", .special),
+        ("fc00::1", .privateNetwork),
+        ("fdff::1", .privateNetwork), ("fe80::1", .special), ("fec0::1", .special), ("ff02::1", .special),
+        ("2001:db8::1", .special), ("2001::1", .special), ("2001:1ff::1", .special), ("100::1", .special),
+        ("::ffff:127.0.0.1", .loopback), ("::ffff:10.0.0.1", .privateNetwork), ("::ffff:169.254.169.254", .special),
+        ("::ffff:8.8.8.8", .global), ("64:ff9b::7f00:1", .loopback), ("64:ff9b::a9fe:a9fe", .special),
+        ("64:ff9b:1::1", .special), ("2002:7f00:1::", .loopback), ("2002:a00:1::", .privateNetwork),
+        ("4000::1", .special),
+    ])
+    func anAddressReaches(_ text: String, _ reach: IPAddress.Reach) throws {
+        #expect(try #require(IPAddress(text)).reach == reach)
+    }
+
+    @Test(arguments: ["", "localhost", "1.2.3", "127.1", "0x7f.0.0.1", "::1%lo", "1.2.3.4.5"])
+    func whatIsNoAddressIsNone(_ text: String) {
+        #expect(IPAddress(text) == nil)
+    }
+}

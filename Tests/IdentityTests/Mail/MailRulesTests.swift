@@ -1,0 +1,61 @@
+import Base
+import Messages
+import Testing
+
+@testable import Identity
+@testable import Rules
+
+@Suite struct MailRulesTests {
+    @Test(
+        arguments: [
+            (0, "Thu, 01 Jan 1970 00:00:00 +0000"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 +0000"),
+            (1_709_251_199, "Thu, 29 Feb 2024 23:59:59 +0000"), (1_795_240_038, "Sat, 21 Nov 2026 05:47:18 +0000"),
+            (4_102_444_799, "Thu, 31 Dec 2099 23:59:59 +0000"), (-5, "Thu, 01 Jan 1970 00:00:00 +0000"),
+        ] as [(Int64, String)])
+    func aDateIsWrittenAsMailWantsIt(_ seconds: Int64, _ text: String) {
+        #expect(MailMessage.date(Timestamp(seconds: seconds)) == text)
+    }
+
+    @Test func waitsDoubleToSixHoursAndGiveUpAfterTheLast() {
+        var waits: [Duration] = []
+        for attempts in 1...11 { waits.append(Mailer.backoff(afterAttempts: attempts, random: 0)) }
+        #expect(waits.first == .seconds(24) && waits.last == .milliseconds(6 * 3_600_000 * 4 / 5))
+        #expect(zip(waits, waits.dropFirst()).allSatisfy { $0 <= $1 })
+        for random in [0, 1, UInt64.max / 3, .max] {
+            let wait = Mailer.backoff(afterAttempts: 1, random: random)
+            #expect(wait >= .seconds(24) && wait <= .seconds(36))
+        }
+        var message = OutboxMessage(state: .pending)
+        for attempt in 1...12 {
+            message.settle(.failed("no"), random: 7, now: Timestamp(seconds: 1_000))
+            #expect(message.state == (attempt < 12 ? .pending : .dead))
+            #expect((message.nextAttemptAtMicros > 0) == (attempt < 12))
+        }
+    }
+
+    @Test func anHourlyQuotaRefusesAfterItsNumberAndForgets() {
+        var quota = HourlyQuota(keysMax: 3)
+        let start = Timestamp(seconds: 1_000_000)
+        for _ in 0..<5 {
+            #expect(quota.wait(1, max: 5, now: start) == .zero)
+            quota.charge(1, now: start)
+        }
+        #expect(quota.wait(1, max: 5, now: start + .seconds(600)) == .seconds(3_000))
+        #expect(quota.wait(2, max: 5, now: start) == .zero)
+        #expect(quota.wait(1, max: 5, now: start + .hours(1)) == .zero)
+        // A clock that went back does not make anybody wait.
+        #expect(quota.wait(1, max: 5, now: start - .seconds(1)) == .zero)
+        for key in 10..<20 { quota.charge(UInt64(key), now: start) }
+        #expect(quota.wait(19, max: 1, now: start) > .zero)
+    }
+
+    @Test func htmlIsEscapedAndLinksAreEncoded() {
+        #expect(Text(unchecked: MailText.escaped("<a href='x'>&\"")) == "&lt;a href=&#39;x&#39;&gt;&amp;&quot;")
+        let link = ActionLink.make(
+            base: "https://x.example/a?b=c", .passwordReset, code: "C", tenantID: "acme",
+            continueURL: "https://y.example/?q=ü&z")
+        #expect(
+            link.string == "https://x.example/a?b=c&mode=resetPassword&oobCode=C&tenantId=acme"
+                + "&continueUrl=https%3A%2F%2Fy.example%2F%3Fq%3D%C3%BC%26z")
+    }
+}

@@ -1,0 +1,172 @@
+import Base
+import Crypto
+import Glibc
+import Identity
+import Messages
+import Service
+import Store
+import TestSupport
+import Testing
+
+/// Who has others' phones ring, or the tenant pay.
+@Suite struct SMSFloodAttackTests {
+    private static let number = PhoneSignInTests.number
+    private static let tooMany = "TOO_MANY_ATTEMPTS_TRY_LATER"
+
+    private static func send(
+        _ client: RawClient, to number: Text, from address: Text = .empty, tenantID: Text = .empty
+    ) -> Failure {
+        failure {
+            let _: AccountsSendVerificationCodeResponse = try client.call(
+                "postern.v1.Accounts/SendVerificationCode",
+                AccountsSendVerificationCodeRequest(tenantID: tenantID, phoneNumber: number, endUserIP: address))
+        }
+    }
+
+    /// "+1415555…", different for each place.
+    private static func number(_ place: Int) -> Text { Text("+1415555\(1_000 + place)") }
+
+    @Test func `A number gets five codes an hour and fifteen a day, whoever asks from where`() async throws {
+        try await withServer { server in
+            try IdentityClient(server).allowPhones()
+            let client = try server.client(as: .app, of: nil, trustsEndUserIP: true)
+            func send(_ place: Int) -> Failure { Self.send(client, to: Self.number, from: Text("192.0.2.\(place)")) }
+            for place in 0..<5 { #expect(send(place).reason.isEmpty) }
+            let refused = send(5)
+            #expect(refused.reason == Self.tooMany)
+            #expect(refused.retryAfter.map { $0 > .minutes(11) && $0 <= .minutes(12) } == true)
+            // Nobody is kept out for good, and what was refused cost nothing.
+            server.clock.advance(by: refused.retryAfter ?? .zero)
+            #expect(send(5).reason.isEmpty)
+            var sent = 6
+            for place in 6..<80 {
+                server.clock.advance(by: .minutes(12))
+                if send(place).reason.isEmpty { sent += 1 }
+            }
+            // 15 and what leaked away in 15 hours.
+            #expect((23...26).contains(sent))
+        }
+    }
+
+    @Test func `Strangers who use up a number's codes do not keep its owner out at home`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowPhones()
+            let app = try server.client(as: .app, of: nil, trustsEndUserIP: true)
+            let code = try client.code(to: Self.number)
+            let _: AccountsSignInWithPhoneNumberResponse = try app.call(
+                "postern.v1.Accounts/SignInWithPhoneNumber",
+                AccountsSignInWithPhoneNumberRequest(
+                    sessionInfo: code.sessionInfo, code: code.code, endUserIP: "203.0.113.7"))
+            for place in 0..<6 { _ = Self.send(app, to: Self.number, from: Text("192.0.2.\(place)")) }
+            #expect(Self.send(app, to: Self.number, from: "192.0.2.9").reason == Self.tooMany)
+            #expect(Self.send(app, to: Self.number, from: "203.0.113.7").reason.isEmpty)
+            // An application whose word is not believed cannot claim to be there.
+            let untrusted = try server.client(as: .app, of: nil)
+            #expect(Self.send(untrusted, to: Self.number, from: "203.0.113.7").reason == Self.tooMany)
+        }
+    }
+
+    @Test func `An address, a tenant, a credential and a region have budgets of their own`() async throws {
+        try await withServer(configure: {
+            $0.limits.smsPerAddressAndHour = 3
+            $0.limits.smsPerRegionAndHour = 4
+        }) { server in
+            try IdentityClient(server).allowPhones(["quotas.sms_per_hour"]) { $0.quotas = TenantQuotas(smsPerHour: 6) }
+            let client = try server.client(as: .app, of: nil, trustsEndUserIP: true)
+            for place in 0..<3 { #expect(Self.send(client, to: Self.number(place), from: "192.0.2.1").reason.isEmpty) }
+            #expect(Self.send(client, to: Self.number(3), from: "192.0.2.1").reason == Self.tooMany)
+            #expect(Self.send(client, to: Self.number(3), from: "192.0.2.2").reason.isEmpty)
+
+            let region = Self.send(client, to: Self.number(4))
+            #expect(region.reason == "QUOTA_EXCEEDED" && region.metadata("quota") == "region_sms")
+            #expect(Self.send(client, to: "+4915112345678").reason.isEmpty)
+            try server.updateTenant("", ["allowed_sms_regions"]) { $0.allowedSMSRegions = ["US"] }
+            #expect(Self.send(client, to: "+4915112345678").reason == "SMS_REGION_NOT_ALLOWED")
+            #expect(Self.send(client, to: Self.number(4)).reason.isEmpty)
+            let tenant = Self.send(client, to: Self.number(5))
+            #expect(tenant.reason == "QUOTA_EXCEEDED" && tenant.metadata("quota") == "tenant_sms")
+            let use = try #require(try server.usage(of: "")["tenant_sms"])
+            #expect(use.limit == 6 && use.used == 6 && use.refused == 1)
+
+            // A credential's budget is one over all tenants.
+            let limited = try server.client(as: .app, of: nil, quotas: CallerQuotas(smsPerHour: 2))
+            for tenantID in ["acme", "umbrella"] as [Text] {
+                try server.makeTenant(tenantID, ["enable_phone_signin"]) { $0.enablePhoneSignin = true }
+                #expect(Self.send(limited, to: Self.number, tenantID: tenantID).reason.isEmpty)
+            }
+            let caller = Self.send(limited, to: Self.number, tenantID: "acme")
+            #expect(caller.reason == "QUOTA_EXCEEDED" && caller.metadata("quota") == "caller_sms")
+        }
+    }
+
+    @Test func `Asking at the same time, and a restart, give no more codes`() async throws {
+        try await withTemporaryDirectory { directory in
+            let clock = ManualClock()
+            let masterKey = MasterKey.generate(random: .system)
+            let store = "\(directory)/store"
+            mkdir(store, 0o700)
+            let key = try await withServer(directory: store, clock: clock, masterKey: masterKey) { server in
+                try IdentityClient(server).allowPhones()
+                let answers = try await atOnce(20) { _ in Self.send(try server.connect(), to: Self.number).reason }
+                let reasons = try answers.map { try $0.get() }
+                #expect(reasons.count { $0.isEmpty } == 5)
+                return server.adminKey
+            }
+            try await withServer(directory: store, clock: clock, masterKey: masterKey, adminKey: key) { server in
+                let client = try server.connect()
+                #expect(Self.send(client, to: Self.number).reason == Self.tooMany)
+            }
+        }
+    }
+
+    @Test func `Budgets that leaked away leave nothing behind`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowPhones()
+            for place in 0..<10 { try client.sendCode(to: Self.number(place)) }
+            func count() throws -> Int {
+                try server.project.store.read { transaction in
+                    var count = 0
+                    try transaction.scan(Tables.smsBudgets) { _ in
+                        count += 1; return true
+                    }
+                    try transaction.scan(Tables.verificationCodes) { _ in
+                        count += 1; return true
+                    }
+                    return count
+                }
+            }
+            #expect(try count() > 20)
+            for _ in 0..<3 {
+                server.clock.advance(by: .hours(24))
+                await server.project.sweep()
+            }
+            #expect(try count() == 0)
+        }
+    }
+
+    @Test func `Where nobody may sign up an unknown number is answered alike and sent nothing`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowPhones()
+            _ = try client.signIn(phone: Self.number)
+            try client.setTenant(["client.permissions.disabled_user_signup"]) {
+                $0.client = ClientConfig(permissions: ClientPermissions(disabledUserSignup: true))
+            }
+            let count = try client.mails().count
+            let unknown = try client.sendCode(to: Self.number(1))
+            #expect(unknown.sessionInfo.byteCount == 43 && unknown.expiresAtMicros > 0)
+            #expect(try client.mails().count == count)
+            for guess in 0..<5 {
+                expectRefusal("INVALID_CODE") {
+                    _ = try client.signIn(.init(sessionInfo: unknown.sessionInfo, code: Secret("00000\(guess)")))
+                }
+            }
+            expectRefusal("SESSION_EXPIRED") {
+                _ = try client.signIn(.init(sessionInfo: unknown.sessionInfo, code: Secret("000009")))
+            }
+            _ = try client.signIn(phone: Self.number)
+        }
+    }
+}

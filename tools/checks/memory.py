@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Lists what is kept in memory between requests, and asks for each what keeps it from being an old copy of a row.
+
+A copy of rows is a `RowCopies`, a `TableMark` with a `Dated` value, or follows its tables by `Store.follow`: these learn of
+every commit, also of another node's. Whatever else lies in a lock, an atomic or a table of a class or an actor stands in
+memory.txt with the reason why it needs to follow nothing.
+"""
+import re
+import sys
+
+import listed
+from swift_source import code_of
+
+TARGETS = ["Tokens", "Signing", "Federation", "Identity", "Service"]
+
+SITES = re.compile(r"^\s*(?:(?:public|private|fileprivate|nonisolated|static|weak|lazy)(?:\(set\))? )*(?:let|var) \w+"
+                   r"(?::[^={]*\b(?:Mutex|Atomic)<| = (?:Mutex|Atomic)\b|: \[[^=\]]*:[^=]*\] = \[:\])")
+# State of one call, or of a value that is passed on.
+LOCAL = re.compile(r"^ {8,}")
+
+
+def sites(text):
+    """The lines that declare such memory, by number.
+
+    >>> sites("    private let a = Mutex<[Text: B]>([:])\\n    let c: Mutex<D>\\n    private var e: [Text: F] = [:]\\n    let g = 1")
+    {1: 'private let a = Mutex<[Text: B]>([:])', 2: 'let c: Mutex<D>', 3: 'private var e: [Text: F] = [:]'}
+    >>> sites("        var a: [Text: B] = [:]\\n    let c = Atomic<Int>(0)\\n    func d() { e.withLock { $0 } }")
+    {2: 'let c = Atomic<Int>(0)'}
+    """
+    lines = text.splitlines()
+    return {number: lines[number - 1].strip() for number, line in enumerate(code_of(text).splitlines(), 1)
+            if SITES.match(line) and not LOCAL.match(line)}
+
+
+def main():
+    # The fields of pure values: whoever owns such a value is listed.
+    faults = [fault for fault in listed.faults("memory.txt", TARGETS, sites, "kept in memory") if "/Rules/" not in fault]
+    print(*faults, sep="\n", end="\n" if faults else "")
+    if faults:
+        print("A copy of rows is a RowCopies, a TableMark or follows its tables (docs/decisions/0054). Say of anything else "
+              "in tools/checks/memory.txt why it needs to follow nothing.")
+    sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()
