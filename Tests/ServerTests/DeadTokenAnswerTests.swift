@@ -32,7 +32,11 @@ import Testing
         #expect(methods.count >= 16)
         try await withServer(configure: { $0.limits.sessionsPerUserMax = 2 }) { server in
             let client = try IdentityClient(server)
-            try client.setTenant(["enable_email_link_signin"]) { $0.enableEmailLinkSignin = true }
+            // A method that is switched off says so before it looks at a token.
+            try client.setTenant(["enable_email_link_signin", "enable_phone_signin"]) {
+                $0.enableEmailLinkSignin = true
+                $0.enablePhoneSignin = true
+            }
             let signedUp = try client.signUp("ada@example.com")
             let tokens = try #require(signedUp.tokens)
             let made: TokensCreateSessionCookieResponse = try client.client.call(
