@@ -70,7 +70,7 @@ final class HTTPConnection: SocketEvents {
         bytes += chunk[..<count]
         switch HTTPRequestHead.parse(bytes) {
         case .incomplete: break
-        case .head(let head): send(answer(head))
+        case .head(let head): send(answer(head), withBody: head.method != "HEAD")
         case .malformed: send(HTTPResponse(status: 400, body: []))
         case .tooLarge: send(HTTPResponse(status: 431, body: []))
         }
@@ -100,9 +100,9 @@ final class HTTPConnection: SocketEvents {
         timer?.arm(after: .seconds(1))
     }
 
-    private func send(_ response: HTTPResponse) {
+    private func send(_ response: HTTPResponse, withBody: Bool = true) {
         phase = .answering
-        bytes = response.encoded
+        bytes = response.encodedHead + (withBody ? response.body : [])
         timer?.cancel()
         timer?.arm(after: timeout)
         socketIsWritable()
@@ -110,8 +110,8 @@ final class HTTPConnection: SocketEvents {
 }
 
 extension HTTPResponse {
-    /// The response in the form of HTTP/1.1.
-    fileprivate var encoded: [UInt8] {
+    /// The response in the form of HTTP/1.1, without its body. The answer to HEAD has the length that GET would have.
+    fileprivate var encodedHead: [UInt8] {
         var head = "HTTP/1.1 \(status) \(Self.phrases[status] ?? "Status")\r\nContent-Type: \(contentType)\r\n"
         head += "Content-Length: \(body.count)\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n"
         for field in fields {
@@ -120,7 +120,7 @@ extension HTTPResponse {
                 "a line break in header field \(field.name)")
             head += "\(field.name): \(field.value)\r\n"
         }
-        return [UInt8]((head + "\r\n").utf8) + body
+        return [UInt8]((head + "\r\n").utf8)
     }
 
     private static let phrases = [

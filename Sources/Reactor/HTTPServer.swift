@@ -40,7 +40,7 @@ public final class HTTPServerMetrics: Sendable {
     public init() {}
 }
 
-/// The side port: fixed paths, GET only, one request per connection, for metrics, health and key sets.
+/// The side port: fixed paths, GET and HEAD only, one request per connection, for metrics, health and key sets.
 ///
 /// Serves on the given loop, so a route must be quick. Another method is 405, another path 404; heads above 8 KiB and
 /// bodies above 1 KiB are refused. A request has `Limits.httpRequestTimeout` to arrive, its answer as long to leave.
@@ -157,8 +157,8 @@ public final class HTTPServer: SocketEvents {
 
     private func answer(_ head: HTTPRequestHead) -> HTTPResponse {
         if head.bodyByteCount > Self.bodyByteCountMax { return HTTPResponse(status: 413, body: []) }
-        guard head.method == "GET" else {
-            return HTTPResponse(status: 405, fields: [("Allow", "GET")], body: [])
+        guard head.method == "GET" || head.method == "HEAD" else {
+            return HTTPResponse(status: 405, fields: [("Allow", "GET, HEAD")], body: [])
         }
         return routes[head.path]?() ?? HTTPResponse(status: 404, body: [])
     }

@@ -12,7 +12,18 @@ extension Instance {
         let health = health
         let keys = project.signingKeys
         let discovery = discoveryDocument()
+        let pulse = LoopPulse(loops.loops)
         return [
+            "/livez": {
+                pulse.isBeating
+                    ? HTTPResponse(body: [UInt8]("LIVE\n".utf8))
+                    : HTTPResponse(status: 503, body: [UInt8]("STUCK\n".utf8))
+            },
+            "/readyz": {
+                health.isServing
+                    ? HTTPResponse(body: [UInt8]("READY\n".utf8))
+                    : HTTPResponse(status: 503, body: [UInt8]("NOT_READY\n".utf8))
+            },
             "/healthz": {
                 guard health.isServing else {
                     return HTTPResponse(status: 503, body: [UInt8]("NOT_SERVING\n".utf8))

@@ -36,6 +36,9 @@ enum Daemon {
         let stop = StopSignal(
             loop: instance.loops.loops[0], timeout: .seconds(configuration.drainTimeoutSeconds), log: log)
         listener.start()
+        let manager = ServiceManager(environment: processEnvironment(), log: log)
+        manager.serving(at: "\(listener.address)")
+        manager.watch(instance.loops.loops)
         log.notice(
             "serving",
             [
@@ -45,6 +48,7 @@ enum Daemon {
             ])
         stop.wait()
         log.notice("stopping", [:])
+        manager.stopping()
         listener.close()
         try? waitFor { await instance.drain() }
         sidePort?.close()

@@ -39,6 +39,12 @@ import Testing
         #expect(answer.hasSuffix("\r\n\r\n{}"))
     }
 
+    @Test func theAnswerToHeadIsThatToGetWithoutTheBody() throws {
+        let whole = try answer(to: "GET /keys HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(try answer(to: "HEAD /keys HTTP/1.1\r\nHost: x\r\n\r\n") + "{}" == whole)
+        #expect(try answer(to: "HEAD /nothing HTTP/1.1\r\nHost: x\r\n\r\n").hasPrefix("HTTP/1.1 404 "))
+    }
+
     @Test func aRouteChoosesItsStatus() throws {
         #expect(try answer(to: "GET /down HTTP/1.1\r\nHost: x\r\n\r\n").hasPrefix("HTTP/1.1 503 "))
     }
@@ -48,11 +54,11 @@ import Testing
         #expect(try answer(to: "GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n").hasPrefix("HTTP/1.1 404 "))
     }
 
-    @Test(arguments: ["POST", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"])
+    @Test(arguments: ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"])
     func anotherMethodIsNotAllowed(method: String) throws {
         let answer = try answer(to: "\(method) /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
         #expect(answer.hasPrefix("HTTP/1.1 405 "))
-        #expect(answer.contains("Allow: GET\r\n"))
+        #expect(answer.contains("Allow: GET, HEAD\r\n"))
     }
 
     @Test func aServerThatIsDroppedCutsItsConnectionsOff() async throws {
