@@ -5,7 +5,8 @@ enum CommandTree {
         + OutboxCommands.all + UserCommands.all
         + UserLinkCommands.all + SessionCommands.all + RevocationCommands.all + KeyCommands.all + APIKeyCommands.all
         + ServiceAccountCommands.all + TokenCommands.all
-        + AccountCommands.all + DenialCommands.all + ServerCommands.all + ContextCommands.all + InformationCommands.all
+        + AccountCommands.all + DenialCommands.all + ServerCommands.all + StoreCommands.all + ContextCommands.all
+        + InformationCommands.all
 
     /// The first words of all commands, and what they are about.
     static let groups = [
@@ -24,6 +25,7 @@ enum CommandTree {
         ("service-account", "identities for programs, and their keys"),
         ("key", "the keys that sign ID tokens"),
         ("server", "the server itself"),
+        ("store", "the data of a server that is stopped"),
         ("rpc", "the methods of the protocol"),
         ("context", "servers, tenants and keys by name"),
         ("completion", "completion for a shell"),

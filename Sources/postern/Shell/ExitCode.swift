@@ -11,6 +11,8 @@ enum ExitCode: Int32, CaseIterable {
     case unavailable = 6
     case partial = 7
     case declined = 8
+    /// sysexits.h: EX_DATAERR, as posternd says it.
+    case damaged = 65
     case interrupted = 130
 
     init(_ code: StatusCode) {
@@ -35,6 +37,7 @@ enum ExitCode: Int32, CaseIterable {
         case .unavailable: "the server cannot be reached, is busy or did not answer in time: try again"
         case .partial: "some rows of an import were rejected"
         case .declined: "a question was answered with no"
+        case .damaged: "a store is damaged: restore a backup"
         case .interrupted: "interrupted (Ctrl-C)"
         }
     }
