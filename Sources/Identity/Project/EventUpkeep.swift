@@ -23,13 +23,21 @@ public final class EventUpkeep: Sendable {
     /// Events that are missing or not what was committed.
     public let faults = Counter()
     private let resources: Resources
+    private let bounds: Bounds
     private let state = Mutex(State())
-    /// Of all tenants in one sweep: at a minute a sweep, a million events are followed in less than an hour.
-    private static let tenantsMax = 5_000
-    private static let eventsFollowedMax = 20_000
-    private static let eventsDeletedPerWrite = 500
 
-    init(_ resources: Resources) { self.resources = resources }
+    /// What one sweep does for all tenants together. At a minute a sweep, a million events are followed in less than an
+    /// hour.
+    struct Bounds {
+        var tenantsMax = 5_000
+        var eventsFollowedMax = 20_000
+        var eventsDeletedPerWrite = 500
+    }
+
+    init(_ resources: Resources, bounds: Bounds = Bounds()) {
+        self.resources = resources
+        self.bounds = bounds
+    }
 
     func sweep(now: Timestamp) async throws {
         try await trim(now: now)
@@ -44,9 +52,9 @@ public final class EventUpkeep: Sendable {
         for (tenantID, retention) in keeping {
             var isMore = true
             while isMore {
-                isMore = try await resources.store.write(for: .removal) { transaction in
+                isMore = try await resources.store.write(for: .removal) { [bounds] transaction in
                     try transaction.trimEvents(
-                        of: tenantID, before: now - retention, limit: Self.eventsDeletedPerWrite, now: now)
+                        of: tenantID, before: now - retention, limit: bounds.eventsDeletedPerWrite, now: now)
                 }
             }
         }
@@ -60,7 +68,7 @@ public final class EventUpkeep: Sendable {
             var found: [(Text, Duration)] = []
             var next: TenantPrefix?
             var count = 0
-            try transaction.scan(Tables.tenants, from: last.map { .after($0) } ?? .first, limit: Self.tenantsMax) {
+            try transaction.scan(Tables.tenants, from: last.map { .after($0) } ?? .first, limit: bounds.tenantsMax) {
                 row in
                 let record = try row.record
                 next = try row.key
@@ -70,7 +78,7 @@ public final class EventUpkeep: Sendable {
                 }
                 return true
             }
-            return (found, count < Self.tenantsMax ? nil : next)
+            return (found, count < bounds.tenantsMax ? nil : next)
         }
     }
 
@@ -81,7 +89,7 @@ public final class EventUpkeep: Sendable {
         let start = state.withLock { $0.followed }
         let end = try resources.store.read { transaction in
             var followed = start
-            var budget = Self.eventsFollowedMax
+            var budget = bounds.eventsFollowedMax
             while budget > 0 {
                 guard var next = try place(after: followed, in: transaction) else { return Followed?.none }
                 budget -= try follow(&next, limit: budget, in: transaction)
