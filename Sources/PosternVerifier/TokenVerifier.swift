@@ -106,14 +106,14 @@ public final class TokenVerifier: Sendable {
         do throws(TokenError) {
             verified = try tokens.verify(token.bytes, now: now)
         } catch .expired {
-            throw Self.expired("EXPIRED")
+            throw Self.expired(.expired)
         } catch {
             throw options.invalidToken
         }
         if case .one(let tenantID) = options.tenants, verified.tenantID != tenantID { throw Self.tenantMismatch }
         switch followed.refusal(of: verified) {
         case nil: break
-        case .revoked: throw Self.expired("REVOKED")
+        case .revoked: throw Self.expired(.revoked)
         case .keyRevoked: throw options.invalidToken
         case .otherTenant: throw Self.tenantMismatch
         case .tenantDisabled: throw Self.projectDisabled
@@ -124,10 +124,16 @@ public final class TokenVerifier: Sendable {
 }
 
 extension TokenVerifier {
-    private static func expired(_ cause: String) -> Failure {
+    /// The metadata `cause` of TOKEN_EXPIRED.
+    private enum ExpiryCause: String {
+        case expired = "EXPIRED"
+        case revoked = "REVOKED"
+    }
+
+    private static func expired(_ cause: ExpiryCause) -> Failure {
         Failure(
             .tokenExpired, "The token is no longer valid; sign in again.",
-            metadata: [.init("cause", cause)])
+            metadata: [.init("cause", cause.rawValue)])
     }
 
     private static let tenantMismatch = Failure(

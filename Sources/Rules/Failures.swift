@@ -72,20 +72,20 @@ extension Failure {
     public static let userMismatch = Failure(
         .userMismatch, "The credential is not one of the signed-in user's.")
 
-    public static func tokenExpired(cause: String) -> Failure {
+    public static func tokenExpired(cause: RefreshDecision.RefusedCause) -> Failure {
         Failure(
             .tokenExpired, "The token is no longer valid; sign in again.",
-            metadata: [Entry("cause", cause)])
+            metadata: [Entry("cause", cause.rawValue)])
     }
 
     /// An ID token of an older generation; records of before the reason was kept say none.
     public static func tokenExpired(revokedFor end: SessionEnd) -> Failure {
-        tokenExpired(cause: (RefreshDecision.RefusedCause(end) ?? .admin).rawValue)
+        tokenExpired(cause: RefreshDecision.RefusedCause(end) ?? .admin)
     }
 
     /// A genuine token of a session that is gone.
     public static func sessionGone(_ id: [UInt8], settings: TenantSettings, now: Timestamp) -> Failure {
-        tokenExpired(cause: StoredSession.causeOfAbsence(ofSession: id, settings: settings, now: now).rawValue)
+        tokenExpired(cause: StoredSession.causeOfAbsence(ofSession: id, settings: settings, now: now))
     }
 
     public static func tooManyAttempts(retryAfter: Duration) -> Failure {

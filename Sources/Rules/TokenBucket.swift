@@ -22,6 +22,15 @@ public struct TokenBucket: Sendable {
         updatedAt = now
     }
 
+    /// When the bucket is full again if nothing more is spent. From then on it says nothing that a new one does not.
+    public func isFull(at rate: Double, size: Double) -> Timestamp {
+        guard level < size else { return updatedAt }
+        let seconds = rate > 0 ? (size - level) / rate : .infinity
+        return updatedAt + .seconds(Int64(min(Self.memoryMax, seconds.rounded(.up))))
+    }
+
+    private static let memoryMax = 86_400.0
+
     public mutating func spend(_ amount: Double, size: Double) { level = max(-size, level - amount) }
 
     /// How long until there is more than `floor`; nil when there is.

@@ -7,6 +7,7 @@ public final class HealthStatus: Sendable {
     private struct State {
         var isServing = false
         var trouble: StoreTrouble?
+        var troubleLog = TroubleLog()
         var waiters: [Promise<Void>] = []
     }
 
@@ -19,13 +20,26 @@ public final class HealthStatus: Sendable {
     /// Why the server is degraded: it serves, but takes fewer changes than usual, or none.
     public var trouble: StoreTrouble? { state.withLock { $0.trouble } }
 
-    /// One line in the log when it begins, becomes another, and ends.
+    /// A line in the log when it begins, becomes another, and ends; see `TroubleLog`.
     func note(_ trouble: StoreTrouble?, log: Log) {
-        state.withLock { $0.trouble = trouble }
-        if let trouble {
-            log.error("the store is in trouble", ["reason": .text("\(trouble)")])
+        let line = state.withLock { state in
+            state.trouble = trouble
+            return state.troubleLog.changed(to: trouble, now: .now)
+        }
+        if let line { Self.write(line, to: log) }
+    }
+
+    /// Writes the line that had to wait. Called about once a second.
+    func writeDueLine(to log: Log) {
+        if let line = state.withLock({ $0.troubleLog.due(now: .now) }) { Self.write(line, to: log) }
+    }
+
+    private static func write(_ line: TroubleLog.Line, to log: Log) {
+        let unsaid: Log.Value = .integer(line.unsaidCount)
+        if let trouble = line.trouble {
+            log.error("the store is in trouble", ["reason": .text("\(trouble)"), "changes_not_logged": unsaid])
         } else {
-            log.notice("the store takes all writes again", [:])
+            log.notice("the store takes all writes again", ["changes_not_logged": unsaid])
         }
     }
 

@@ -106,7 +106,7 @@ public final class Instance: Sendable {
             loops: loops, dispatcher: router, limits: limits, log: log, software: configuration.software)
         self.loops = loops
         self.credentialWatch = CredentialWatch(router: router, server: server, loop: loops.loops[0])
-        self.sweeper = Sweeper(project: project, loop: loops.loops[0])
+        self.sweeper = Sweeper(project: project, health: health, log: log, loop: loops.loops[0])
         loops.start()
     }
 
@@ -129,10 +129,9 @@ public final class Instance: Sendable {
         }
     }
 
-    /// Makes what an empty store lacks, then serves. Returns the first admin key if one was made; `keepFirstAdminKey`
-    /// gets it before the store has it.
-    public func start(keepFirstAdminKey: (Secret) throws -> Void = { _ in }) async throws -> Secret? {
-        let firstAdminKey = try await project.start(keepFirstAdminKey: keepFirstAdminKey)
+    /// Makes what an empty store lacks, then serves. Returns the first admin key if one was made, which `keeper` keeps.
+    public func start(keepingFirstAdminKey keeper: (any SecretKeeper)? = nil) async throws -> Secret? {
+        let firstAdminKey = try await project.start(keepingFirstAdminKey: keeper)
         sweeper.start()
         credentialWatch.start()
         await project.mailer.start()

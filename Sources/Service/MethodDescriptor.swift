@@ -1,7 +1,9 @@
 import Messages
 
 /// A method as proto/ declares it: its name, its shape, and the rule that the gate enforces (postern.v1.MethodRule).
-struct MethodDescriptor: Sendable {
+///
+/// There is one object for each method, which calls refer to.
+final class MethodDescriptor: Sendable {
     let service: String
     let method: String
     let requestStreaming: Bool
@@ -16,5 +18,25 @@ struct MethodDescriptor: Sendable {
     let allowedWhenSuspended: Bool
 
     /// The method's name in OpenTelemetry and the log: `postern.v1.Users/Get`.
-    var fullName: String { "\(service)/\(method)" }
+    let fullName: String
+
+    init(
+        service: String, method: String, requestStreaming: Bool, responseStreaming: Bool, role: Role,
+        tenant: TenantRule, timeoutMillis: Int64, idempotent: Bool, mutation: Bool, refusedWhenDisabled: Bool,
+        allowedBeyondQuota: Bool, allowedWhenSuspended: Bool
+    ) {
+        self.service = service
+        self.method = method
+        self.requestStreaming = requestStreaming
+        self.responseStreaming = responseStreaming
+        self.role = role
+        self.tenant = tenant
+        self.timeoutMillis = timeoutMillis
+        self.idempotent = idempotent
+        self.mutation = mutation
+        self.refusedWhenDisabled = refusedWhenDisabled
+        self.allowedBeyondQuota = allowedBeyondQuota
+        self.allowedWhenSuspended = allowedWhenSuspended
+        self.fullName = "\(service)/\(method)"
+    }
 }

@@ -11,6 +11,9 @@ extension Instance {
     func prometheusText() -> [UInt8] {
         var page = PrometheusPage()
         page.calls(of: router.registry.all)
+        page.single(
+            "postern_unknown_method_calls_total", "counter", "Calls of services or methods that there are not.",
+            Double(router.unknownMethodCalls.value))
         let metrics = server.metrics
         page.single("postern_connections_open", "gauge", "Connections now.", Double(metrics.connectionsOpen.value))
         page.single(

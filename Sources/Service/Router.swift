@@ -14,6 +14,8 @@ public final class Router: Dispatcher {
     let registry: Registry
     let gate: Gate
     let callerUse: CallerUse
+    /// Calls of methods that there are not. One count for all: a client may make up any number of names.
+    let unknownMethodCalls = Counter()
     private let failureLog: FailureLog
 
     public init(project: Project, health: HealthStatus, version: Text, log: Log) {
@@ -51,6 +53,7 @@ public final class Router: Dispatcher {
             request.metadata.requestID, connection: carrier.id, stream: stream, context.requestIDScratch)
         let incoming = IncomingCall(request: request, stream: stream, kind: kind, requestID: requestID, start: .now)
         guard let method = registry.method(request.service, request.method, last: &context.lastMethod) else {
+            unknownMethodCalls.add()
             return carrier.fail(stream: stream, .unknownMethod, metadata: incoming.metadata)
         }
         do {

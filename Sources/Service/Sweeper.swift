@@ -1,18 +1,23 @@
+import Base
 import Identity
 import Reactor
 
-/// Calls the project's housekeeping once a minute, and looks after its clock in between.
+/// Calls the project's housekeeping once a minute, and looks after its clock and its log in between.
 final class Sweeper: @unchecked Sendable {
     // Unchecked: the variables are touched on the loop only.
     private let project: Project
+    private let health: HealthStatus
+    private let log: Log
     private let loop: EventLoop
     private var timer: Timer?
     private var turn = 0
     private static let checkEvery = Duration.seconds(1)
     private static let turnsPerSweep = 60
 
-    init(project: Project, loop: EventLoop) {
+    init(project: Project, health: HealthStatus, log: Log, loop: EventLoop) {
         self.project = project
+        self.health = health
+        self.log = log
         self.loop = loop
     }
 
@@ -32,6 +37,7 @@ final class Sweeper: @unchecked Sendable {
 
     private func fired() {
         project.checkClock()
+        health.writeDueLine(to: log)
         turn = (turn + 1) % Self.turnsPerSweep
         if turn == 0 {
             let project = project

@@ -15,6 +15,8 @@ public enum EnvelopeError: Error, Equatable, Sendable {
     /// A singular field, or one of the four metadata keys Postern reads, occurs again: layers could see different ones.
     case duplicate(Field)
     case missing(Field)
+    /// A number that cannot be below zero.
+    case negative(Field)
     /// Not well-formed UTF-8, a NUL in it, or a metadata key that is not [0-9a-z_.-]+.
     case text(Field)
     case tooManyUnknownFields
@@ -31,6 +33,8 @@ public enum EnvelopeError: Error, Equatable, Sendable {
             .invalid(.malformedEnvelope, field: field.rawValue, "must not occur twice")
         case .missing(let field):
             .invalid(.malformedEnvelope, field: field.rawValue, "is needed")
+        case .negative(let field):
+            .invalid(.malformedEnvelope, field: field.rawValue, "must not be negative")
         case .text(let field):
             .invalid(.malformedEnvelope, field: field.rawValue, Self.textRule(field))
         case .tooManyUnknownFields:

@@ -16,8 +16,7 @@ public struct RequestEnvelope {
     public let method: UnsafeRawBufferPointer
     /// The request message's bytes; not looked into.
     public let payload: UnsafeRawBufferPointer
-    /// How long the caller will wait, from now on. 0: the caller did not say. Negative: the caller has given up
-    /// already.
+    /// How long the caller will wait, from now on; never negative. 0: the caller did not say.
     public let timeoutNanoseconds: Int64
     public let metadata: Metadata
 
@@ -40,7 +39,7 @@ public struct RequestEnvelope {
         var service = nothing
         var method = nothing
         var payload = nothing
-        var timeout: UInt64 = 0
+        var timeout: Int64 = 0
         var metadata = Metadata(in: bytes, field: Fields.metadata)
         var seen = SingularFields()
         var unknownFields = 0
@@ -57,7 +56,8 @@ public struct RequestEnvelope {
                 payload = content
             case (Fields.timeoutNano, .varint(let value)):
                 try seen.insert(field.number, .timeout)
-                timeout = value
+                timeout = Int64(bitPattern: value)
+                guard timeout >= 0 else { throw .negative(.timeout) }
             case (Fields.metadata, .bytes(let content)):
                 try metadata.note(content, limits: limits)
             default:
@@ -73,7 +73,7 @@ public struct RequestEnvelope {
         self.service = service
         self.method = method
         self.payload = payload
-        self.timeoutNanoseconds = Int64(bitPattern: timeout)
+        self.timeoutNanoseconds = timeout
         self.metadata = metadata
     }
 

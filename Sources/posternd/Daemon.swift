@@ -26,7 +26,7 @@ enum Daemon {
             listener = try instance.server.listen(addresses.rpc)
             sidePort = try addresses.http.map { try SidePort(instance, $0) }
             _ = try waitFor {
-                try await instance.start { try DataDirectory(configuration).writeAdminKey($0, log: log) }
+                try await instance.start(keepingFirstAdminKey: DataDirectory(configuration).adminKeyFile(log))
             }
         } catch {
             instance.close()

@@ -53,13 +53,7 @@ struct DataDirectory {
         return store
     }
 
-    /// The log names the path, never the key.
-    func writeAdminKey(_ key: Secret, log: Log) throws {
-        try PrivateFile.replace(adminKeyPath, with: Self.line(key))
-        log.notice("made the first project-admin API key", ["path": .text(adminKeyPath)])
-    }
-
-    static func line(_ key: Secret) -> [UInt8] { key.withBytes { [UInt8]($0) } + [UInt8(ascii: "\n")] }
+    func adminKeyFile(_ log: Log) -> AdminKeyFile { AdminKeyFile(path: adminKeyPath, log: log) }
 
     /// What the process writes when a fault ends it; the log cannot be asked any more then.
     private func faultLine(_ message: Text, advice: String) -> [UInt8] {

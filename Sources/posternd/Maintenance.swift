@@ -20,7 +20,7 @@ enum Maintenance {
             return try await instance.project.callers.create(
                 role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "recovered admin key",
                 trustsEndUserIP: false, validateOnly: false, origin: .server, event: .adminRecovered,
-                keep: { try PrivateFile.replace("\(path).recovered", with: DataDirectory.line($0)) })
+                keep: { try PrivateFile.replace("\(path).recovered", with: AdminKeyFile.line($0)) })
         }
         if Files.mode(of: path) != nil { _ = rename(path, "\(path).old") }
         guard rename("\(path).recovered", path) == 0 else {

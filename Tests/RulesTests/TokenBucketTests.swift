@@ -29,6 +29,15 @@ import Testing
         #expect(bucket.wait(until: 0, perSecond: 1) == .seconds(10))
     }
 
+    @Test func `A bucket is full again when its rate has made good what was spent`() {
+        var bucket = TokenBucket(size: 10, now: start)
+        #expect(bucket.isFull(at: 2, size: 10) == start)
+        bucket.spend(5, size: 10)
+        #expect(bucket.isFull(at: 2, size: 10) == start + .seconds(3))
+        // A rate of nothing, or next to nothing.
+        for rate in [0, 1e-300, -1] { #expect(bucket.isFull(at: rate, size: 10) == start + .hours(24)) }
+    }
+
     @Test func `A clock that is set back refills nothing and stops nothing`() {
         var bucket = TokenBucket(size: 4, now: start)
         bucket.spend(4, size: 4)

@@ -95,6 +95,7 @@ import Wire
                 #expect(outcome.messages.isEmpty)
             }
             #expect(Self.count(server, get, .notFound) == 2)
+            #expect(server.instance.router.unknownMethodCalls.value == 1)
         }
     }
 

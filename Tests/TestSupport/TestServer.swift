@@ -77,6 +77,7 @@ public func withServer<Result: Sendable>(
     configuration.store.mapByteCount = 256 << 20
     configuration.limits.drainTimeout = .seconds(5)
     configure(&configuration)
+    configuration.store.runWritesTwiceIfAsked()
     let instance = try Instance(configuration, masterKey: masterKey, log: log) { _ in }
     let result: Swift.Result<Result, any Error>
     do {

@@ -5,7 +5,8 @@ import Wire
 @Suite struct EnvelopeErrorTests {
     @Test(
         arguments: [
-            .malformed, .wrongWireType(.timeout), .duplicate(.service), .missing(.method), .text(.key), .text(.value),
+            .malformed, .wrongWireType(.timeout), .duplicate(.service), .missing(.method), .negative(.timeout),
+            .text(.key), .text(.value),
             .tooManyUnknownFields,
         ] as [EnvelopeError])
     func `A malformed envelope is the caller's mistake, and the field is named`(error: EnvelopeError) {

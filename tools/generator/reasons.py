@@ -1,6 +1,7 @@
 """What follows from the reasons in proto/postern/v1/reasons.proto: the constants that the server throws with, the codes
 that PosternAuth shows for them, and the table in docs/protocol.md."""
 
+import re
 import textwrap
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from .naming import escaped, lower_camel
 from .swift_values import header
 
 SOURCE = "proto/postern/v1/reasons.proto"
+AUTH_CODES = "Sources/PosternAuth/AuthErrorCode.swift"
+ROOT = Path(__file__).resolve().parent.parent.parent
 BEGIN = "<!-- Reasons: made by tools/generate from proto/postern/v1/reasons.proto. -->\n"
 END = "<!-- End of the reasons. -->\n"
 
@@ -55,6 +58,16 @@ def write_auth_codes(schema, folder):
     lines += ["            default: nil", "            }", "        guard let code else { return nil }",
               "        self = code", "    }", "}"]
     _save(folder, "AuthErrorCode+Reason.swift", lines)
+
+
+def write_auth_names(_schema, folder):
+    """Sources/PosternAuth/Generated: the names of the codes, as AuthErrorCode.swift declares them."""
+    text = (ROOT / AUTH_CODES).read_text()
+    declared = re.findall(r"public static let (\w+) = AuthErrorCode\((\d+)\)", text)
+    lines = header(AUTH_CODES, [])[:-1]
+    lines += ["extension AuthErrorCode {", "    static let names: [Int: String] = ["]
+    lines += [f'        {number}: "{name}",' for name, number in declared]
+    _save(folder, "AuthErrorCode+Names.swift", [*lines, "    ]", "}"])
 
 
 def with_table(schema, page):

@@ -41,7 +41,7 @@ public final class TokenCheck: Sendable {
         do throws(TokenError) {
             return try verifier.verify(idToken.bytes, now: time ?? clock.now())
         } catch .expired {
-            throw Failure.tokenExpired(cause: "EXPIRED")
+            throw Failure.tokenExpired(cause: .expired)
         } catch {
             throw invalid
         }
@@ -103,7 +103,7 @@ public final class TokenCheck: Sendable {
             let session = SessionStatus(record, tenantID: token.tenantID, uid: token.uid), session.belongsToUser
         else { throw Failure.sessionGone(token.sessionID, settings: settings, now: clock.now()) }
         if let cause = session.refusedCause(settings: settings, now: clock.now()) {
-            throw Failure.tokenExpired(cause: cause.rawValue)
+            throw Failure.tokenExpired(cause: cause)
         }
         guard token.generation >= status.tokensValidAfterMicros else {
             let user = try transaction.record(Tables.users, user)

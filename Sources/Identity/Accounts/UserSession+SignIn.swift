@@ -140,7 +140,7 @@ extension ReadTransaction {
             session.tenantID == key.tenant
         else { throw Failure.invalidIDToken }
         if let cause = session.refusedCause(settings: settings, now: now) {
-            throw Failure.tokenExpired(cause: cause.rawValue)
+            throw Failure.tokenExpired(cause: cause)
         }
         guard token.generation >= account.user.tokensValidAfterMicros else {
             throw Failure.tokenExpired(revokedFor: account.tokensRevokedFor)

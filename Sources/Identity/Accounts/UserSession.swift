@@ -111,9 +111,8 @@ public actor UserSession {
             try transaction.refresh(token, of: key, attemptHash: attemptHash, settings: settings, now: now)
         }
         switch decided.decision {
-        case .refused(let cause): throw Failure.tokenExpired(cause: cause.rawValue)
-        case .revokedByReuse:
-            throw Failure.tokenExpired(cause: RefreshDecision.RefusedCause.revokedByReuse.rawValue)
+        case .refused(let cause): throw Failure.tokenExpired(cause: cause)
+        case .revokedByReuse: throw Failure.tokenExpired(cause: .revokedByReuse)
         case .rotated, .repeatedAfterLoss, .repeatedWithinGrace, .reused: break
         }
         let tokens = try await issuer.tokens(

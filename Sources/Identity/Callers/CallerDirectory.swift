@@ -120,22 +120,33 @@ public final class CallerDirectory: Sendable {
         return (key, request.secret)
     }
 
-    /// Makes the first project-admin key of an empty store; nil if there are keys. `keep` as in `create`: a start that
-    /// was ended after it finds no key and makes another one.
-    public func createFirstAdmin(keep: (Secret) throws -> Void = { _ in }) async throws -> Secret? {
-        guard try resources.store.read({ try $0.count(Tables.apiKeys) == 0 }) else { return nil }
+    /// Makes the first project-admin key of an empty store; nil if there are keys, or another node comes first.
+    public func createFirstAdmin(_ keeper: (any SecretKeeper)? = nil) async throws -> Secret? {
+        guard try resources.store.read({ try $0.count(Tables.apiKeys) == 0 }) else {
+            try finish(keeper)
+            return nil
+        }
         let (stored, secret) = try makeKey(
             role: .projectAdmin, scope: Scope(tenants: .all(true)), displayName: "first admin key",
             trustsEndUserIP: false, quotas: nil)
         let (id, now) = (stored.apiKey?.apiKeyID ?? .empty, resources.clock.now())
-        try keep(secret)
+        try keeper?.keep(secret)
         let isFirst = try await resources.store.write { transaction in
             guard try transaction.reading.count(Tables.apiKeys) == 0 else { return false }
             try transaction.put(Tables.apiKeys, TextKey(id), stored)
             try transaction.appendEvent(.apiKeyCreated, tenantID: .empty, origin: .server, detail: id, now: now)
             return true
         }
+        if isFirst { try keeper?.show() } else { try keeper?.discard() }
         return isFirst ? secret : nil
+    }
+
+    /// Goes on where a start was ended between keeping a secret and showing it.
+    private func finish(_ keeper: (any SecretKeeper)?) throws {
+        guard let keeper, let secret = try keeper.kept() else { return }
+        let bytes = secret.withBytes { [UInt8]($0) }
+        let isGood = try resources.store.read { try apiKeyCaller(bytes, in: $0) != nil }
+        if isGood { try keeper.show() } else { try keeper.discard() }
     }
 
     /// Changes a key; nil leaves a field as it is. API_KEY_NOT_FOUND, INVALID_DISPLAY_NAME, INVALID_QUOTA.

@@ -4,8 +4,8 @@ import Store
 
 extension Project {
     /// Makes what an empty store lacks and publishes what a full one has. Returns the first admin key if it made one:
-    /// it cannot be read again. `keepFirstAdminKey` gets it before it is in the store.
-    public func start(keepFirstAdminKey: (Secret) throws -> Void = { _ in }) async throws -> Secret? {
+    /// it cannot be read again. `keeper` keeps it.
+    public func start(keepingFirstAdminKey keeper: (any SecretKeeper)? = nil) async throws -> Secret? {
         try await acceptRollback()
         if store.isUpgradePutOff {
             resources.log.warning(
@@ -17,7 +17,7 @@ extension Project {
         try guesses.start()
         try await signingKeys.start(algorithm: configuration.signingAlgorithm)
         try await customTokens.builtIn.start()
-        return try await callers.createFirstAdmin(keep: keepFirstAdminKey)
+        return try await callers.createFirstAdmin(keeper)
     }
 
     /// A store that opened although it contradicts its witness: says so, in the log and among the events.

@@ -17,6 +17,7 @@ extension Project {
     private func sweepNow() async {
         do {
             while try await store.sweep(now: clock.now(), limit: 500) == 500 {}
+            try await tenants.finishSomeDeletions()
             try await signingKeys.retireExpired()
             try await store.write { [now = clock.now()] in try $0.noteRevocationTime(now) }
             while try await store.write({ [now = clock.now()] in try $0.forgetRevocations(now: now, limit: 500) }) {}

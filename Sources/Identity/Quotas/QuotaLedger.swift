@@ -9,21 +9,23 @@ import Synchronization
 /// Rates live in memory: in a cluster each node keeps its own, so that the whole admits up to as many times as much as
 /// it has nodes. Stored bytes are read from the store, where they are exact. Any thread.
 public final class QuotaLedger: Sendable {
-    /// The account of one credential.
-    private struct CallerAccount {
+    /// The account of one credential. It says something until both buckets are full again.
+    private struct CallerAccount: Fading {
         var mutations: TokenBucket
         var bytes: TokenBucket
+        var meaningfulUntil: Timestamp
     }
 
-    /// The account of one tenant.
-    private struct TenantAccount {
+    /// The account of one tenant. The refusals in it are for `usage` only.
+    private struct TenantAccount: Fading {
         var mutations: TokenBucket
         var refused = [Int64](repeating: 0, count: Quota.allCases.count)
+        var meaningfulUntil: Timestamp
     }
 
     private struct State {
-        var callers: [Text: CallerAccount] = [:]
-        var tenants: [Text: TenantAccount] = [:]
+        var callers = ForgetfulTable<CallerAccount>(countMax: QuotaLedger.accountsMax)
+        var tenants = ForgetfulTable<TenantAccount>(countMax: QuotaLedger.accountsMax)
     }
 
     private let state = Mutex(State())
@@ -79,13 +81,18 @@ public final class QuotaLedger: Sendable {
         let now = clock.now()
         state.withLock { state in
             var account = account(of: caller, in: &state, now: now)
-            account.mutations.spend(1, size: size(limits.mutationsPerSecond(caller)))
-            account.bytes.spend(
-                Double(max(0, written.byteCount)), size: Double(limits.writtenBytesPerHour(caller)))
+            let (rate, hourly) = (limits.mutationsPerSecond(caller), Double(limits.writtenBytesPerHour(caller)))
+            account.mutations.spend(1, size: size(rate))
+            account.bytes.spend(Double(max(0, written.byteCount)), size: hourly)
+            account.meaningfulUntil = max(
+                account.mutations.isFull(at: Double(rate), size: size(rate)),
+                account.bytes.isFull(at: hourly / 3_600, size: hourly))
             state.callers[caller.id] = account
             guard !caller.has(.tenantAdmin) else { return }
             var tenant = tenantAccount(of: settings, in: &state, now: now)
-            tenant.mutations.spend(1, size: size(limits.mutationsPerSecond(settings)))
+            let tenantRate = limits.mutationsPerSecond(settings)
+            tenant.mutations.spend(1, size: size(tenantRate))
+            tenant.meaningfulUntil = tenant.mutations.isFull(at: Double(tenantRate), size: size(tenantRate))
             state.tenants[settings.tenantID] = tenant
         }
     }
@@ -171,12 +178,11 @@ extension QuotaLedger {
 
     private func account(of caller: Caller, in state: inout State, now: Timestamp) -> CallerAccount {
         let (rate, hourly) = (limits.mutationsPerSecond(caller), Double(limits.writtenBytesPerHour(caller)))
-        // Credentials are made by project-admins only: so many at once are a mistake, and forgetting is generous.
-        if state.callers.count >= Self.accountsMax { state.callers = [:] }
         var account =
             state.callers[caller.id]
             ?? CallerAccount(
-                mutations: TokenBucket(size: size(rate), now: now), bytes: TokenBucket(size: hourly, now: now))
+                mutations: TokenBucket(size: size(rate), now: now), bytes: TokenBucket(size: hourly, now: now),
+                meaningfulUntil: now)
         account.mutations.refill(perSecond: Double(rate), size: size(rate), now: now)
         account.bytes.refill(perSecond: hourly / 3_600, size: hourly, now: now)
         state.callers[caller.id] = account
@@ -185,9 +191,9 @@ extension QuotaLedger {
 
     private func tenantAccount(of settings: TenantSettings, in state: inout State, now: Timestamp) -> TenantAccount {
         let rate = limits.mutationsPerSecond(settings)
-        if state.tenants.count >= Self.accountsMax { state.tenants = [:] }
         var account =
-            state.tenants[settings.tenantID] ?? TenantAccount(mutations: TokenBucket(size: size(rate), now: now))
+            state.tenants[settings.tenantID]
+            ?? TenantAccount(mutations: TokenBucket(size: size(rate), now: now), meaningfulUntil: now)
         account.mutations.refill(perSecond: Double(rate), size: size(rate), now: now)
         state.tenants[settings.tenantID] = account
         return account

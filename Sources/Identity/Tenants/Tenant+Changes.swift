@@ -105,8 +105,12 @@ extension Tenant {
         try await finishDeletion()
     }
 
-    /// Removes the rows of the tenant, which is deleted. What a stop interrupted goes on at the next start.
+    /// Removes the rows of the tenant, which is deleted. What is interrupted goes on in a sweep or at the next start.
+    /// Does nothing while it is being done.
     func finishDeletion() async throws {
+        guard !isPurging else { return }
+        isPurging = true
+        defer { isPurging = false }
         try await resources.store.purgeTenant(tenantID, now: resources.clock.now())
     }
 }

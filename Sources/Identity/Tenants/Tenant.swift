@@ -28,6 +28,8 @@ public actor Tenant {
     /// The key under which the tenant's sum is kept; an address hashes to it once in 2^64.
     private static let wholeTenant: UInt64 = 0
     private var denialRate: DenialRate
+    /// The rows of the deleted tenant are being removed.
+    var isPurging = false
 
     init(_ tenantID: Text, quotas: QuotaLedger, resources: Resources, loop: EventLoop) {
         self.tenantID = tenantID

@@ -3,6 +3,7 @@ public import Messages
 public import Reactor
 public import Rules
 public import Store
+import Synchronization
 
 /// All tenants: their settings, which requests read without waiting, and their actors, made on demand.
 public final class TenantDirectory: Sendable {
@@ -13,6 +14,9 @@ public final class TenantDirectory: Sendable {
     private let resources: Resources
     private let loops: EventLoopGroup
     private static let copiesMax = 50_000
+    /// The last tenant that a sweep has looked at; nil = it begins with the first.
+    private let sweptUntil = Mutex<TenantPrefix?>(nil)
+    private static let sweptTenantsMax = 5_000
     /// What tenants and their callers use of their quotas.
     public let quotas: QuotaLedger
 
@@ -63,7 +67,15 @@ public final class TenantDirectory: Sendable {
     /// Makes the default pool if there is none. At start.
     public func start() async throws {
         try await tenant(.empty).createDefaultPool()
-        try await resumeDeletions()
+        var last: TenantPrefix?
+        repeat { last = try await finishDeletions(after: last) } while last != nil
+    }
+
+    /// Finishes deletions that failed, or that another node began. In the sweep, which comes round to all tenants.
+    func finishSomeDeletions() async throws {
+        let last = sweptUntil.withLock { $0 }
+        let next = try await finishDeletions(after: last)
+        sweptUntil.withLock { $0 = next }
     }
 
     /// Creates a tenant, under an id that is made if `tenantID` is empty. INVALID_TENANT_ID, TENANT_ID_EXISTS.
@@ -90,19 +102,23 @@ public final class TenantDirectory: Sendable {
         return tenants
     }
 
-    /// Finishes deletions that a stop interrupted.
-    private func resumeDeletions() async throws {
-        let unfinished = try resources.store.read { transaction in
+    /// Finishes the deletions among the next tenants behind `last`. Returns the last one, nil when there are no more.
+    private func finishDeletions(after last: TenantPrefix?) async throws -> TenantPrefix? {
+        let (unfinished, next) = try resources.store.read { transaction in
             var ids: [Text] = []
-            try transaction.scan(Tables.tenants) { row in
+            var count = 0
+            var next: TenantPrefix?
+            let start = last.map { ScanStart.after($0) } ?? .first
+            try transaction.scan(Tables.tenants, from: start, limit: Self.sweptTenantsMax) { row in
                 let record = try row.record
+                next = try row.key
+                count += 1
                 if record.deleted, !record.purged, let tenant = record.tenant { ids.append(tenant.tenantID) }
                 return true
             }
-            return ids
+            return (ids, count < Self.sweptTenantsMax ? nil : next)
         }
-        for tenantID in unfinished {
-            try await tenant(tenantID).finishDeletion()
-        }
+        for tenantID in unfinished { try await tenant(tenantID).finishDeletion() }
+        return next
     }
 }

@@ -24,7 +24,7 @@ public struct WireRequest: Message {
     public var service: Text = .empty
     public var method: Text = .empty
     public var payload: [UInt8] = []
-    /// Relative; 0 = the method's default.
+    /// Relative; 0 = the method's default. A negative one is refused.
     public var timeoutNano: Int64 = 0
     public var metadata: [WireKeyValue] = []
 

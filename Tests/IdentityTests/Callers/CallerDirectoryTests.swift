@@ -3,6 +3,8 @@ import Crypto
 import Messages
 import Rules
 import Store
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import Identity
@@ -162,6 +164,54 @@ import Testing
             let admin = try caller(bearer(secret), directory, fixture)
             #expect(admin?.role == .projectAdmin && admin?.tenantID == nil && admin?.trustsEndUserIP == false)
             #expect(try await directory.createFirstAdmin() == nil)
+        }
+    }
+
+    /// Where a first admin key goes, and how far it came.
+    private final class TestKeeper: SecretKeeper {
+        private let state = Mutex<(unshown: Secret?, shown: Secret?)>((nil, nil))
+
+        var shown: Secret? { state.withLock { $0.shown } }
+
+        func keep(_ secret: Secret) { state.withLock { $0.unshown = secret } }
+        func kept() -> Secret? { state.withLock { $0.unshown } }
+        func show() { state.withLock { $0 = (nil, $0.unshown) } }
+        func discard() { state.withLock { $0.unshown = nil } }
+    }
+
+    @Test func aFirstAdminKeyIsShownOnceTheStoreHasIt() async throws {
+        try await withFixture { fixture in
+            let directory = CallerDirectory(resources: fixture.resources)
+            let keeper = TestKeeper()
+            let secret = try #require(try await directory.createFirstAdmin(keeper))
+            #expect(keeper.shown.map(bearer) == bearer(secret) && keeper.kept() == nil)
+            // A start that was ended before it showed its key, and one whose key never came into the store.
+            let (ended, lost) = (TestKeeper(), TestKeeper())
+            ended.keep(secret)
+            lost.keep(Secret("pk_abcdefghijkl_0123456789012345678901234567890123456789012"))
+            for keeper in [ended, lost] { #expect(try await directory.createFirstAdmin(keeper) == nil) }
+            #expect(ended.shown.map(bearer) == bearer(secret) && ended.kept() == nil)
+            #expect(lost.shown == nil && lost.kept() == nil)
+        }
+    }
+
+    /// The other node commits between our look at the store and our write.
+    @Test func aNodeThatComesSecondShowsNoAdminKey() async throws {
+        let others = StoredApiKey(apiKey: ApiKey(apiKeyID: "other", role: .projectAdmin), secretHash: [1])
+        let open: (String) throws -> Store = { directory in
+            try openTestStore(at: directory, tables: Tables.all) { configuration in
+                configuration.beforeRerun = { transaction throws(StoreError) in
+                    try transaction.put(Tables.apiKeys, TextKey("other"), others)
+                }
+            }
+        }
+        try await withFixture(open: open) { fixture in
+            let keeper = TestKeeper()
+            let directory = CallerDirectory(resources: fixture.resources)
+            let secret = try await directory.createFirstAdmin(keeper)
+            #expect(secret == nil && keeper.shown == nil && keeper.kept() == nil)
+            let keyCount = try fixture.store.read { try $0.count(Tables.apiKeys) }
+            #expect(keyCount == 1)
         }
     }
 

@@ -221,7 +221,8 @@ import Testing
         }
     }
 
-    @Test func aDeletionThatWasInterruptedIsFinishedAtTheNextStart() async throws {
+    @Test(arguments: [false, true])
+    func aDeletionThatWasInterruptedIsFinishedAtTheNextStartOrByTheSweep(isSwept: Bool) async throws {
         try await withFixture { fixture in
             let directory = fixture.tenantDirectory()
             try await populate(fixture, directory)
@@ -230,8 +231,38 @@ import Testing
                 record.deleted = true
                 try transaction.put(Tables.tenants, TenantPrefix("acme"), record)
             }
-            try await fixture.tenantDirectory().start()
+            if isSwept {
+                try await directory.finishSomeDeletions()
+            } else {
+                try await fixture.tenantDirectory().start()
+            }
             #expect(try rowCounts(fixture) == [6, 6, 6, 6, 6, 6, 2, 2, 2, 2])
+            try await directory.finishSomeDeletions()
+        }
+    }
+
+    @Test func theSweepComesRoundToEveryDeletionThatWasInterrupted() async throws {
+        try await withFixture { fixture in
+            let directory = fixture.tenantDirectory()
+            let deleted: [Text] = ["t0000", "t2500", "t5500"]
+            try await fixture.store.write { transaction in
+                for number in 0..<6_000 {
+                    let digits = String(10_000 + number).dropFirst()
+                    let tenantID = Text("t\(digits)")
+                    let tenant = TenantSettings.defaults(tenantID: tenantID, now: .zero)
+                    let record = StoredTenant(tenant: tenant, deleted: deleted.contains(tenantID))
+                    try transaction.put(Tables.tenants, TenantPrefix(tenantID), record)
+                }
+            }
+            func unfinished() throws -> [Text] {
+                try fixture.store.read { transaction in
+                    try deleted.filter { try transaction.get(Tables.tenants, TenantPrefix($0))?.purged == false }
+                }
+            }
+            try await directory.finishSomeDeletions()
+            #expect(try unfinished() == ["t5500"])
+            try await directory.finishSomeDeletions()
+            #expect(try unfinished().isEmpty)
         }
     }
 

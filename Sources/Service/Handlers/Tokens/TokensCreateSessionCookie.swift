@@ -24,7 +24,7 @@ enum TokensCreateSessionCookie: SlowMethod {
         try verified.requireRecentLogin(now: call.now)
         let sessionID = verified.token.sessionID
         guard let session = try call.project.store.read({ try $0.get(Tables.sessions, SessionKey(sessionID)) }) else {
-            throw Failure.tokenExpired(cause: "SIGNED_OUT")
+            throw Failure.tokenExpired(cause: .signedOut)
         }
         // Who verifies cookies by themselves knows of no other end than this one.
         let sessionEnd = Timestamp(microseconds: session.createdAtMicros) + call.settings.sessionAbsolute

@@ -1,0 +1,62 @@
+public import Base
+
+/// A value that says less and less: from some time on it says nothing that a new value would not say.
+public protocol Fading {
+    var meaningfulUntil: Timestamp { get }
+}
+
+/// Values by name, at most so many. A new name takes the place of a value that says nothing any more, or of the one
+/// that says something for the shortest time, among some that are looked at. So a flood of names does not make the
+/// table forget everything at once, and costs no more than looking at these few.
+///
+/// Pure: times come in with the values.
+public struct ForgetfulTable<Value: Fading> {
+    private struct Place {
+        var name: Text
+        var value: Value
+    }
+
+    private let countMax: Int
+    private var places: [Place] = []
+    private var indices: [Text: Int] = [:]
+    private var hand = 0
+    private static var lookedAtMax: Int { 16 }
+
+    /// `countMax`: 1 at least.
+    public init(countMax: Int) { self.countMax = max(1, countMax) }
+
+    public var count: Int { places.count }
+
+    public subscript(name: Text) -> Value? {
+        get { indices[name].map { places[$0].value } }
+        set {
+            guard let value = newValue else { return remove(name) }
+            if let index = indices[name] {
+                places[index].value = value
+                return
+            }
+            if places.count >= countMax { remove(places[leastMeaningful()].name) }
+            indices[name] = places.count
+            places.append(Place(name: name, value: value))
+        }
+    }
+
+    private mutating func remove(_ name: Text) {
+        guard let index = indices.removeValue(forKey: name) else { return }
+        // The last place moves to the one that is free now.
+        let last = places.removeLast()
+        guard index < places.count else { return }
+        places[index] = last
+        indices[last.name] = index
+    }
+
+    /// Among the next places, in a round. The table is not empty.
+    private mutating func leastMeaningful() -> Int {
+        var found = hand % places.count
+        for _ in 0..<min(Self.lookedAtMax, places.count) {
+            hand = (hand + 1) % places.count
+            if places[hand].value.meaningfulUntil < places[found].value.meaningfulUntil { found = hand }
+        }
+        return found
+    }
+}

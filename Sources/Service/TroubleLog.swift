@@ -1,0 +1,47 @@
+import Base
+import Store
+
+/// Which changes of the store's trouble get a line in the log. Pure: time comes in.
+///
+/// Near a full disk a store may come into trouble and out of it with every other write. A change soon after the last
+/// line is counted; the next line says how many there were, and what is so by then. While changes go on, lines come
+/// less and less often.
+struct TroubleLog {
+    struct Line: Equatable {
+        /// Nil: the store takes all writes again.
+        let trouble: StoreTrouble?
+        /// The changes since the line before that have none of their own.
+        let unsaidCount: Int64
+    }
+
+    static let quietMin = Duration.seconds(10)
+    static let quietMax = Duration.minutes(10)
+
+    private var trouble: StoreTrouble?
+    private var unsaidCount: Int64 = 0
+    private var quiet = quietMin
+    private var quietUntil: Instant?
+
+    /// The store came into this trouble, or out of trouble.
+    mutating func changed(to trouble: StoreTrouble?, now: Instant) -> Line? {
+        self.trouble = trouble
+        if let quietUntil, now < quietUntil {
+            unsaidCount += 1
+            return nil
+        }
+        return line(now: now)
+    }
+
+    /// The line for changes that had to wait for it. To be asked now and then.
+    mutating func due(now: Instant) -> Line? {
+        guard unsaidCount > 0, let quietUntil, now >= quietUntil else { return nil }
+        return line(now: now)
+    }
+
+    private mutating func line(now: Instant) -> Line {
+        defer { unsaidCount = 0 }
+        quiet = unsaidCount > 0 ? min(quiet * 2, Self.quietMax) : Self.quietMin
+        quietUntil = now.advanced(by: quiet)
+        return Line(trouble: trouble, unsaidCount: unsaidCount)
+    }
+}
