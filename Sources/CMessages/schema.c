@@ -216,7 +216,7 @@ const PosternSchema postern__v1__webhook_config__table = {
 };
 
 static const PosternField postern__v1__email_template__fields[] = {
-    [1] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 0},
+    [1] = {"request_type", 0, 0xff, 0x0, 5, 0, 0, 0},
     [2] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 1},
     [3] = {"subject", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"text", 0, 0x0, 0x0, 9, 2, 0, 3},
@@ -328,7 +328,7 @@ const PosternSchema postern__v1__sms_configs_update_response__table = {
 
 static const PosternField postern__v1__outbox_message__fields[] = {
     [1] = {"message_id", 0, 0x0, 0x0, 9, 2, 0, 0},
-    [2] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 1},
+    [2] = {"request_type", 0, 0xff, 0x0, 5, 0, 0, 1},
     [3] = {"to", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"state", 0, 0x1f, 0x0, 5, 0, 0, 3},
     [5] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
@@ -417,7 +417,7 @@ const PosternSchema postern__v1__outbox_delete_response__table = {
 };
 
 static const PosternField postern__store__v1__stored_oob_code__fields[] = {
-    [1] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 0},
+    [1] = {"request_type", 0, 0xff, 0x0, 5, 0, 0, 0},
     [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
     [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 3},
@@ -428,9 +428,10 @@ static const PosternField postern__store__v1__stored_oob_code__fields[] = {
     [20] = {"recovery_place", 0, 0x0, 0x0, 1, 0, 0, 8},
     [21] = {"twin_hash", 0, 0x0, 0x0, 8, 2, 0, 9},
     [22] = {"applied", 0, 0x0, 0x0, 4, 0, 0, 10},
+    [30] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 11},
 };
 const PosternSchema postern__store__v1__stored_oob_code__table = {
-    &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 23, 0,
+    &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 31, 0,
 };
 
 static const PosternField postern__store__v1__stored_outbox_message__fields[] = {
@@ -876,67 +877,26 @@ const PosternSchema postern__v1__project_revoke_service_account_key_response__ta
     &postern__v1__project_revoke_service_account_key_response__descriptor, postern__v1__project_revoke_service_account_key_response__fields, 2, 0,
 };
 
-static const PosternField postern__store__v1__stored_service_account__fields[] = {
-    [1] = {"service_account", &postern__v1__service_account__table, 0x0, 0x0, 10, 2, 0, 0},
-    [2] = {"deleted", 0, 0x0, 0x0, 4, 0, 0, 1},
+static const PosternField postern__v1__second_factor__fields[] = {
+    [1] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"kind", 0, 0x7, 0x0, 5, 0, 0, 1},
+    [3] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"enrolled_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
 };
-const PosternSchema postern__store__v1__stored_service_account__table = {
-    &postern__store__v1__stored_service_account__descriptor, postern__store__v1__stored_service_account__fields, 3, 0,
-};
-
-static const PosternField postern__store__v1__stored_service_account_key__fields[] = {
-    [1] = {"key", &postern__v1__service_account_key__table, 0x0, 0x0, 10, 2, 0, 0},
-    [2] = {"public_key", 0, 0x0, 0x0, 8, 2, 0, 1},
-    [3] = {"sealed_private_key", 0, 0x0, 0x0, 8, 2, 0, 2},
-};
-const PosternSchema postern__store__v1__stored_service_account_key__table = {
-    &postern__store__v1__stored_service_account_key__descriptor, postern__store__v1__stored_service_account_key__fields, 4, 0,
+const PosternSchema postern__v1__second_factor__table = {
+    &postern__v1__second_factor__descriptor, postern__v1__second_factor__fields, 6, 0,
 };
 
-static const PosternField postern__store__v1__stored_used_token_id__fields[] = {
-    [1] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
+static const PosternField postern__v1__totp_secret__fields[] = {
+    [1] = {"shared_secret", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uri", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"code_length", 0, 0x0, 0x0, 2, 0, 0, 2},
+    [4] = {"period_seconds", 0, 0x0, 0x0, 2, 0, 0, 3},
+    [5] = {"algorithm", 0, 0x0, 0x0, 9, 2, 0, 4},
 };
-const PosternSchema postern__store__v1__stored_used_token_id__table = {
-    &postern__store__v1__stored_used_token_id__descriptor, postern__store__v1__stored_used_token_id__fields, 2, 0,
-};
-
-static const PosternField postern__store__v1__stored_verification_code__fields[] = {
-    [1] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 0},
-    [2] = {"purpose", 0, 0x1f, 0x0, 5, 0, 0, 1},
-    [3] = {"subject", 0, 0x0, 0x0, 8, 2, 0, 2},
-    [4] = {"code_tag", 0, 0x0, 0x0, 8, 2, 0, 3},
-    [5] = {"wrong_tries", 0, 0x0, 0x0, 2, 0, 0, 4},
-    [6] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
-    [7] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6},
-};
-const PosternSchema postern__store__v1__stored_verification_code__table = {
-    &postern__store__v1__stored_verification_code__descriptor, postern__store__v1__stored_verification_code__fields, 8, 0,
-};
-
-static const PosternField postern__store__v1__stored_sms_budget__fields[] = {
-    [1] = {"fill_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
-    [2] = {"at_micros", 0, 0x0, 0x0, 1, 0, 0, 1},
-};
-const PosternSchema postern__store__v1__stored_sms_budget__table = {
-    &postern__store__v1__stored_sms_budget__descriptor, postern__store__v1__stored_sms_budget__fields, 3, 0,
-};
-
-static const PosternField postern__store__v1__stored_sms_config__fields[] = {
-    [1] = {"config", &postern__v1__sms_config__table, 0x0, 0x0, 10, 2, 0, 0},
-    [2] = {"sealed_webhook_secret", 0, 0x0, 0x0, 8, 2, 0, 1},
-};
-const PosternSchema postern__store__v1__stored_sms_config__table = {
-    &postern__store__v1__stored_sms_config__descriptor, postern__store__v1__stored_sms_config__fields, 3, 1,
-};
-
-static const PosternField postern__store__v1__sealed_temporary_proof__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
-    [2] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 1},
-    [3] = {"session_hash", 0, 0x0, 0x0, 8, 2, 0, 2},
-    [4] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
-};
-const PosternSchema postern__store__v1__sealed_temporary_proof__table = {
-    &postern__store__v1__sealed_temporary_proof__descriptor, postern__store__v1__sealed_temporary_proof__fields, 5, 0,
+const PosternSchema postern__v1__totp_secret__table = {
+    &postern__v1__totp_secret__descriptor, postern__v1__totp_secret__fields, 6, 1,
 };
 
 static const PosternField postern__v1__provider_info__fields[] = {
@@ -967,9 +927,11 @@ static const PosternField postern__v1__user__fields[] = {
     [12] = {"last_sign_in_at_micros", 0, 0x0, 0x0, 1, 0, 0, 10},
     [13] = {"last_refresh_at_micros", 0, 0x0, 0x0, 1, 0, 0, 11},
     [14] = {"tokens_valid_after_micros", 0, 0x0, 0x0, 1, 0, 0, 12},
+    [15] = {"second_factors", &postern__v1__second_factor__table, 0x0, 0x0, 10, 2, 1, 0},
+    [16] = {"recovery_code_count", 0, 0x0, 0x0, 2, 0, 0, 13},
 };
 const PosternSchema postern__v1__user__table = {
-    &postern__v1__user__descriptor, postern__v1__user__fields, 15, 0,
+    &postern__v1__user__descriptor, postern__v1__user__fields, 17, 0,
 };
 
 static const PosternField postern__v1__token_pair__fields[] = {
@@ -1439,9 +1401,11 @@ static const PosternField postern__v1__tenant__fields[] = {
     [61] = {"allowed_sms_regions", 0, 0x0, 0x0, 9, 2, 1, 0},
     [62] = {"blocked_sms_regions", 0, 0x0, 0x0, 9, 2, 1, 0},
     [63] = {"test_phone_numbers", &postern__v1__test_phone_number__table, 0x0, 0x0, 10, 2, 1, 0},
+    [70] = {"second_factor_state", 0, 0xf, 0x0, 5, 0, 0, 27},
+    [71] = {"allowed_second_factors", 0, 0x7, 0x0, 5, 0, 1, 0},
 };
 const PosternSchema postern__v1__tenant__table = {
-    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 64, 0,
+    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 72, 0,
 };
 
 static const PosternField postern__v1__tenants_create_request__fields[] = {
@@ -1521,16 +1485,18 @@ static const PosternField postern__v1__tenants_update_request__fields[] = {
     [2] = {"tenant", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 0, 1},
     [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2},
     [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3},
+    [5] = {"end_sessions_without_second_factor", 0, 0x0, 0x0, 4, 0, 0, 4},
 };
 const PosternSchema postern__v1__tenants_update_request__table = {
-    &postern__v1__tenants_update_request__descriptor, postern__v1__tenants_update_request__fields, 5, 0,
+    &postern__v1__tenants_update_request__descriptor, postern__v1__tenants_update_request__fields, 6, 0,
 };
 
 static const PosternField postern__v1__tenants_update_response__fields[] = {
     [1] = {"tenant", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"ended_session_count", 0, 0x0, 0x0, 1, 0, 0, 1},
 };
 const PosternSchema postern__v1__tenants_update_response__table = {
-    &postern__v1__tenants_update_response__descriptor, postern__v1__tenants_update_response__fields, 2, 0,
+    &postern__v1__tenants_update_response__descriptor, postern__v1__tenants_update_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__tenants_delete_request__fields[] = {
@@ -1636,9 +1602,11 @@ static const PosternField postern__store__v1__stored_session__fields[] = {
     [15] = {"refresh_cause", 0, 0x3f, 0x0, 5, 0, 0, 14},
     [21] = {"counter_valid_from", 0, 0x0, 0x0, 1, 0, 0, 15},
     [22] = {"older_tokens_end", 0, 0x1f, 0x0, 5, 0, 0, 16},
+    [30] = {"second_factor", 0, 0x0, 0x0, 9, 2, 0, 17},
+    [31] = {"second_factor_id", 0, 0x0, 0x0, 9, 2, 0, 18},
 };
 const PosternSchema postern__store__v1__stored_session__table = {
-    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 23, 0,
+    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 32, 0,
 };
 
 static const PosternField postern__store__v1__stored_tenant__fields[] = {
@@ -1706,9 +1674,10 @@ static const PosternField postern__store__v1__stored_idempotency__fields[] = {
     [6] = {"made_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
     [20] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 6},
     [21] = {"subject", 0, 0x0, 0x0, 8, 2, 0, 7},
+    [30] = {"pending_id", 0, 0x0, 0x0, 8, 2, 0, 8},
 };
 const PosternSchema postern__store__v1__stored_idempotency__table = {
-    &postern__store__v1__stored_idempotency__descriptor, postern__store__v1__stored_idempotency__fields, 22, 0,
+    &postern__store__v1__stored_idempotency__descriptor, postern__store__v1__stored_idempotency__fields, 31, 0,
 };
 
 static const PosternField postern__store__v1__stored_tenant_usage__fields[] = {
@@ -1743,7 +1712,7 @@ const PosternSchema postern__store__v1__stored_guesses__table = {
 
 static const PosternField postern__store__v1__event_record__fields[] = {
     [1] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
-    [2] = {"kind", 0, 0x1fffffffff, 0x3c0000343031c, 5, 0, 0, 1},
+    [2] = {"kind", 0, 0x1fffffffff, 0xff03c0000343031c, 5, 0, 0, 1},
     [3] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"actor", 0, 0x0, 0x0, 9, 2, 0, 4},
@@ -1752,6 +1721,128 @@ static const PosternField postern__store__v1__event_record__fields[] = {
 };
 const PosternSchema postern__store__v1__event_record__table = {
     &postern__store__v1__event_record__descriptor, postern__store__v1__event_record__fields, 8, 0,
+};
+
+static const PosternField postern__store__v1__stored_totp__fields[] = {
+    [1] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"sealed_secret", 0, 0x0, 0x0, 8, 2, 0, 1},
+    [3] = {"last_step", 0, 0x0, 0x0, 1, 0, 0, 2},
+};
+const PosternSchema postern__store__v1__stored_totp__table = {
+    &postern__store__v1__stored_totp__descriptor, postern__store__v1__stored_totp__fields, 4, 0,
+};
+
+static const PosternField postern__store__v1__stored_totp_enrollment__fields[] = {
+    [1] = {"session_hash", 0, 0x0, 0x0, 8, 2, 0, 0},
+    [2] = {"sealed_secret", 0, 0x0, 0x0, 8, 2, 0, 1},
+    [3] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2},
+    [4] = {"wrong_tries", 0, 0x0, 0x0, 2, 0, 0, 3},
+};
+const PosternSchema postern__store__v1__stored_totp_enrollment__table = {
+    &postern__store__v1__stored_totp_enrollment__descriptor, postern__store__v1__stored_totp_enrollment__fields, 5, 0,
+};
+
+static const PosternField postern__store__v1__stored_second_factors__fields[] = {
+    [1] = {"totps", &postern__store__v1__stored_totp__table, 0x0, 0x0, 10, 2, 1, 0},
+    [2] = {"recovery_codes", 0, 0x0, 0x0, 8, 2, 1, 0},
+    [3] = {"enrollment", &postern__store__v1__stored_totp_enrollment__table, 0x0, 0x0, 10, 2, 0, 0},
+};
+const PosternSchema postern__store__v1__stored_second_factors__table = {
+    &postern__store__v1__stored_second_factors__descriptor, postern__store__v1__stored_second_factors__fields, 4, 0,
+};
+
+static const PosternField postern__store__v1__pending_account_change__fields[] = {
+    [1] = {"account_hash", 0, 0x0, 0x0, 8, 2, 0, 0},
+    [2] = {"account", &postern__store__v1__stored_user__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"kind", 0, 0x1fffffffff, 0xff03c0000343031c, 5, 0, 0, 2},
+    [4] = {"detail", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"ends_sessions", 0, 0x1f, 0x0, 5, 0, 0, 4},
+};
+const PosternSchema postern__store__v1__pending_account_change__table = {
+    &postern__store__v1__pending_account_change__descriptor, postern__store__v1__pending_account_change__fields, 6, 0,
+};
+
+static const PosternField postern__store__v1__stored_pending_sign_in__fields[] = {
+    [1] = {"kind", 0, 0x7, 0x0, 5, 0, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2},
+    [4] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
+    [5] = {"tokens_valid_after_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
+    [6] = {"sign_in_provider", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"claims_json", 0, 0x0, 0x0, 8, 2, 0, 6},
+    [8] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 7},
+    [9] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 8},
+    [10] = {"address_hash", 0, 0x0, 0x0, 1, 0, 0, 9},
+    [11] = {"session_id", 0, 0x0, 0x0, 8, 2, 0, 10},
+    [12] = {"tries", 0, 0x0, 0x0, 2, 0, 0, 11},
+    [13] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 12},
+    [14] = {"change", &postern__store__v1__pending_account_change__table, 0x0, 0x0, 10, 2, 0, 13},
+};
+const PosternSchema postern__store__v1__stored_pending_sign_in__table = {
+    &postern__store__v1__stored_pending_sign_in__descriptor, postern__store__v1__stored_pending_sign_in__fields, 15, 0,
+};
+
+static const PosternField postern__store__v1__stored_service_account__fields[] = {
+    [1] = {"service_account", &postern__v1__service_account__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"deleted", 0, 0x0, 0x0, 4, 0, 0, 1},
+};
+const PosternSchema postern__store__v1__stored_service_account__table = {
+    &postern__store__v1__stored_service_account__descriptor, postern__store__v1__stored_service_account__fields, 3, 0,
+};
+
+static const PosternField postern__store__v1__stored_service_account_key__fields[] = {
+    [1] = {"key", &postern__v1__service_account_key__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"public_key", 0, 0x0, 0x0, 8, 2, 0, 1},
+    [3] = {"sealed_private_key", 0, 0x0, 0x0, 8, 2, 0, 2},
+};
+const PosternSchema postern__store__v1__stored_service_account_key__table = {
+    &postern__store__v1__stored_service_account_key__descriptor, postern__store__v1__stored_service_account_key__fields, 4, 0,
+};
+
+static const PosternField postern__store__v1__stored_used_token_id__fields[] = {
+    [1] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
+};
+const PosternSchema postern__store__v1__stored_used_token_id__table = {
+    &postern__store__v1__stored_used_token_id__descriptor, postern__store__v1__stored_used_token_id__fields, 2, 0,
+};
+
+static const PosternField postern__store__v1__stored_verification_code__fields[] = {
+    [1] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"purpose", 0, 0x1f, 0x0, 5, 0, 0, 1},
+    [3] = {"subject", 0, 0x0, 0x0, 8, 2, 0, 2},
+    [4] = {"code_tag", 0, 0x0, 0x0, 8, 2, 0, 3},
+    [5] = {"wrong_tries", 0, 0x0, 0x0, 2, 0, 0, 4},
+    [6] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
+    [7] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6},
+};
+const PosternSchema postern__store__v1__stored_verification_code__table = {
+    &postern__store__v1__stored_verification_code__descriptor, postern__store__v1__stored_verification_code__fields, 8, 0,
+};
+
+static const PosternField postern__store__v1__stored_sms_budget__fields[] = {
+    [1] = {"fill_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
+    [2] = {"at_micros", 0, 0x0, 0x0, 1, 0, 0, 1},
+};
+const PosternSchema postern__store__v1__stored_sms_budget__table = {
+    &postern__store__v1__stored_sms_budget__descriptor, postern__store__v1__stored_sms_budget__fields, 3, 0,
+};
+
+static const PosternField postern__store__v1__stored_sms_config__fields[] = {
+    [1] = {"config", &postern__v1__sms_config__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"sealed_webhook_secret", 0, 0x0, 0x0, 8, 2, 0, 1},
+};
+const PosternSchema postern__store__v1__stored_sms_config__table = {
+    &postern__store__v1__stored_sms_config__descriptor, postern__store__v1__stored_sms_config__fields, 3, 1,
+};
+
+static const PosternField postern__store__v1__sealed_temporary_proof__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"session_hash", 0, 0x0, 0x0, 8, 2, 0, 2},
+    [4] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
+};
+const PosternSchema postern__store__v1__sealed_temporary_proof__table = {
+    &postern__store__v1__sealed_temporary_proof__descriptor, postern__store__v1__sealed_temporary_proof__fields, 5, 0,
 };
 
 static const PosternField postern__v1__email_password_credential__fields[] = {
@@ -1790,6 +1881,131 @@ static const PosternField postern__v1__phone_credential__fields[] = {
 };
 const PosternSchema postern__v1__phone_credential__table = {
     &postern__v1__phone_credential__descriptor, postern__v1__phone_credential__fields, 3, 1,
+};
+
+const PosternSchema postern__v1__totp_enrollment__table = {
+    &postern__v1__totp_enrollment__descriptor, 0, 1, 0,
+};
+
+static const PosternField postern__v1__accounts_start_mfa_enrollment_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"totp", &postern__v1__totp_enrollment__table, 0x0, 0x0, 10, 2, 0, 2},
+    [5] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [6] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 4},
+};
+const PosternSchema postern__v1__accounts_start_mfa_enrollment_request__table = {
+    &postern__v1__accounts_start_mfa_enrollment_request__descriptor, postern__v1__accounts_start_mfa_enrollment_request__fields, 7, 0,
+};
+
+static const PosternField postern__v1__accounts_start_mfa_enrollment_response__fields[] = {
+    [1] = {"session_info", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"totp", &postern__v1__totp_secret__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
+};
+const PosternSchema postern__v1__accounts_start_mfa_enrollment_response__table = {
+    &postern__v1__accounts_start_mfa_enrollment_response__descriptor, postern__v1__accounts_start_mfa_enrollment_response__fields, 5, 1,
+};
+
+static const PosternField postern__v1__accounts_finalize_mfa_enrollment_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"session_info", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"code", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [6] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 6},
+};
+const PosternSchema postern__v1__accounts_finalize_mfa_enrollment_request__table = {
+    &postern__v1__accounts_finalize_mfa_enrollment_request__descriptor, postern__v1__accounts_finalize_mfa_enrollment_request__fields, 8, 1,
+};
+
+static const PosternField postern__v1__accounts_finalize_mfa_enrollment_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"recovery_codes", 0, 0x0, 0x0, 9, 2, 1, 0},
+    [5] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 3},
+};
+const PosternSchema postern__v1__accounts_finalize_mfa_enrollment_response__table = {
+    &postern__v1__accounts_finalize_mfa_enrollment_response__descriptor, postern__v1__accounts_finalize_mfa_enrollment_response__fields, 6, 1,
+};
+
+static const PosternField postern__v1__accounts_withdraw_mfa_enrollment_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+};
+const PosternSchema postern__v1__accounts_withdraw_mfa_enrollment_request__table = {
+    &postern__v1__accounts_withdraw_mfa_enrollment_request__descriptor, postern__v1__accounts_withdraw_mfa_enrollment_request__fields, 4, 0,
+};
+
+static const PosternField postern__v1__accounts_withdraw_mfa_enrollment_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
+};
+const PosternSchema postern__v1__accounts_withdraw_mfa_enrollment_response__table = {
+    &postern__v1__accounts_withdraw_mfa_enrollment_response__descriptor, postern__v1__accounts_withdraw_mfa_enrollment_response__fields, 3, 0,
+};
+
+static const PosternField postern__v1__accounts_renew_recovery_codes_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__accounts_renew_recovery_codes_request__table = {
+    &postern__v1__accounts_renew_recovery_codes_request__descriptor, postern__v1__accounts_renew_recovery_codes_request__fields, 3, 0,
+};
+
+static const PosternField postern__v1__accounts_renew_recovery_codes_response__fields[] = {
+    [1] = {"recovery_codes", 0, 0x0, 0x0, 9, 2, 1, 0},
+};
+const PosternSchema postern__v1__accounts_renew_recovery_codes_response__table = {
+    &postern__v1__accounts_renew_recovery_codes_response__descriptor, postern__v1__accounts_renew_recovery_codes_response__fields, 2, 1,
+};
+
+static const PosternField postern__v1__accounts_start_mfa_sign_in_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"pending_credential", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 4},
+};
+const PosternSchema postern__v1__accounts_start_mfa_sign_in_request__table = {
+    &postern__v1__accounts_start_mfa_sign_in_request__descriptor, postern__v1__accounts_start_mfa_sign_in_request__fields, 6, 1,
+};
+
+static const PosternField postern__v1__accounts_start_mfa_sign_in_response__fields[] = {
+    [1] = {"session_info", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 1},
+};
+const PosternSchema postern__v1__accounts_start_mfa_sign_in_response__table = {
+    &postern__v1__accounts_start_mfa_sign_in_response__descriptor, postern__v1__accounts_start_mfa_sign_in_response__fields, 3, 1,
+};
+
+static const PosternField postern__v1__accounts_finalize_mfa_sign_in_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"pending_credential", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"totp_code", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"phone", &postern__v1__phone_credential__table, 0x0, 0x0, 10, 2, 0, 3},
+    [6] = {"recovery_code", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [7] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 4},
+    [8] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 5},
+};
+const PosternSchema postern__v1__accounts_finalize_mfa_sign_in_request__table = {
+    &postern__v1__accounts_finalize_mfa_sign_in_request__descriptor, postern__v1__accounts_finalize_mfa_sign_in_request__fields, 9, 1,
+};
+
+static const PosternField postern__v1__accounts_finalize_mfa_sign_in_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1},
+    [3] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 3},
+};
+const PosternSchema postern__v1__accounts_finalize_mfa_sign_in_response__table = {
+    &postern__v1__accounts_finalize_mfa_sign_in_response__descriptor, postern__v1__accounts_finalize_mfa_sign_in_response__fields, 5, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_up_request__fields[] = {
@@ -1926,7 +2142,7 @@ const PosternSchema postern__v1__accounts_sign_in_with_phone_number_response__ta
 
 static const PosternField postern__v1__accounts_send_oob_code_request__fields[] = {
     [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
-    [2] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 1},
+    [2] = {"request_type", 0, 0xff, 0x0, 5, 0, 0, 1},
     [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 4},
@@ -1964,7 +2180,7 @@ const PosternSchema postern__v1__oob_account__table = {
 };
 
 static const PosternField postern__v1__accounts_check_oob_code_response__fields[] = {
-    [1] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 0},
+    [1] = {"request_type", 0, 0xff, 0x0, 5, 0, 0, 0},
     [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1},
     [3] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"account", &postern__v1__oob_account__table, 0x0, 0x0, 10, 2, 0, 3},
@@ -1982,7 +2198,7 @@ const PosternSchema postern__v1__accounts_apply_oob_code_request__table = {
 };
 
 static const PosternField postern__v1__accounts_apply_oob_code_response__fields[] = {
-    [1] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 0},
+    [1] = {"request_type", 0, 0xff, 0x0, 5, 0, 0, 0},
     [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1},
 };
 const PosternSchema postern__v1__accounts_apply_oob_code_response__table = {
@@ -2315,6 +2531,43 @@ const PosternSchema postern__v1__users_create_custom_token_response__table = {
     &postern__v1__users_create_custom_token_response__descriptor, postern__v1__users_create_custom_token_response__fields, 4, 1,
 };
 
+static const PosternField postern__v1__users_add_second_factor_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 3},
+    [5] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 4},
+};
+const PosternSchema postern__v1__users_add_second_factor_request__table = {
+    &postern__v1__users_add_second_factor_request__descriptor, postern__v1__users_add_second_factor_request__fields, 6, 0,
+};
+
+static const PosternField postern__v1__users_add_second_factor_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__users_add_second_factor_response__table = {
+    &postern__v1__users_add_second_factor_response__descriptor, postern__v1__users_add_second_factor_response__fields, 3, 0,
+};
+
+static const PosternField postern__v1__users_remove_second_factor_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"all", 0, 0x0, 0x0, 4, 0, 0, 3},
+    [5] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 4},
+};
+const PosternSchema postern__v1__users_remove_second_factor_request__table = {
+    &postern__v1__users_remove_second_factor_request__descriptor, postern__v1__users_remove_second_factor_request__fields, 6, 0,
+};
+
+static const PosternField postern__v1__users_remove_second_factor_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__users_remove_second_factor_response__table = {
+    &postern__v1__users_remove_second_factor_response__descriptor, postern__v1__users_remove_second_factor_response__fields, 2, 0,
+};
+
 const PosternSchema postern__v1__argon2id_spec__table = {
     &postern__v1__argon2id_spec__descriptor, 0, 1, 0,
 };
@@ -2429,7 +2682,7 @@ const PosternSchema postern__v1__users_unlink_response__table = {
 
 static const PosternField postern__v1__users_generate_oob_link_request__fields[] = {
     [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
-    [2] = {"request_type", 0, 0x7f, 0x0, 5, 0, 0, 1},
+    [2] = {"request_type", 0, 0xff, 0x0, 5, 0, 0, 1},
     [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"continue_url", 0, 0x0, 0x0, 9, 2, 0, 4},

@@ -13,11 +13,10 @@ enum OpenSSL {
 
     // Shared by all threads: a fetched algorithm is never changed, only counted, and the count is atomic
     // (openssl-threads(7): "Objects are thread-safe as long as the API's being invoked don't modify the object").
-    nonisolated(unsafe) static let sha256: OpaquePointer = {
-        start
-        guard let digest = EVP_MD_fetch(nil, "SHA2-256", nil) else { fail("EVP_MD_fetch") }
-        return digest
-    }()
+    nonisolated(unsafe) static let sha256 = fetchDigest("SHA2-256")
+
+    // As above.
+    nonisolated(unsafe) static let sha1 = fetchDigest("SHA1")
 
     // As above.
     nonisolated(unsafe) static let aes256GCM = fetchCipher("AES-256-GCM")
@@ -49,6 +48,12 @@ enum OpenSSL {
         precondition(code == 0, "pthread_key_create failed with \(code)")
         return key
     }()
+
+    private static func fetchDigest(_ name: String) -> OpaquePointer {
+        start
+        guard let digest = EVP_MD_fetch(nil, name, nil) else { fail("EVP_MD_fetch") }
+        return digest
+    }
 
     private static func fetchCipher(_ name: String) -> OpaquePointer {
         start

@@ -52,11 +52,14 @@ public struct RepeatedSession: Error {
     /// Of the refresh token in that answer.
     let counter: UInt64
     let madeAt: Timestamp
+    /// For a sign-in whose answer was to wait for a second factor; there is no session then.
+    let pendingID: [UInt8]
 
     init(_ record: StoredIdempotency) {
         self.sessionID = record.sessionID
         self.counter = record.counter
         self.madeAt = Timestamp(microseconds: record.madeAtMicros)
+        self.pendingID = record.pendingID
     }
 }
 
@@ -121,19 +124,6 @@ extension WriteTransaction {
         try keep(idempotency, StoredIdempotency(), now: now)
     }
 
-    /// The same for an answer of tokens, those of the session as `body` leaves it: the second time throws
-    /// `RepeatedSession`.
-    func onceIssuing<Result>(
-        session sessionID: [UInt8], _ origin: Origin, now: Timestamp, _ body: () throws -> Result
-    ) throws -> Result {
-        guard let idempotency = origin.idempotency else { return try body() }
-        if let record = try reading.earlier(idempotency) { throw RepeatedSession(record) }
-        let result = try body()
-        let counter = try get(Tables.sessions, SessionKey(sessionID))?.counter ?? 0
-        try keep(idempotency, StoredIdempotency(sessionID: sessionID, counter: counter), now: now)
-        return result
-    }
-
     fileprivate func forgetIdempotency(_ key: HashKey) throws {
         guard let record = try get(Tables.idempotency, key) else { return }
         try delete(Tables.idempotency, key)
@@ -150,7 +140,7 @@ extension WriteTransaction {
     }
 
     /// TOO_MANY_IDEMPOTENCY_KEYS again: others of the same end user may have come between.
-    private func keep(_ idempotency: Idempotency, _ wanted: StoredIdempotency, now: Timestamp) throws {
+    func keep(_ idempotency: Idempotency, _ wanted: StoredIdempotency, now: Timestamp) throws {
         if !idempotency.subject.isEmpty {
             let count = try reading.idempotencyCount(idempotency)
             guard count < Int64(idempotency.limits.idempotencyRecordsPerSubjectMax) else {

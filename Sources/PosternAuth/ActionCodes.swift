@@ -43,6 +43,8 @@ public struct ActionCodeInfo: Sendable, Equatable {
         case recoverEmail
         /// "This was not me": takes the email away from the account that claims it.
         case rejectEmail
+        /// Removes a second factor that was enrolled, and ends every session.
+        case revertSecondFactorAddition
         /// A purpose that a newer server knows and this library does not.
         case unknown
     }
@@ -83,6 +85,7 @@ extension ActionCodeInfo {
             case .verifyAndChangeEmail: .verifyAndChangeEmail
             case .recoverEmail: .recoverEmail
             case .rejectEmail: .rejectEmail
+            case .revertSecondFactorAddition: .revertSecondFactorAddition
             case .unspecified: .unknown
             }
         email = response.newEmail.stringOrNil ?? response.email.string

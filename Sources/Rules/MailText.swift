@@ -217,6 +217,13 @@ public struct MailText: Sendable {
                     + "this link to take the change back and to end every session:",
                 "If it was you, you can ignore this mail."
             )
+        case .revertSecondFactorAddition:
+            return (
+                "A second factor was added to \(app)",
+                "A phone number or an authenticator app is asked for at every sign-in of \(email) from now on. If it "
+                    + "was not you who added it, follow this link to remove it and to end every session:",
+                "If it was you, you can ignore this mail."
+            )
         }
     }
 
@@ -262,6 +269,7 @@ public enum ActionLink {
         case .verifyAndChangeEmail: "verifyAndChangeEmail"
         case .recoverEmail: "recoverEmail"
         case .rejectEmail: "rejectEmail"
+        case .revertSecondFactorAddition: "revertSecondFactorAddition"
         }
     }
 

@@ -12,7 +12,7 @@ public enum OobCodes {
     public static func lifetime(_ type: OobRequestType) -> Duration {
         switch type {
         case .emailSignin: .seconds(15 * 60)
-        case .recoverEmail: .hours(24 * 7)
+        case .recoverEmail, .revertSecondFactorAddition: .hours(24 * 7)
         case .unspecified, .verifyEmail, .passwordReset, .verifyAndChangeEmail, .rejectEmail: .hours(1)
         }
     }
@@ -22,7 +22,12 @@ public enum OobCodes {
 
     /// A REJECT_EMAIL is voided with its twin only: once the twin was used, a newer mail, perhaps to another mailbox,
     /// must not void what the first mailbox was sent.
-    public static func isVoidedByNewer(_ type: OobRequestType) -> Bool { type != .recoverEmail && type != .rejectEmail }
+    public static func isVoidedByNewer(_ type: OobRequestType) -> Bool {
+        switch type {
+        case .recoverEmail, .rejectEmail, .revertSecondFactorAddition: false
+        case .unspecified, .verifyEmail, .passwordReset, .emailSignin, .verifyAndChangeEmail: true
+        }
+    }
 
     /// Whether a mail of this kind carries a second code, REJECT_EMAIL.
     public static func isRejectable(_ type: OobRequestType) -> Bool {
@@ -67,7 +72,7 @@ extension Account {
             account.user.email = code.email
             _ = account.keepOnlyProved(by: nil)
         case .rejectEmail: account.giveUpEmail(for: code.formerEmail, isVerified: code.emailVerified)
-        case .passwordReset, .emailSignin, .unspecified: throw .invalidOobCode
+        case .passwordReset, .emailSignin, .revertSecondFactorAddition, .unspecified: throw .invalidOobCode
         }
         account.deriveProviders()
         return account

@@ -58,13 +58,22 @@ public struct TenantChange: Sendable {
         case .suspensionReason: try checkSuspensionReason()
         case .allowedSMSRegions: try SMSRules.checkRegions(wanted.allowedSMSRegions, field: "allowed_sms_regions")
         case .blockedSMSRegions: try SMSRules.checkRegions(wanted.blockedSMSRegions, field: "blocked_sms_regions")
+        case .secondFactorState where wanted.secondFactorState == .unspecified:
+            throw .invalid(
+                .invalidSecondFactorPolicy, field: "second_factor_state", "must be DISABLED, ENABLED or MANDATORY")
+        case .allowedSecondFactors:
+            let kinds = wanted.allowedSecondFactors
+            guard !kinds.contains(.unspecified), Set(kinds).count == kinds.count else {
+                throw .invalid(
+                    .invalidSecondFactorPolicy, field: "allowed_second_factors", "must be PHONE or TOTP, each once")
+            }
         case .quotas, .quotasStoredBytes, .quotasMutationsPerSecond, .quotasAnonymousSignUpsPerHour,
             .quotasSMSPerHour:
             try wanted.quotas?.check()
         case .disableAuth, .allowPasswordSignup, .enableAnonymousUser, .enableEmailLinkSignin, .enableEmailPrivacy,
             .allowInternationalEmail, .allowCostlyHashes, .clientPermissionsDisabledUserSignup,
             .clientPermissionsDisabledUserDeletion, .suspended, .allowLoopbackContinueURL, .anonymousUserExpirySeconds,
-            .enablePhoneSignin:
+            .enablePhoneSignin, .secondFactorState:
             break  // Any value will do.
         case .allowedContinueDomains, .testPhoneNumbers: break  // Checked where they are brought into their form.
         }
@@ -113,7 +122,8 @@ extension Messages.Tenant.Path {
             .enableEmailPrivacy, .allowInternationalEmail, .clientPermissionsDisabledUserSignup,
             .clientPermissionsDisabledUserDeletion, .refreshMode, .sessionIdleSeconds, .sessionAbsoluteSeconds,
             .recentLoginSeconds, .passwordPolicy, .guidance, .anonymousUserExpirySeconds, .allowedContinueDomains,
-            .allowLoopbackContinueURL, .enablePhoneSignin, .allowedSMSRegions, .blockedSMSRegions, .testPhoneNumbers:
+            .allowLoopbackContinueURL, .enablePhoneSignin, .allowedSMSRegions, .blockedSMSRegions, .testPhoneNumbers,
+            .secondFactorState, .allowedSecondFactors:
             false
         }
     }

@@ -17,6 +17,9 @@ public final class TenantSettings: Sendable {
     public let smsRegions: SMSRegions
     /// Number → the code that is always good for it.
     private let testCodes: [Text: Text]
+    public let secondFactorState: SecondFactorState
+    /// Which kinds users may enroll; empty: all.
+    public let allowedSecondFactors: [SecondFactorKind]
     /// Which addresses may come into an account.
     public let emailForm: Email.Form
     public let passwordPolicy: PasswordPolicy
@@ -53,6 +56,8 @@ public final class TenantSettings: Sendable {
         self.smsRegions = SMSRegions(tenant)
         self.testCodes = Dictionary(
             tenant.testPhoneNumbers.map { ($0.phoneNumber, $0.code) }, uniquingKeysWith: { first, _ in first })
+        self.secondFactorState = tenant.secondFactorState
+        self.allowedSecondFactors = tenant.allowedSecondFactors
         self.emailForm = tenant.allowInternationalEmail ? .international : .ascii
         self.passwordPolicy = tenant.passwordPolicy ?? PasswordPolicy()
         self.permissions = tenant.client?.permissions ?? ClientPermissions()
@@ -101,6 +106,7 @@ public final class TenantSettings: Sendable {
         tenant.sessionAbsoluteSeconds = 180 * 86_400
         tenant.recentLoginSeconds = 300
         tenant.continueURLRule = .listed
+        tenant.secondFactorState = .disabled
         tenant.createdAtMicros = now.microseconds
         tenant.updatedAtMicros = now.microseconds
         tenant.revision = 1

@@ -68,6 +68,15 @@ extension WaitingCall {
     }
 }
 
+extension Call {
+    /// Proves an end user who may also be one that is let no further before enrolling a second factor.
+    func enrollingUser(idToken: Text) throws -> EnrollingUser {
+        try project.store.read {
+            try project.secondFactorEnrollments.user(idToken, settings: settings, in: $0)
+        }
+    }
+}
+
 extension StreamCall {
     /// The tenant's settings as they are now, asked for whenever the stream looks again. CALLER_UNAUTHENTICATED,
     /// TENANT_NOT_FOUND, TENANT_SUSPENDED, PROJECT_DISABLED.

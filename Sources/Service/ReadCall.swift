@@ -80,6 +80,13 @@ extension ReadCall {
         try project.tokenCheck.verifiedUser(idToken, settings: settings, in: transaction)
     }
 
+    /// The same, or a user who is let no further before enrolling a second factor.
+    borrowing func enrollingUser(
+        idToken: Text, in transaction: borrowing ReadTransaction
+    ) throws -> EnrollingUser {
+        try project.secondFactorEnrollments.user(idToken, settings: settings, in: transaction)
+    }
+
     private borrowing func verified(
         _ text: Text, by check: TokenCheck, anyTenant: Bool, in transaction: borrowing ReadTransaction
     ) throws -> VerifiedToken {

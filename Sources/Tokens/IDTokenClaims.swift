@@ -35,6 +35,10 @@ public struct IDTokenClaims: Sendable, Equatable {
     public var phoneNumber: Text = .empty
     /// "password", "anonymous", "google.com", …
     public var signInProvider: Text = .empty
+    /// The second factor that the user showed in the session: "phone", "totp" or "recovery_code"; empty for none.
+    public var secondFactor: Text = .empty
+    /// Its id; empty for a recovery code.
+    public var secondFactorID: Text = .empty
     public var identities: [Identity] = []
     /// A JSON object checked by `Values.checkCustomClaims`; its members become claims, the reserved ones win.
     public var customClaims: [UInt8] = []
@@ -117,6 +121,8 @@ public struct IDTokenClaims: Sendable, Equatable {
         }
         json.endObject()
         json.member("sign_in_provider", text: signInProvider)
+        if !secondFactor.isEmpty { json.member("sign_in_second_factor", text: secondFactor) }
+        if !secondFactorID.isEmpty { json.member("second_factor_identifier", text: secondFactorID) }
         if !tenantID.isEmpty { json.member("tenant", text: tenantID) }
         json.endObject()
     }

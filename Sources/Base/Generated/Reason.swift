@@ -379,6 +379,31 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case invalidSMSRegion = 224
     /// A test phone number needs a number in E.164 form and six digits of a code; each number once, at most 10.
     case invalidTestPhoneNumber = 225
+    /// The user has a second factor. Go on with FinalizeMfaSignIn, metadata `pending_credential` and one of the
+    /// `second_factors`.
+    case secondFactorRequired = 230
+    /// The tenant lets nobody in without a second factor, and the user has none. Enroll one with metadata
+    /// `enrollment_credential` in the place of an ID token.
+    case secondFactorEnrollmentRequired = 231
+    /// The request needs `pending_credential`.
+    case missingMFAPendingCredential = 232
+    /// The sign-in that was begun is over: used, older than five minutes, ended by five wrong codes, or by a change
+    /// of the account. Sign in again.
+    case invalidMFAPendingCredential = 233
+    /// The request needs `factor_id`.
+    case missingMFAEnrollmentID = 234
+    /// The user has no such second factor, or it is of another kind. Read the account to see those it has.
+    case mfaEnrollmentNotFound = 235
+    /// The user has this phone number as a second factor already.
+    case secondFactorExists = 236
+    /// The user has five second factors, which is the most. Remove one first.
+    case secondFactorLimitExceeded = 237
+    /// A second factor needs an account whose email is verified. Verify it first (SendOobCode).
+    case unverifiedEmail = 238
+    /// The tenant allows no second factors, or not this kind. An admin of the tenant can allow it.
+    case secondFactorsNotAllowed = 239
+    /// `second_factor_state` must be DISABLED, ENABLED or MANDATORY, and a kind is allowed once.
+    case invalidSecondFactorPolicy = 240
     /// No connection could be made, and the call was not sent. `retryAfter` is when the channel tries again.
     case connectionFailed = 167
     /// The connection broke while the call was in flight. Whether the call took effect is not known.
@@ -596,6 +621,17 @@ extension Reason {
         case .invalidTemporaryProof: "INVALID_TEMPORARY_PROOF"
         case .invalidSMSRegion: "INVALID_SMS_REGION"
         case .invalidTestPhoneNumber: "INVALID_TEST_PHONE_NUMBER"
+        case .secondFactorRequired: "SECOND_FACTOR_REQUIRED"
+        case .secondFactorEnrollmentRequired: "SECOND_FACTOR_ENROLLMENT_REQUIRED"
+        case .missingMFAPendingCredential: "MISSING_MFA_PENDING_CREDENTIAL"
+        case .invalidMFAPendingCredential: "INVALID_MFA_PENDING_CREDENTIAL"
+        case .missingMFAEnrollmentID: "MISSING_MFA_ENROLLMENT_ID"
+        case .mfaEnrollmentNotFound: "MFA_ENROLLMENT_NOT_FOUND"
+        case .secondFactorExists: "SECOND_FACTOR_EXISTS"
+        case .secondFactorLimitExceeded: "SECOND_FACTOR_LIMIT_EXCEEDED"
+        case .unverifiedEmail: "UNVERIFIED_EMAIL"
+        case .secondFactorsNotAllowed: "SECOND_FACTORS_NOT_ALLOWED"
+        case .invalidSecondFactorPolicy: "INVALID_SECOND_FACTOR_POLICY"
         case .connectionFailed: "CONNECTION_FAILED"
         case .connectionLost: "CONNECTION_LOST"
         case .refused: "REFUSED"
@@ -642,11 +678,11 @@ extension Reason {
             .unauthenticated
         case .insufficientPermission, .tenantSuspended, .projectDisabled, .userDisabled, .operationNotAllowed,
             .passwordLoginDisabled, .adminOnlyOperation, .adminRestrictedOperation, .smsRegionNotAllowed,
-            .authorizationRefused:
+            .secondFactorsNotAllowed, .authorizationRefused:
             .permissionDenied
         case .tenantNotFound, .unknownService, .userNotFound, .sessionNotFound, .noSuchProvider, .providerNotFound,
             .outboxMessageNotFound, .apiKeyNotFound, .serviceAccountNotFound, .serviceAccountKeyNotFound,
-            .signingKeyNotFound:
+            .signingKeyNotFound, .mfaEnrollmentNotFound:
             .notFound
         case .malformedEnvelope, .invalidStreamID, .invalidFlags, .unknownStream, .dataNotExpected, .malformedMessage,
             .messageLimit, .duplicateField, .invalidEnum, .invalidText, .valueTooLong, .invalidUpdateMask,
@@ -665,19 +701,22 @@ extension Reason {
             .invalidSmtpServer, .invalidWebhook, .invalidActionURL, .invalidTemplate, .senderRequired,
             .importBatchTooLarge, .invalidHashSpec, .invalidPasswordHash, .passwordHashTooCostly, .invalidRole,
             .invalidServiceAccountID, .invalidPublicKey, .invalidAlgorithm, .missingVerificationCode,
-            .missingSessionInfo, .missingPhoneNumber, .invalidSMSRegion, .invalidTestPhoneNumber, .invalidAddress,
+            .missingSessionInfo, .missingPhoneNumber, .invalidSMSRegion, .invalidTestPhoneNumber,
+            .missingMFAPendingCredential, .missingMFAEnrollmentID, .invalidSecondFactorPolicy, .invalidAddress,
             .invalidAPIKey, .wrongState, .missingCode:
             .invalidArgument
         case .unknownMethod, .wrongMethodShape:
             .unimplemented
         case .alreadyDone, .emailExists, .phoneNumberExists, .duplicateLocalID, .credentialAlreadyInUse,
             .federatedUserIDAlreadyLinked, .providerAlreadyLinked, .providerIDExists, .tenantIDExists,
-            .serviceAccountIDExists, .serviceAccountKeyExists:
+            .serviceAccountIDExists, .serviceAccountKeyExists, .secondFactorExists:
             .alreadyExists
         case .credentialTooOldLoginAgain, .invalidOOBCode, .expiredOOBCode, .accountExistsWithDifferentCredential,
             .lastSignInMethod, .tooManyProviders, .invalidIdpConfiguration, .tooManyRebindings,
             .outboxMessageNotDeliverable, .outboxMessageUnreadable, .lastAdminKey, .builtInServiceAccount, .invalidCode,
-            .invalidSessionInfo, .sessionExpired, .invalidTemporaryProof, .streamClosed:
+            .invalidSessionInfo, .sessionExpired, .invalidTemporaryProof, .secondFactorRequired,
+            .secondFactorEnrollmentRequired, .invalidMFAPendingCredential, .secondFactorLimitExceeded, .unverifiedEmail,
+            .streamClosed:
             .failedPrecondition
         }
     }

@@ -223,20 +223,10 @@ extern const PosternSchema postern__v1__project_revoke_service_account_key_reque
 static inline const PosternSchema *postern__v1__project_revoke_service_account_key_request__schema(void) { return &postern__v1__project_revoke_service_account_key_request__table; }
 extern const PosternSchema postern__v1__project_revoke_service_account_key_response__table;
 static inline const PosternSchema *postern__v1__project_revoke_service_account_key_response__schema(void) { return &postern__v1__project_revoke_service_account_key_response__table; }
-extern const PosternSchema postern__store__v1__stored_service_account__table;
-static inline const PosternSchema *postern__store__v1__stored_service_account__schema(void) { return &postern__store__v1__stored_service_account__table; }
-extern const PosternSchema postern__store__v1__stored_service_account_key__table;
-static inline const PosternSchema *postern__store__v1__stored_service_account_key__schema(void) { return &postern__store__v1__stored_service_account_key__table; }
-extern const PosternSchema postern__store__v1__stored_used_token_id__table;
-static inline const PosternSchema *postern__store__v1__stored_used_token_id__schema(void) { return &postern__store__v1__stored_used_token_id__table; }
-extern const PosternSchema postern__store__v1__stored_verification_code__table;
-static inline const PosternSchema *postern__store__v1__stored_verification_code__schema(void) { return &postern__store__v1__stored_verification_code__table; }
-extern const PosternSchema postern__store__v1__stored_sms_budget__table;
-static inline const PosternSchema *postern__store__v1__stored_sms_budget__schema(void) { return &postern__store__v1__stored_sms_budget__table; }
-extern const PosternSchema postern__store__v1__stored_sms_config__table;
-static inline const PosternSchema *postern__store__v1__stored_sms_config__schema(void) { return &postern__store__v1__stored_sms_config__table; }
-extern const PosternSchema postern__store__v1__sealed_temporary_proof__table;
-static inline const PosternSchema *postern__store__v1__sealed_temporary_proof__schema(void) { return &postern__store__v1__sealed_temporary_proof__table; }
+extern const PosternSchema postern__v1__second_factor__table;
+static inline const PosternSchema *postern__v1__second_factor__schema(void) { return &postern__v1__second_factor__table; }
+extern const PosternSchema postern__v1__totp_secret__table;
+static inline const PosternSchema *postern__v1__totp_secret__schema(void) { return &postern__v1__totp_secret__table; }
 extern const PosternSchema postern__v1__provider_info__table;
 static inline const PosternSchema *postern__v1__provider_info__schema(void) { return &postern__v1__provider_info__table; }
 extern const PosternSchema postern__v1__user__table;
@@ -405,6 +395,30 @@ extern const PosternSchema postern__store__v1__stored_guesses__table;
 static inline const PosternSchema *postern__store__v1__stored_guesses__schema(void) { return &postern__store__v1__stored_guesses__table; }
 extern const PosternSchema postern__store__v1__event_record__table;
 static inline const PosternSchema *postern__store__v1__event_record__schema(void) { return &postern__store__v1__event_record__table; }
+extern const PosternSchema postern__store__v1__stored_totp__table;
+static inline const PosternSchema *postern__store__v1__stored_totp__schema(void) { return &postern__store__v1__stored_totp__table; }
+extern const PosternSchema postern__store__v1__stored_totp_enrollment__table;
+static inline const PosternSchema *postern__store__v1__stored_totp_enrollment__schema(void) { return &postern__store__v1__stored_totp_enrollment__table; }
+extern const PosternSchema postern__store__v1__stored_second_factors__table;
+static inline const PosternSchema *postern__store__v1__stored_second_factors__schema(void) { return &postern__store__v1__stored_second_factors__table; }
+extern const PosternSchema postern__store__v1__pending_account_change__table;
+static inline const PosternSchema *postern__store__v1__pending_account_change__schema(void) { return &postern__store__v1__pending_account_change__table; }
+extern const PosternSchema postern__store__v1__stored_pending_sign_in__table;
+static inline const PosternSchema *postern__store__v1__stored_pending_sign_in__schema(void) { return &postern__store__v1__stored_pending_sign_in__table; }
+extern const PosternSchema postern__store__v1__stored_service_account__table;
+static inline const PosternSchema *postern__store__v1__stored_service_account__schema(void) { return &postern__store__v1__stored_service_account__table; }
+extern const PosternSchema postern__store__v1__stored_service_account_key__table;
+static inline const PosternSchema *postern__store__v1__stored_service_account_key__schema(void) { return &postern__store__v1__stored_service_account_key__table; }
+extern const PosternSchema postern__store__v1__stored_used_token_id__table;
+static inline const PosternSchema *postern__store__v1__stored_used_token_id__schema(void) { return &postern__store__v1__stored_used_token_id__table; }
+extern const PosternSchema postern__store__v1__stored_verification_code__table;
+static inline const PosternSchema *postern__store__v1__stored_verification_code__schema(void) { return &postern__store__v1__stored_verification_code__table; }
+extern const PosternSchema postern__store__v1__stored_sms_budget__table;
+static inline const PosternSchema *postern__store__v1__stored_sms_budget__schema(void) { return &postern__store__v1__stored_sms_budget__table; }
+extern const PosternSchema postern__store__v1__stored_sms_config__table;
+static inline const PosternSchema *postern__store__v1__stored_sms_config__schema(void) { return &postern__store__v1__stored_sms_config__table; }
+extern const PosternSchema postern__store__v1__sealed_temporary_proof__table;
+static inline const PosternSchema *postern__store__v1__sealed_temporary_proof__schema(void) { return &postern__store__v1__sealed_temporary_proof__table; }
 extern const PosternSchema postern__v1__email_password_credential__table;
 static inline const PosternSchema *postern__v1__email_password_credential__schema(void) { return &postern__v1__email_password_credential__table; }
 extern const PosternSchema postern__v1__idp_credential__table;
@@ -413,6 +427,32 @@ extern const PosternSchema postern__v1__email_link_credential__table;
 static inline const PosternSchema *postern__v1__email_link_credential__schema(void) { return &postern__v1__email_link_credential__table; }
 extern const PosternSchema postern__v1__phone_credential__table;
 static inline const PosternSchema *postern__v1__phone_credential__schema(void) { return &postern__v1__phone_credential__table; }
+extern const PosternSchema postern__v1__totp_enrollment__table;
+static inline const PosternSchema *postern__v1__totp_enrollment__schema(void) { return &postern__v1__totp_enrollment__table; }
+extern const PosternSchema postern__v1__accounts_start_mfa_enrollment_request__table;
+static inline const PosternSchema *postern__v1__accounts_start_mfa_enrollment_request__schema(void) { return &postern__v1__accounts_start_mfa_enrollment_request__table; }
+extern const PosternSchema postern__v1__accounts_start_mfa_enrollment_response__table;
+static inline const PosternSchema *postern__v1__accounts_start_mfa_enrollment_response__schema(void) { return &postern__v1__accounts_start_mfa_enrollment_response__table; }
+extern const PosternSchema postern__v1__accounts_finalize_mfa_enrollment_request__table;
+static inline const PosternSchema *postern__v1__accounts_finalize_mfa_enrollment_request__schema(void) { return &postern__v1__accounts_finalize_mfa_enrollment_request__table; }
+extern const PosternSchema postern__v1__accounts_finalize_mfa_enrollment_response__table;
+static inline const PosternSchema *postern__v1__accounts_finalize_mfa_enrollment_response__schema(void) { return &postern__v1__accounts_finalize_mfa_enrollment_response__table; }
+extern const PosternSchema postern__v1__accounts_withdraw_mfa_enrollment_request__table;
+static inline const PosternSchema *postern__v1__accounts_withdraw_mfa_enrollment_request__schema(void) { return &postern__v1__accounts_withdraw_mfa_enrollment_request__table; }
+extern const PosternSchema postern__v1__accounts_withdraw_mfa_enrollment_response__table;
+static inline const PosternSchema *postern__v1__accounts_withdraw_mfa_enrollment_response__schema(void) { return &postern__v1__accounts_withdraw_mfa_enrollment_response__table; }
+extern const PosternSchema postern__v1__accounts_renew_recovery_codes_request__table;
+static inline const PosternSchema *postern__v1__accounts_renew_recovery_codes_request__schema(void) { return &postern__v1__accounts_renew_recovery_codes_request__table; }
+extern const PosternSchema postern__v1__accounts_renew_recovery_codes_response__table;
+static inline const PosternSchema *postern__v1__accounts_renew_recovery_codes_response__schema(void) { return &postern__v1__accounts_renew_recovery_codes_response__table; }
+extern const PosternSchema postern__v1__accounts_start_mfa_sign_in_request__table;
+static inline const PosternSchema *postern__v1__accounts_start_mfa_sign_in_request__schema(void) { return &postern__v1__accounts_start_mfa_sign_in_request__table; }
+extern const PosternSchema postern__v1__accounts_start_mfa_sign_in_response__table;
+static inline const PosternSchema *postern__v1__accounts_start_mfa_sign_in_response__schema(void) { return &postern__v1__accounts_start_mfa_sign_in_response__table; }
+extern const PosternSchema postern__v1__accounts_finalize_mfa_sign_in_request__table;
+static inline const PosternSchema *postern__v1__accounts_finalize_mfa_sign_in_request__schema(void) { return &postern__v1__accounts_finalize_mfa_sign_in_request__table; }
+extern const PosternSchema postern__v1__accounts_finalize_mfa_sign_in_response__table;
+static inline const PosternSchema *postern__v1__accounts_finalize_mfa_sign_in_response__schema(void) { return &postern__v1__accounts_finalize_mfa_sign_in_response__table; }
 extern const PosternSchema postern__v1__accounts_sign_up_request__table;
 static inline const PosternSchema *postern__v1__accounts_sign_up_request__schema(void) { return &postern__v1__accounts_sign_up_request__table; }
 extern const PosternSchema postern__v1__accounts_sign_up_response__table;
@@ -521,6 +561,14 @@ extern const PosternSchema postern__v1__users_create_custom_token_request__table
 static inline const PosternSchema *postern__v1__users_create_custom_token_request__schema(void) { return &postern__v1__users_create_custom_token_request__table; }
 extern const PosternSchema postern__v1__users_create_custom_token_response__table;
 static inline const PosternSchema *postern__v1__users_create_custom_token_response__schema(void) { return &postern__v1__users_create_custom_token_response__table; }
+extern const PosternSchema postern__v1__users_add_second_factor_request__table;
+static inline const PosternSchema *postern__v1__users_add_second_factor_request__schema(void) { return &postern__v1__users_add_second_factor_request__table; }
+extern const PosternSchema postern__v1__users_add_second_factor_response__table;
+static inline const PosternSchema *postern__v1__users_add_second_factor_response__schema(void) { return &postern__v1__users_add_second_factor_response__table; }
+extern const PosternSchema postern__v1__users_remove_second_factor_request__table;
+static inline const PosternSchema *postern__v1__users_remove_second_factor_request__schema(void) { return &postern__v1__users_remove_second_factor_request__table; }
+extern const PosternSchema postern__v1__users_remove_second_factor_response__table;
+static inline const PosternSchema *postern__v1__users_remove_second_factor_response__schema(void) { return &postern__v1__users_remove_second_factor_response__table; }
 extern const PosternSchema postern__v1__argon2id_spec__table;
 static inline const PosternSchema *postern__v1__argon2id_spec__schema(void) { return &postern__v1__argon2id_spec__table; }
 extern const PosternSchema postern__v1__firebase_scrypt_spec__table;

@@ -69,6 +69,7 @@ extension WriteTransaction {
         let newest = max(now, Timestamp(microseconds: account.user.tokensValidAfterMicros))
         try revokeTokens(of: key, before: newest + .microseconds(1), now: now)
         try removeOobCodes(of: key)
+        try delete(Tables.secondFactors, key)
         if account.hasNoWayIn { try delete(Tables.anonymousUsers, key) }
         try appendEvent(.userDeleted, tenantID: key.tenant, uid: key.uid, origin: origin, detail: detail, now: now)
     }

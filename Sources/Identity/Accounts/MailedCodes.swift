@@ -16,8 +16,8 @@ public struct MailedCodes: Sendable {
         try resources.store.read { try $0.oobCode(code, tenantID: settings.tenantID, now: resources.clock.now()) }
     }
 
-    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL or REJECT_EMAIL is for; returns the
-    /// account's email then, or the address that was rejected.
+    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL, REJECT_EMAIL or
+    /// REVERT_SECOND_FACTOR_ADDITION is for; returns the account's email then, or the address that was rejected.
     /// TOO_MANY_ATTEMPTS_TRY_LATER when the old mailbox was told of many changes lately.
     public func apply(_ code: Secret, settings: TenantSettings, origin: Origin) async throws -> (
         type: OobRequestType, email: Text
@@ -38,6 +38,7 @@ public struct MailedCodes: Sendable {
             [wayBack] transaction, current in
             let taken = try transaction.takeOobCode(code, type, tenantID: settings.tenantID, now: now)
             if type == .rejectEmail { return try transaction.rejecting(taken, in: current) }
+            if type == .revertSecondFactorAddition { return try transaction.reverting(taken, in: current) }
             let changed = try current.applying(taken)
             try transaction.noteApplied(taken, to: current)
             if type == .recoverEmail {
@@ -115,6 +116,7 @@ extension OobRequestType {
         case .verifyAndChangeEmail: .emailChanged
         case .recoverEmail: .emailRecovered
         case .rejectEmail: .emailRejected
+        case .revertSecondFactorAddition: .secondFactorReverted
         case .passwordReset: .passwordReset
         case .verifyEmail, .emailSignin, .unspecified: .emailVerified
         }

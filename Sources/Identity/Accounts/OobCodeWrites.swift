@@ -31,7 +31,10 @@ extension ReadTransaction {
     /// The change of `account` when its email is proved. Nil when the email was proved before.
     func proofOfUnprovedEmail(_ account: Account, now: Timestamp) throws -> ProofOfUnprovedEmail? {
         guard !account.user.emailVerified, !account.user.email.isEmpty else { return nil }
-        return try waysBack(of: account.key, now: now).meaning(ofProving: account.user.email)
+        let meaning = try waysBack(of: account.key, now: now).meaning(ofProving: account.user.email)
+        // Its user had another email once, which was verified: only then a second factor is enrolled.
+        if case .takesOver(nil) = meaning, !account.user.secondFactors.isEmpty { return .isAnothers }
+        return meaning
     }
 
     /// Whether who proves the account's email gets the email and not the account. A disabled account keeps its email.

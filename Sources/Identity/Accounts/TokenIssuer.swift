@@ -61,6 +61,8 @@ public final class TokenIssuer: Sendable {
         claims.photoURL = user.photoURL
         claims.phoneNumber = user.phoneNumber
         claims.signInProvider = session.signInProvider
+        claims.secondFactor = session.secondFactor
+        claims.secondFactorID = session.secondFactorID
         claims.identities = Self.identities(of: user)
         claims.customClaims = user.customClaimsJSON
         claims.sessionClaims = session.claimsJSON

@@ -8,12 +8,13 @@ extension UserSession {
     /// Issues the tokens of the first answer again, for an hour, and only while the session lives and was not refreshed
     /// since. Then nobody has used the first tokens, except perhaps the client that lost them.
     ///
-    /// Throws ALREADY_DONE.
+    /// Throws ALREADY_DONE, or `SignInPending` where the first answer was to wait for a second factor.
     public func signedInAgain(
         _ repeated: RepeatedSession, settings: TenantSettings, deadline: Instant
     ) async throws -> SignedIn {
         let now = resources.clock.now()
         try repeated.requireAnswerable(now: now)
+        if !repeated.pendingID.isEmpty { throw try pendingAgain(repeated.pendingID, now: now) }
         let found = try resources.store.read { transaction -> (StoredSession, User)? in
             guard let session = try transaction.get(Tables.sessions, SessionKey(repeated.sessionID)),
                 session.isUnused(sinceCounter: repeated.counter),
@@ -27,6 +28,18 @@ extension UserSession {
             for: SessionGrant(session, repeating: repeated, of: user), settings: settings, now: now,
             deadline: deadline)
         return SignedIn(user: user, tokens: tokens)
+    }
+
+    /// A sign-in that still waits; ALREADY_DONE once it is over.
+    private func pendingAgain(_ id: [UInt8], now: Timestamp) throws -> SignInPending {
+        let key = key
+        return try resources.store.read { transaction in
+            guard let kind = try transaction.get(Tables.pendingSignIns, TenantHashKey(key.tenant, id))?.kind else {
+                throw Failure.alreadyDone
+            }
+            let account = try transaction.pendingSignIn(id, kind, tenantID: key.tenant, now: now).account
+            return SignInPending(id: id, kind: kind, user: account.user)
+        }
     }
 }
 

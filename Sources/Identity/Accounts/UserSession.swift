@@ -66,16 +66,32 @@ public actor UserSession {
         let now = resources.clock.now()
         var account = account
         if let address = origin.device.addressHash { account.knownAddresses.remember(address) }
-        let session: BegunSession
-        switch SecondFactor.decide(for: account, after: first, settings: settings) {
-        case .notNeeded(let login): session = begin(login, on: origin.device, now: now)
+        let id = SessionID.make(at: now, random: resources.random)
+        switch SecondFactorStep.decide(for: account, after: first, settings: settings) {
+        case .notNeeded(let login):
+            return try await signUp(
+                account, BegunSession(login, id: id, of: key, on: origin.device, now: now), settings: settings,
+                origin: origin, deadline: deadline, now: now)
+        case .waits:
+            // A sign-in makes the account as well, and has it wait for its factor.
+            return try await signIn(first, settings: settings, origin: origin, deadline: deadline) {
+                [account] _, current in
+                guard current == nil else { throw Failure.duplicateUID }
+                return AccountEffect(account)
+            }
         }
+    }
+
+    private func signUp(
+        _ account: Account, _ session: BegunSession, settings: TenantSettings, origin: Origin, deadline: Instant,
+        now: Timestamp
+    ) async throws -> SignedIn {
         let tokens = try await issuer.tokens(
             for: SessionGrant(beginning: session, of: account.user), settings: settings, now: now, deadline: deadline)
         let limits = resources.limits
         let key = key
         do {
-            try await write { [account] transaction in
+            _ = try await write { transaction in
                 try transaction.onceIssuing(session: session.id, origin, now: now) {
                     try transaction.insert(account, origin: origin, now: now)
                     // The list by which unused ones are found; a custom token's user is none of them.
@@ -83,17 +99,13 @@ public actor UserSession {
                     try transaction.insertSession(
                         session.record, id: session.id, sessionsMax: limits.sessionsPerUserMax, settings: settings,
                         now: now)
+                    return .tokens(())
                 }
             }
         } catch let repeated as RepeatedSession {
             return try await signedInAgain(repeated, settings: settings, deadline: deadline)
         }
         return SignedIn(user: account.user, tokens: tokens)
-    }
-
-    private func begin(_ login: ProvedLogin, on device: Origin.Device, now: Timestamp) -> BegunSession {
-        BegunSession(
-            login, id: SessionID.make(at: now, random: resources.random), of: key, on: device, now: now)
     }
 
     // MARK: Refreshing

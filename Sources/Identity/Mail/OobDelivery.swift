@@ -15,6 +15,8 @@ public struct OobOrder: Sendable {
     public var displayName: Text = .empty
     /// The language of the mail.
     public var locale: Text = .empty
+    /// Of REVERT_SECOND_FACTOR_ADDITION.
+    var factorID: Text = .empty
     /// Is written, waits and is done with as any other, but nothing is sent.
     public var isDecoy = false
 
@@ -94,7 +96,7 @@ public struct OobDelivery: Sendable {
         var stored = StoredOobCode(
             requestType: order.type, uid: order.uid, email: order.email, newEmail: order.newEmail,
             createdAtMicros: now.microseconds, expiresAtMicros: (now + OobCodes.lifetime(order.type)).microseconds,
-            decoy: order.isDecoy)
+            decoy: order.isDecoy, factorID: order.factorID)
         var rejection: PreparedRejection?
         if OobCodes.isRejectable(order.type) {
             let made = PreparedRejection(of: stored, code: code, page: page, settings.tenantID, resources.random)

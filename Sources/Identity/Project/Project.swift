@@ -52,6 +52,7 @@ public final class Project: Sendable {
     public let customTokens: CustomTokens
     public let verificationCodes: VerificationCodes
     public let signIns: SignInPipeline
+    public let factors: ProjectFactors
     public let profileUpdates: ProfileUpdates
     public let mailedCodes: MailedCodes
     public let imports: UserImports
@@ -74,8 +75,7 @@ public final class Project: Sendable {
         passwordPool: WorkerPool, signingPool: WorkerPool, http: HTTPClient, smtp: SMTPClient
     ) {
         let (sealing, loop) = (masterKey.sealing, loops.loops[0])
-        self.configuration = configuration
-        self.resources = resources
+        (self.configuration, self.resources) = (configuration, resources)
         self.tokens = ProjectTokens(
             configuration, resources: resources, masterKey: masterKey, pool: signingPool, loop: loop)
         self.mail = ProjectMail(
@@ -85,8 +85,7 @@ public final class Project: Sendable {
         let signers = ServiceAccountSigners()
         self.callers = CallerDirectory(resources: resources, signers: signers, issuer: configuration.issuer)
         self.serviceAccounts = ServiceAccountDirectory(
-            resources: resources, pool: signingPool, projectID: configuration.projectID,
-            issuer: configuration.issuer)
+            resources: resources, pool: signingPool, projectID: configuration.projectID, issuer: configuration.issuer)
         let builtIn = BuiltInServiceAccount(
             resources: resources, sealing: sealing, pool: signingPool,
             email: serviceAccounts.email(of: BuiltInServiceAccount.id))
@@ -101,7 +100,11 @@ public final class Project: Sendable {
             resources: resources, masterKey: masterKey, outbox: mail.sms, mailer: mail.mailer, quotas: tenants.quotas)
         self.guesses = GuessThrottle(masterKey: masterKey, resources: resources, loop: loop)
         self.signIns = SignInPipeline(
-            resources: resources, users: users, tenants: tenants, tokenCheck: tokens.check, guesses: guesses)
+            resources: resources, users: users, tenants: tenants, tokenCheck: tokens.check, guesses: guesses,
+            pendingSignIns: PendingSignIns(masterKey: masterKey))
+        self.factors = ProjectFactors(
+            resources, masterKey, signIns, codes: verificationCodes, delivery: mail.delivery, mailer: mail.mailer,
+            projectID: configuration.projectID)
         let recovery = EmailRecovery(resources: resources, tenants: tenants, oobDelivery: mail.delivery)
         self.mailedCodes = MailedCodes(resources: resources, users: users, mailer: mail.mailer, recovery: recovery)
         self.profileUpdates = ProfileUpdates(
@@ -109,8 +112,8 @@ public final class Project: Sendable {
         self.imports = UserImports(resources: resources, users: users, passwords: passwords)
         self.anonymousExpiry = AnonymousExpiry(resources, users: users)
         self.eventUpkeep = EventUpkeep(resources)
-        (self.idempotencyHashKey, self.pageTokenKey) = (masterKey.hmac("idempotency"), masterKey.hmac("page token"))
-        self.startedAt = resources.clock.now()
+        (idempotencyHashKey, pageTokenKey) = (masterKey.hmac("idempotency"), masterKey.hmac("page token"))
+        startedAt = resources.clock.now()
     }
 }
 
@@ -127,6 +130,8 @@ extension Project {
     public var refreshTokens: RefreshTokenCodec { tokens.refreshTokens }
     public var repeatedChanges: RepeatedChanges { signIns.repeatedChanges }
     public var refusals: SelfServiceRefusals { signIns.refusals }
+    public var secondFactorSignIns: SecondFactorSignIns { factors.signIns }
+    public var secondFactorEnrollments: SecondFactorEnrollments { factors.enrollments }
     public var mailer: Mailer { mail.mailer }
     public var outbox: Outbox { mail.outbox }
     public var oobDelivery: OobDelivery { mail.delivery }

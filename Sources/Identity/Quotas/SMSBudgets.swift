@@ -41,7 +41,7 @@ enum SMSBudgets {
 
     enum Name: UInt8 {
         case number = 1, numberByDay = 2, knownNumber = 3, subject = 4, address = 5, region = 6, tenant = 7, caller = 8
-        case wrongTestCodes = 9
+        case wrongTestCodes = 9, wrongFactorCodes = 10, wrongFactorCodesByDay = 11, enrollments = 12
     }
 
     /// What wrong codes of a test number are charged to: its code never changes, and would be found in the end.

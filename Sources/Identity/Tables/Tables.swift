@@ -131,6 +131,13 @@ public enum Tables {
     public static let smsConfigs = Table<TenantPrefix, StoredSmsConfig>(
         id: 72, name: "sms_configs", owner: .keyPrefix, purge: .withTenant)
 
+    /// (tenant, uid) → what is secret about the user's second factors.
+    public static let secondFactors = Table<UserKey, StoredSecondFactors>(
+        id: 73, name: "second_factors", owner: .keyPrefix, purge: .withTenant)
+    /// (tenant, random id) → a sign-in that waits for a second factor.
+    public static let pendingSignIns = Table<TenantHashKey, StoredPendingSignIn>(
+        id: 74, name: "pending_sign_ins", owner: .keyPrefix, purge: .withTenant)
+
     /// What opening the store takes. The list `declared` is generated from this file.
     public static let all: [TableDeclaration] = SigningTables.all + declared
 }

@@ -295,6 +295,8 @@ extension Tenant: Updatable {
         case allowedSMSRegions
         case blockedSMSRegions
         case testPhoneNumbers
+        case secondFactorState
+        case allowedSecondFactors
 
         public var name: Text {
             switch self {
@@ -328,6 +330,8 @@ extension Tenant: Updatable {
             case .allowedSMSRegions: "allowed_sms_regions"
             case .blockedSMSRegions: "blocked_sms_regions"
             case .testPhoneNumbers: "test_phone_numbers"
+            case .secondFactorState: "second_factor_state"
+            case .allowedSecondFactors: "allowed_second_factors"
             }
         }
 
@@ -406,6 +410,10 @@ extension Tenant: UpdatableMessage {
             self.blockedSMSRegions = other.blockedSMSRegions
         case .testPhoneNumbers:
             self.testPhoneNumbers = other.testPhoneNumbers
+        case .secondFactorState:
+            self.secondFactorState = other.secondFactorState
+        case .allowedSecondFactors:
+            self.allowedSecondFactors = other.allowedSecondFactors
         }
     }
 }

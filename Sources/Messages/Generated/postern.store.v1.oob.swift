@@ -26,6 +26,8 @@ public struct StoredOobCode: Message {
     public var twinHash: [UInt8] = []
     /// Of a REJECT_EMAIL: its twin was used, and the address has been the account's ever since.
     public var applied: Bool = false
+    /// Of a REVERT_SECOND_FACTOR_ADDITION.
+    public var factorID: Text = .empty
 
     public init() {}
 
@@ -40,7 +42,8 @@ public struct StoredOobCode: Message {
         emailVerified: Bool = false,
         recoveryPlace: Int64 = 0,
         twinHash: [UInt8] = [],
-        applied: Bool = false
+        applied: Bool = false,
+        factorID: Text = .empty
     ) {
         self.requestType = requestType
         self.uid = uid
@@ -53,6 +56,7 @@ public struct StoredOobCode: Message {
         self.recoveryPlace = recoveryPlace
         self.twinHash = twinHash
         self.applied = applied
+        self.factorID = factorID
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -68,6 +72,7 @@ public struct StoredOobCode: Message {
         @inlinable public static var recoveryPlace: Int { 20 }
         @inlinable public static var twinHash: Int { 21 }
         @inlinable public static var applied: Int { 22 }
+        @inlinable public static var factorID: Int { 30 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -93,6 +98,7 @@ extension StoredOobCode: ConvertibleToC {
         self.recoveryPlace = source.pointee.recovery_place
         self.twinHash = [UInt8](copying: source.pointee.twin_hash)
         self.applied = source.pointee.applied != 0
+        self.factorID = Text(copying: source.pointee.factor_id)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredOobCode>, arena: Arena) {
@@ -107,6 +113,7 @@ extension StoredOobCode: ConvertibleToC {
         target.pointee.recovery_place = self.recoveryPlace
         target.pointee.twin_hash = arena.copy(self.twinHash)
         target.pointee.applied = self.applied ? 1 : 0
+        target.pointee.factor_id = arena.copy(self.factorID)
     }
 }
 

@@ -84,6 +84,19 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case verificationCodeExhausted = 111
     case phoneNumberChanged = 112
     case smsConfigUpdated = 113
+    /// `detail` of these is the kind and the factor's id.
+    case secondFactorEnrolled = 120
+    case secondFactorRemoved = 121
+    /// Whoever has the mailbox took a factor back that was enrolled.
+    case secondFactorReverted = 122
+    /// A first factor was proved, and a second one is asked for.
+    case secondFactorAsked = 123
+    /// A wrong code was tried.
+    case secondFactorFailed = 124
+    case recoveryCodeUsed = 125
+    case recoveryCodesRenewed = 126
+    /// A tenant's sessions that had shown no second factor were ended; `detail` says how many.
+    case sessionsWithoutFactorEnded = 127
 }
 
 public struct StoredUser: Message {
@@ -184,6 +197,10 @@ public struct StoredSession: Message {
     /// presented is refused and changes nothing: it is no replay.
     public var counterValidFrom: UInt64 = 0
     public var olderTokensEnd: SessionEnd = .unspecified
+    /// Which second factor the user showed in this session ("phone", "totp", "recovery_code"), and its id: the claims
+    /// firebase.sign_in_second_factor and second_factor_identifier. Empty: none.
+    public var secondFactor: Text = .empty
+    public var secondFactorID: Text = .empty
 
     public init() {}
 
@@ -204,7 +221,9 @@ public struct StoredSession: Message {
         endUserIP: Text = .empty,
         refreshCause: TokenRefreshCause = .unspecified,
         counterValidFrom: UInt64 = 0,
-        olderTokensEnd: SessionEnd = .unspecified
+        olderTokensEnd: SessionEnd = .unspecified,
+        secondFactor: Text = .empty,
+        secondFactorID: Text = .empty
     ) {
         self.tenantID = tenantID
         self.uid = uid
@@ -223,6 +242,8 @@ public struct StoredSession: Message {
         self.refreshCause = refreshCause
         self.counterValidFrom = counterValidFrom
         self.olderTokensEnd = olderTokensEnd
+        self.secondFactor = secondFactor
+        self.secondFactorID = secondFactorID
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -244,6 +265,8 @@ public struct StoredSession: Message {
         @inlinable public static var refreshCause: Int { 15 }
         @inlinable public static var counterValidFrom: Int { 21 }
         @inlinable public static var olderTokensEnd: Int { 22 }
+        @inlinable public static var secondFactor: Int { 30 }
+        @inlinable public static var secondFactorID: Int { 31 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -275,6 +298,8 @@ extension StoredSession: ConvertibleToC {
         self.refreshCause = enumeration(source.pointee.refresh_cause.rawValue)
         self.counterValidFrom = source.pointee.counter_valid_from
         self.olderTokensEnd = enumeration(source.pointee.older_tokens_end.rawValue)
+        self.secondFactor = Text(copying: source.pointee.second_factor)
+        self.secondFactorID = Text(copying: source.pointee.second_factor_id)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredSession>, arena: Arena) {
@@ -295,6 +320,8 @@ extension StoredSession: ConvertibleToC {
         target.pointee.refresh_cause = Postern__V1__TokenRefreshCause(rawValue: UInt32(self.refreshCause.rawValue))
         target.pointee.counter_valid_from = self.counterValidFrom
         target.pointee.older_tokens_end = Postern__Store__V1__SessionEnd(rawValue: UInt32(self.olderTokensEnd.rawValue))
+        target.pointee.second_factor = arena.copy(self.secondFactor)
+        target.pointee.second_factor_id = arena.copy(self.secondFactorID)
     }
 }
 
@@ -617,6 +644,8 @@ public struct StoredIdempotency: Message {
     public var tenantID: Text = .empty
     /// Hash of the caller and of whom the request was about: the share of records this counts against. Empty = none.
     public var subject: [UInt8] = []
+    /// For a sign-in that waits for its second factor: the id of the pending sign-in.
+    public var pendingID: [UInt8] = []
 
     public init() {}
 
@@ -628,7 +657,8 @@ public struct StoredIdempotency: Message {
         counter: UInt64 = 0,
         madeAtMicros: Int64 = 0,
         tenantID: Text = .empty,
-        subject: [UInt8] = []
+        subject: [UInt8] = [],
+        pendingID: [UInt8] = []
     ) {
         self.requestHash = requestHash
         self.answer = answer
@@ -638,6 +668,7 @@ public struct StoredIdempotency: Message {
         self.madeAtMicros = madeAtMicros
         self.tenantID = tenantID
         self.subject = subject
+        self.pendingID = pendingID
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -650,6 +681,7 @@ public struct StoredIdempotency: Message {
         @inlinable public static var madeAtMicros: Int { 6 }
         @inlinable public static var tenantID: Int { 20 }
         @inlinable public static var subject: Int { 21 }
+        @inlinable public static var pendingID: Int { 30 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -672,6 +704,7 @@ extension StoredIdempotency: ConvertibleToC {
         self.madeAtMicros = source.pointee.made_at_micros
         self.tenantID = Text(copying: source.pointee.tenant_id)
         self.subject = [UInt8](copying: source.pointee.subject)
+        self.pendingID = [UInt8](copying: source.pointee.pending_id)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredIdempotency>, arena: Arena) {
@@ -683,6 +716,7 @@ extension StoredIdempotency: ConvertibleToC {
         target.pointee.made_at_micros = self.madeAtMicros
         target.pointee.tenant_id = arena.copy(self.tenantID)
         target.pointee.subject = arena.copy(self.subject)
+        target.pointee.pending_id = arena.copy(self.pendingID)
     }
 }
 

@@ -17,4 +17,6 @@ public enum OobRequestType: Int32, Sendable, CaseIterable {
     /// "This was not me": the second link of every mail of VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL. Takes the address it
     /// was sent to away from the account; nobody gets into the account by it.
     case rejectEmail = 6
+    /// Sent by the server when a second factor was enrolled: removes it again, and ends every session.
+    case revertSecondFactorAddition = 7
 }

@@ -100,6 +100,11 @@ public struct Tenant: Message {
     /// Numbers that are sent nothing and have a fixed code, for tests and for those who review an application. At most 10.
     /// Whoever knows such a number and its code can sign in to its account: never a number that belongs to somebody.
     public var testPhoneNumbers: [TestPhoneNumber] = []
+    /// Whether sign-ins need a second factor. Where it becomes MANDATORY, sessions of before go on until their user signs in
+    /// again, unless the same Update ends them (`end_sessions_without_second_factor`). MANDATORY admits no anonymous users.
+    public var secondFactorState: SecondFactorState = .unspecified
+    /// Which kinds users may enroll; empty: all. Factors that are enrolled stay good.
+    public var allowedSecondFactors: [SecondFactorKind] = []
 
     public init() {}
 
@@ -134,7 +139,9 @@ public struct Tenant: Message {
         enablePhoneSignin: Bool = false,
         allowedSMSRegions: [Text] = [],
         blockedSMSRegions: [Text] = [],
-        testPhoneNumbers: [TestPhoneNumber] = []
+        testPhoneNumbers: [TestPhoneNumber] = [],
+        secondFactorState: SecondFactorState = .unspecified,
+        allowedSecondFactors: [SecondFactorKind] = []
     ) {
         self.tenantID = tenantID
         self.displayName = displayName
@@ -167,6 +174,8 @@ public struct Tenant: Message {
         self.allowedSMSRegions = allowedSMSRegions
         self.blockedSMSRegions = blockedSMSRegions
         self.testPhoneNumbers = testPhoneNumbers
+        self.secondFactorState = secondFactorState
+        self.allowedSecondFactors = allowedSecondFactors
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -202,6 +211,8 @@ public struct Tenant: Message {
         @inlinable public static var allowedSMSRegions: Int { 61 }
         @inlinable public static var blockedSMSRegions: Int { 62 }
         @inlinable public static var testPhoneNumbers: Int { 63 }
+        @inlinable public static var secondFactorState: Int { 70 }
+        @inlinable public static var allowedSecondFactors: Int { 71 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -247,6 +258,8 @@ extension Tenant: ConvertibleToC {
         self.allowedSMSRegions = elements(source.pointee.n_allowed_sms_regions, source.pointee.allowed_sms_regions) { Text(copying: $0) }
         self.blockedSMSRegions = elements(source.pointee.n_blocked_sms_regions, source.pointee.blocked_sms_regions) { Text(copying: $0) }
         self.testPhoneNumbers = copiedMessages(source.pointee.n_test_phone_numbers, source.pointee.test_phone_numbers)
+        self.secondFactorState = enumeration(source.pointee.second_factor_state.rawValue)
+        self.allowedSecondFactors = elements(source.pointee.n_allowed_second_factors, source.pointee.allowed_second_factors) { enumeration($0.rawValue) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__Tenant>, arena: Arena) {
@@ -285,6 +298,9 @@ extension Tenant: ConvertibleToC {
         target.pointee.blocked_sms_regions = arena.copyEach(self.blockedSMSRegions) { arena.copy($0) }
         target.pointee.n_test_phone_numbers = self.testPhoneNumbers.count
         target.pointee.test_phone_numbers = arena.copyEach(self.testPhoneNumbers) { arena.make($0) }
+        target.pointee.second_factor_state = Postern__V1__SecondFactorState(rawValue: UInt32(self.secondFactorState.rawValue))
+        target.pointee.n_allowed_second_factors = self.allowedSecondFactors.count
+        target.pointee.allowed_second_factors = arena.copyEach(self.allowedSecondFactors) { Postern__V1__SecondFactorKind(rawValue: UInt32($0.rawValue)) }
     }
 }
 
@@ -898,6 +914,9 @@ public struct TenantsUpdateRequest: Message {
     /// For example "client.permissions.disabled_user_signup".
     public var updateMask: ProtobufFieldMask?
     public var validateOnly: Bool = false
+    /// Ends every session of the tenant that did not show a second factor, once the settings are stored. A call that is
+    /// overdue before the last one has ended some of them: repeat it.
+    public var endSessionsWithoutSecondFactor: Bool = false
 
     public init() {}
 
@@ -905,12 +924,14 @@ public struct TenantsUpdateRequest: Message {
         tenantID: Text = .empty,
         tenant: Tenant? = nil,
         updateMask: ProtobufFieldMask? = nil,
-        validateOnly: Bool = false
+        validateOnly: Bool = false,
+        endSessionsWithoutSecondFactor: Bool = false
     ) {
         self.tenantID = tenantID
         self.tenant = tenant
         self.updateMask = updateMask
         self.validateOnly = validateOnly
+        self.endSessionsWithoutSecondFactor = endSessionsWithoutSecondFactor
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -919,6 +940,7 @@ public struct TenantsUpdateRequest: Message {
         @inlinable public static var tenant: Int { 2 }
         @inlinable public static var updateMask: Int { 3 }
         @inlinable public static var validateOnly: Int { 4 }
+        @inlinable public static var endSessionsWithoutSecondFactor: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -938,6 +960,7 @@ extension TenantsUpdateRequest: ConvertibleToC {
         self.tenant = source.pointee.tenant.map { Tenant(copying: $0) }
         self.updateMask = source.pointee.update_mask.map { ProtobufFieldMask(copying: $0) }
         self.validateOnly = source.pointee.validate_only != 0
+        self.endSessionsWithoutSecondFactor = source.pointee.end_sessions_without_second_factor != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsUpdateRequest>, arena: Arena) {
@@ -945,21 +968,26 @@ extension TenantsUpdateRequest: ConvertibleToC {
         if let value = self.tenant { target.pointee.tenant = arena.make(value) }
         if let value = self.updateMask { target.pointee.update_mask = arena.make(value) }
         target.pointee.validate_only = self.validateOnly ? 1 : 0
+        target.pointee.end_sessions_without_second_factor = self.endSessionsWithoutSecondFactor ? 1 : 0
     }
 }
 
 public struct TenantsUpdateResponse: Message {
     public var tenant: Tenant?
+    /// How many sessions were ended.
+    public var endedSessionCount: Int64 = 0
 
     public init() {}
 
-    public init(tenant: Tenant? = nil) {
+    public init(tenant: Tenant? = nil, endedSessionCount: Int64 = 0) {
         self.tenant = tenant
+        self.endedSessionCount = endedSessionCount
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
     public enum FieldNumber {
         @inlinable public static var tenant: Int { 1 }
+        @inlinable public static var endedSessionCount: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -975,10 +1003,12 @@ extension TenantsUpdateResponse: ConvertibleToC {
 
     init(copying source: UnsafePointer<Postern__V1__TenantsUpdateResponse>) {
         self.tenant = source.pointee.tenant.map { Tenant(copying: $0) }
+        self.endedSessionCount = source.pointee.ended_session_count
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsUpdateResponse>, arena: Arena) {
         if let value = self.tenant { target.pointee.tenant = arena.make(value) }
+        target.pointee.ended_session_count = self.endedSessionCount
     }
 }
 

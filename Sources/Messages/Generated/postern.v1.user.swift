@@ -31,6 +31,10 @@ public struct User: Message {
     public var lastRefreshAtMicros: Int64 = 0
     /// ID tokens of an older generation are refused.
     public var tokensValidAfterMicros: Int64 = 0
+    /// At most 5. Set by the methods for second factors only.
+    public var secondFactors: [SecondFactor] = []
+    /// How many recovery codes are left.
+    public var recoveryCodeCount: Int32 = 0
 
     public init() {}
 
@@ -48,7 +52,9 @@ public struct User: Message {
         createdAtMicros: Int64 = 0,
         lastSignInAtMicros: Int64 = 0,
         lastRefreshAtMicros: Int64 = 0,
-        tokensValidAfterMicros: Int64 = 0
+        tokensValidAfterMicros: Int64 = 0,
+        secondFactors: [SecondFactor] = [],
+        recoveryCodeCount: Int32 = 0
     ) {
         self.tenantID = tenantID
         self.uid = uid
@@ -64,6 +70,8 @@ public struct User: Message {
         self.lastSignInAtMicros = lastSignInAtMicros
         self.lastRefreshAtMicros = lastRefreshAtMicros
         self.tokensValidAfterMicros = tokensValidAfterMicros
+        self.secondFactors = secondFactors
+        self.recoveryCodeCount = recoveryCodeCount
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -82,6 +90,8 @@ public struct User: Message {
         @inlinable public static var lastSignInAtMicros: Int { 12 }
         @inlinable public static var lastRefreshAtMicros: Int { 13 }
         @inlinable public static var tokensValidAfterMicros: Int { 14 }
+        @inlinable public static var secondFactors: Int { 15 }
+        @inlinable public static var recoveryCodeCount: Int { 16 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -110,6 +120,8 @@ extension User: ConvertibleToC {
         self.lastSignInAtMicros = source.pointee.last_sign_in_at_micros
         self.lastRefreshAtMicros = source.pointee.last_refresh_at_micros
         self.tokensValidAfterMicros = source.pointee.tokens_valid_after_micros
+        self.secondFactors = copiedMessages(source.pointee.n_second_factors, source.pointee.second_factors)
+        self.recoveryCodeCount = source.pointee.recovery_code_count
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__User>, arena: Arena) {
@@ -128,6 +140,9 @@ extension User: ConvertibleToC {
         target.pointee.last_sign_in_at_micros = self.lastSignInAtMicros
         target.pointee.last_refresh_at_micros = self.lastRefreshAtMicros
         target.pointee.tokens_valid_after_micros = self.tokensValidAfterMicros
+        target.pointee.n_second_factors = self.secondFactors.count
+        target.pointee.second_factors = arena.copyEach(self.secondFactors) { arena.make($0) }
+        target.pointee.recovery_code_count = self.recoveryCodeCount
     }
 }
 

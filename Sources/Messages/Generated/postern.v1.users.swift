@@ -884,6 +884,206 @@ extension UsersCreateCustomTokenResponse: ConvertibleToC {
     }
 }
 
+public struct UsersAddSecondFactorRequest: Message {
+    public var tenantID: Text = .empty
+    public var uid: Text = .empty
+    /// E.164.
+    public var phoneNumber: Text = .empty
+    /// At most 64 bytes.
+    public var displayName: Text = .empty
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        uid: Text = .empty,
+        phoneNumber: Text = .empty,
+        displayName: Text = .empty,
+        validateOnly: Bool = false
+    ) {
+        self.tenantID = tenantID
+        self.uid = uid
+        self.phoneNumber = phoneNumber
+        self.displayName = displayName
+        self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var phoneNumber: Int { 3 }
+        @inlinable public static var displayName: Int { 4 }
+        @inlinable public static var validateOnly: Int { 5 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension UsersAddSecondFactorRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_add_second_factor_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersAddSecondFactorRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.uid = Text(copying: source.pointee.uid)
+        self.phoneNumber = Text(copying: source.pointee.phone_number)
+        self.displayName = Text(copying: source.pointee.display_name)
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersAddSecondFactorRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.uid = arena.copy(self.uid)
+        target.pointee.phone_number = arena.copy(self.phoneNumber)
+        target.pointee.display_name = arena.copy(self.displayName)
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct UsersAddSecondFactorResponse: Message {
+    public var user: User?
+    /// Of the new factor.
+    public var factorID: Text = .empty
+
+    public init() {}
+
+    public init(user: User? = nil, factorID: Text = .empty) {
+        self.user = user
+        self.factorID = factorID
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+        @inlinable public static var factorID: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersAddSecondFactorResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_add_second_factor_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersAddSecondFactorResponse>) {
+        self.user = source.pointee.user.map { User(copying: $0) }
+        self.factorID = Text(copying: source.pointee.factor_id)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersAddSecondFactorResponse>, arena: Arena) {
+        if let value = self.user { target.pointee.user = arena.make(value) }
+        target.pointee.factor_id = arena.copy(self.factorID)
+    }
+}
+
+public struct UsersRemoveSecondFactorRequest: Message {
+    public var tenantID: Text = .empty
+    public var uid: Text = .empty
+    /// Empty with `all`.
+    public var factorID: Text = .empty
+    /// All factors, and the recovery codes.
+    public var all: Bool = false
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        uid: Text = .empty,
+        factorID: Text = .empty,
+        all: Bool = false,
+        validateOnly: Bool = false
+    ) {
+        self.tenantID = tenantID
+        self.uid = uid
+        self.factorID = factorID
+        self.all = all
+        self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var factorID: Int { 3 }
+        @inlinable public static var all: Int { 4 }
+        @inlinable public static var validateOnly: Int { 5 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension UsersRemoveSecondFactorRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_remove_second_factor_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersRemoveSecondFactorRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.uid = Text(copying: source.pointee.uid)
+        self.factorID = Text(copying: source.pointee.factor_id)
+        self.all = source.pointee.all != 0
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersRemoveSecondFactorRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.uid = arena.copy(self.uid)
+        target.pointee.factor_id = arena.copy(self.factorID)
+        target.pointee.all = self.all ? 1 : 0
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct UsersRemoveSecondFactorResponse: Message {
+    public var user: User?
+
+    public init() {}
+
+    public init(user: User? = nil) {
+        self.user = user
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersRemoveSecondFactorResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_remove_second_factor_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersRemoveSecondFactorResponse>) {
+        self.user = source.pointee.user.map { User(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersRemoveSecondFactorResponse>, arena: Arena) {
+        if let value = self.user { target.pointee.user = arena.make(value) }
+    }
+}
+
 /// How the passwords of an import were hashed.
 public struct PasswordHashSpec: Message {
     public enum Algorithm: Sendable, Equatable {

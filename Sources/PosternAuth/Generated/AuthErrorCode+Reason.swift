@@ -73,7 +73,7 @@ extension AuthErrorCode {
                 .providerAlreadyLinked
             case .noSuchProvider:
                 .noSuchProvider
-            case .lastSignInMethod, .smsRegionNotAllowed:
+            case .lastSignInMethod, .smsRegionNotAllowed, .secondFactorsNotAllowed:
                 .operationNotAllowed
             case .invalidIdpConfiguration, .providerNotFound:
                 .invalidProviderID
@@ -91,6 +91,22 @@ extension AuthErrorCode {
                 .missingPhoneNumber
             case .sessionExpired, .invalidTemporaryProof:
                 .sessionExpired
+            case .secondFactorRequired:
+                .secondFactorRequired
+            case .missingMFAPendingCredential:
+                .missingMultiFactorSession
+            case .invalidMFAPendingCredential:
+                .invalidMultiFactorSession
+            case .missingMFAEnrollmentID:
+                .missingMultiFactorInfo
+            case .mfaEnrollmentNotFound:
+                .multiFactorInfoNotFound
+            case .secondFactorExists:
+                .secondFactorAlreadyEnrolled
+            case .secondFactorLimitExceeded:
+                .maximumSecondFactorCountExceeded
+            case .unverifiedEmail:
+                .unverifiedEmail
             case .malformedJWT:
                 .malformedJWT
             case .authorizationRefused:

@@ -592,6 +592,13 @@ public struct TenantsClient: Sendable {
 /// INVALID_END_USER_IP comes before all others: end_user_ip is longer than an address can be, or, from a credential whose
 /// word is believed, no address.
 ///
+/// Every method that signs in, and Reauthenticate, refuses with SECOND_FACTOR_REQUIRED where the user has a second factor
+/// (metadata `pending_credential`, and `second_factors`, a JSON array of {factorId, kind, displayName, phoneNumber,
+/// enrolledAtMicros}, phone numbers with their last four digits only): FinalizeMfaSignIn goes on from there. In a tenant
+/// where a second factor is mandatory a user who has none is refused with SECOND_FACTOR_ENROLLMENT_REQUIRED (metadata
+/// `enrollment_credential`). That credential is good as the id_token of StartMfaEnrollment and FinalizeMfaEnrollment, of
+/// Lookup, and of SendOobCode for VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL; Sessions.SignOut ends it.
+///
 /// ```swift
 /// let client = AccountsClient(channel: channel)
 /// print(try await client.checkOobCode(AccountsCheckOobCodeRequest()))
@@ -724,8 +731,8 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "CheckOobCode", request, idempotent: true, options: options)
     }
 
-    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL or RECOVER_EMAIL is for. A code is used up only when that
-    /// succeeds. A changed or recovered email ends every session. Refusals: those of CheckOobCode,
+    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL or REVERT_SECOND_FACTOR_ADDITION is for. A
+    /// code is used up only when that succeeds. A changed or recovered email and a reverted factor end every session. Refusals: those of CheckOobCode,
     /// INVALID_EMAIL (the tenant stopped taking international emails meanwhile), TOO_MANY_ATTEMPTS_TRY_LATER (the old
     /// mailbox was told of five changes within the hour), EMAIL_EXISTS.
     public func applyOobCode(_ request: AccountsApplyOobCodeRequest, options: CallOptions = .init()) async throws(Failure)
@@ -797,6 +804,76 @@ public struct AccountsClient: Sendable {
         -> AccountsDeleteResponse
     {
         try await channel.unary("postern.v1.Accounts", "Delete", request, idempotent: false, options: options)
+    }
+
+    /// Begins to enroll a second factor: sends a code to a phone number, or makes the secret of an authenticator app. Needs
+    /// a recent login and a verified email. A second start of an authenticator app voids the first.
+    ///
+    /// Checks in order: SECOND_FACTORS_NOT_ALLOWED (the tenant's switch, or this kind), MISSING_ID_TOKEN, INVALID_ID_TOKEN
+    /// and the like, CREDENTIAL_TOO_OLD_LOGIN_AGAIN (also: the user has a factor, and the session did not show one),
+    /// UNVERIFIED_EMAIL, SECOND_FACTOR_LIMIT_EXCEEDED (5), MISSING_CREDENTIAL (no factor), INVALID_PHONE_NUMBER,
+    /// INVALID_LOCALE, SECOND_FACTOR_EXISTS, then those of SendVerificationCode.
+    public func startMfaEnrollment(_ request: AccountsStartMfaEnrollmentRequest, options: CallOptions = .init()) async throws(Failure)
+        -> AccountsStartMfaEnrollmentResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "StartMfaEnrollment", request, idempotent: false, options: options)
+    }
+
+    /// Enrolls the factor whose code is shown. The session goes on with new tokens, which say that it showed the factor;
+    /// with an enrollment credential the session begins. The user is sent a mail with a link that takes the factor back.
+    ///
+    /// Checks in order: those of StartMfaEnrollment up to SECOND_FACTOR_LIMIT_EXCEEDED, MISSING_SESSION_INFO,
+    /// MISSING_VERIFICATION_CODE, INVALID_DISPLAY_NAME, INVALID_SESSION_INFO (none of this user's, used, begun anew, or
+    /// ended with five wrong codes), SESSION_EXPIRED, INVALID_CODE, SECOND_FACTOR_EXISTS, TOO_MANY_ATTEMPTS_TRY_LATER (20
+    /// factors were enrolled within a day).
+    public func finalizeMfaEnrollment(_ request: AccountsFinalizeMfaEnrollmentRequest, options: CallOptions = .init()) async throws(Failure)
+        -> AccountsFinalizeMfaEnrollmentResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "FinalizeMfaEnrollment", request, idempotent: false, options: options)
+    }
+
+    /// Removes a second factor; with the last one the recovery codes go. Needs a recent login that showed a factor.
+    ///
+    /// Checks in order: MISSING_ID_TOKEN, INVALID_ID_TOKEN and the like, CREDENTIAL_TOO_OLD_LOGIN_AGAIN,
+    /// MISSING_MFA_ENROLLMENT_ID, MFA_ENROLLMENT_NOT_FOUND.
+    public func withdrawMfaEnrollment(_ request: AccountsWithdrawMfaEnrollmentRequest, options: CallOptions = .init()) async throws(Failure)
+        -> AccountsWithdrawMfaEnrollmentResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "WithdrawMfaEnrollment", request, idempotent: false, options: options)
+    }
+
+    /// Makes ten new recovery codes in the place of those there are. Needs a recent login that showed a factor.
+    ///
+    /// Checks in order: MISSING_ID_TOKEN, INVALID_ID_TOKEN and the like, CREDENTIAL_TOO_OLD_LOGIN_AGAIN,
+    /// MFA_ENROLLMENT_NOT_FOUND (the user has no factor).
+    public func renewRecoveryCodes(_ request: AccountsRenewRecoveryCodesRequest, options: CallOptions = .init()) async throws(Failure)
+        -> AccountsRenewRecoveryCodesResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "RenewRecoveryCodes", request, idempotent: false, options: options)
+    }
+
+    /// Sends the code of a phone factor to its number, for FinalizeMfaSignIn. An authenticator app needs no start.
+    ///
+    /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE,
+    /// INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then those of
+    /// SendVerificationCode.
+    public func startMfaSignIn(_ request: AccountsStartMfaSignInRequest, options: CallOptions = .init()) async throws(Failure)
+        -> AccountsStartMfaSignInResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "StartMfaSignIn", request, idempotent: false, options: options)
+    }
+
+    /// Finishes the sign-in, or the Reauthenticate, that was refused with SECOND_FACTOR_REQUIRED.
+    ///
+    /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, MISSING_CREDENTIAL (no proof), MISSING_MFA_ENROLLMENT_ID,
+    /// MISSING_VERIFICATION_CODE, INVALID_CODE (its form), INVALID_MFA_PENDING_CREDENTIAL (not this tenant's, used, older
+    /// than five minutes, five codes were wrong, or the account's sessions were ended meanwhile), USER_DISABLED,
+    /// MFA_ENROLLMENT_NOT_FOUND, TOO_MANY_ATTEMPTS_TRY_LATER (too many wrong codes for the account), of an SMS
+    /// INVALID_SESSION_INFO and SESSION_EXPIRED, INVALID_CODE (wrong, or used before), ACCOUNT_CHANGED.
+    public func finalizeMfaSignIn(_ request: AccountsFinalizeMfaSignInRequest, options: CallOptions = .init()) async throws(Failure)
+        -> AccountsFinalizeMfaSignInResponse
+    {
+        try await channel.unary("postern.v1.Accounts", "FinalizeMfaSignIn", request, idempotent: false, options: options)
     }
 }
 
@@ -925,6 +1002,22 @@ public struct UsersClient: Sendable {
         -> UsersCreateCustomTokenResponse
     {
         try await channel.unary("postern.v1.Users", "CreateCustomToken", request, idempotent: false, options: options)
+    }
+
+    /// Gives a user a phone number as second factor, which counts as verified. Refusals: INVALID_PHONE_NUMBER,
+    /// INVALID_DISPLAY_NAME, USER_NOT_FOUND, UNVERIFIED_EMAIL, SECOND_FACTOR_EXISTS, SECOND_FACTOR_LIMIT_EXCEEDED.
+    public func addSecondFactor(_ request: UsersAddSecondFactorRequest, options: CallOptions = .init()) async throws(Failure)
+        -> UsersAddSecondFactorResponse
+    {
+        try await channel.unary("postern.v1.Users", "AddSecondFactor", request, idempotent: false, options: options)
+    }
+
+    /// Removes one second factor of a user, or all, with the recovery codes. Refusals: MISSING_MFA_ENROLLMENT_ID,
+    /// USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
+    public func removeSecondFactor(_ request: UsersRemoveSecondFactorRequest, options: CallOptions = .init()) async throws(Failure)
+        -> UsersRemoveSecondFactorResponse
+    {
+        try await channel.unary("postern.v1.Users", "RemoveSecondFactor", request, idempotent: false, options: options)
     }
 
     /// Brings users in with the password hashes they have. Each request is one batch; each is answered, in order, with

@@ -372,7 +372,7 @@ extension MethodDescriptor {
     /// suspension_reason, quotas and allow_costly_hashes, which need a project-admin), INVALID_CONTINUE_DOMAIN.
     static let tenantsUpdate = MethodDescriptor(
         service: "postern.v1.Tenants", method: "Update", requestStreaming: false, responseStreaming: false,
-        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 30_000, idempotent: true, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Deletes a tenant with all its users. The default pool cannot be deleted.
@@ -505,8 +505,8 @@ extension MethodDescriptor {
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL or RECOVER_EMAIL is for. A code is used up only when that
-    /// succeeds. A changed or recovered email ends every session. Refusals: those of CheckOobCode,
+    /// Does what a code of VERIFY_EMAIL, VERIFY_AND_CHANGE_EMAIL, RECOVER_EMAIL or REVERT_SECOND_FACTOR_ADDITION is for. A
+    /// code is used up only when that succeeds. A changed or recovered email and a reverted factor end every session. Refusals: those of CheckOobCode,
     /// INVALID_EMAIL (the tenant stopped taking international emails meanwhile), TOO_MANY_ATTEMPTS_TRY_LATER (the old
     /// mailbox was told of five changes within the hour), EMAIL_EXISTS.
     static let accountsApplyOobCode = MethodDescriptor(
@@ -572,6 +572,70 @@ extension MethodDescriptor {
         service: "postern.v1.Accounts", method: "Delete", requestStreaming: false, responseStreaming: false, role: .app,
         tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true, refusedWhenDisabled: true,
         allowedBeyondQuota: true, allowedWhenSuspended: false)
+
+    /// Begins to enroll a second factor: sends a code to a phone number, or makes the secret of an authenticator app. Needs
+    /// a recent login and a verified email. A second start of an authenticator app voids the first.
+    ///
+    /// Checks in order: SECOND_FACTORS_NOT_ALLOWED (the tenant's switch, or this kind), MISSING_ID_TOKEN, INVALID_ID_TOKEN
+    /// and the like, CREDENTIAL_TOO_OLD_LOGIN_AGAIN (also: the user has a factor, and the session did not show one),
+    /// UNVERIFIED_EMAIL, SECOND_FACTOR_LIMIT_EXCEEDED (5), MISSING_CREDENTIAL (no factor), INVALID_PHONE_NUMBER,
+    /// INVALID_LOCALE, SECOND_FACTOR_EXISTS, then those of SendVerificationCode.
+    static let accountsStartMfaEnrollment = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "StartMfaEnrollment", requestStreaming: false, responseStreaming: false,
+        role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Enrolls the factor whose code is shown. The session goes on with new tokens, which say that it showed the factor;
+    /// with an enrollment credential the session begins. The user is sent a mail with a link that takes the factor back.
+    ///
+    /// Checks in order: those of StartMfaEnrollment up to SECOND_FACTOR_LIMIT_EXCEEDED, MISSING_SESSION_INFO,
+    /// MISSING_VERIFICATION_CODE, INVALID_DISPLAY_NAME, INVALID_SESSION_INFO (none of this user's, used, begun anew, or
+    /// ended with five wrong codes), SESSION_EXPIRED, INVALID_CODE, SECOND_FACTOR_EXISTS, TOO_MANY_ATTEMPTS_TRY_LATER (20
+    /// factors were enrolled within a day).
+    static let accountsFinalizeMfaEnrollment = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "FinalizeMfaEnrollment", requestStreaming: false,
+        responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Removes a second factor; with the last one the recovery codes go. Needs a recent login that showed a factor.
+    ///
+    /// Checks in order: MISSING_ID_TOKEN, INVALID_ID_TOKEN and the like, CREDENTIAL_TOO_OLD_LOGIN_AGAIN,
+    /// MISSING_MFA_ENROLLMENT_ID, MFA_ENROLLMENT_NOT_FOUND.
+    static let accountsWithdrawMfaEnrollment = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "WithdrawMfaEnrollment", requestStreaming: false,
+        responseStreaming: false, role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
+
+    /// Makes ten new recovery codes in the place of those there are. Needs a recent login that showed a factor.
+    ///
+    /// Checks in order: MISSING_ID_TOKEN, INVALID_ID_TOKEN and the like, CREDENTIAL_TOO_OLD_LOGIN_AGAIN,
+    /// MFA_ENROLLMENT_NOT_FOUND (the user has no factor).
+    static let accountsRenewRecoveryCodes = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "RenewRecoveryCodes", requestStreaming: false, responseStreaming: false,
+        role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Sends the code of a phone factor to its number, for FinalizeMfaSignIn. An authenticator app needs no start.
+    ///
+    /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, MISSING_MFA_ENROLLMENT_ID, INVALID_LOCALE,
+    /// INVALID_MFA_PENDING_CREDENTIAL, USER_DISABLED, MFA_ENROLLMENT_NOT_FOUND (also: not a phone), then those of
+    /// SendVerificationCode.
+    static let accountsStartMfaSignIn = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "StartMfaSignIn", requestStreaming: false, responseStreaming: false,
+        role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Finishes the sign-in, or the Reauthenticate, that was refused with SECOND_FACTOR_REQUIRED.
+    ///
+    /// Checks in order: MISSING_MFA_PENDING_CREDENTIAL, MISSING_CREDENTIAL (no proof), MISSING_MFA_ENROLLMENT_ID,
+    /// MISSING_VERIFICATION_CODE, INVALID_CODE (its form), INVALID_MFA_PENDING_CREDENTIAL (not this tenant's, used, older
+    /// than five minutes, five codes were wrong, or the account's sessions were ended meanwhile), USER_DISABLED,
+    /// MFA_ENROLLMENT_NOT_FOUND, TOO_MANY_ATTEMPTS_TRY_LATER (too many wrong codes for the account), of an SMS
+    /// INVALID_SESSION_INFO and SESSION_EXPIRED, INVALID_CODE (wrong, or used before), ACCOUNT_CHANGED.
+    static let accountsFinalizeMfaSignIn = MethodDescriptor(
+        service: "postern.v1.Accounts", method: "FinalizeMfaSignIn", requestStreaming: false, responseStreaming: false,
+        role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Creates a user. Refusals: INVALID_EMAIL, WEAK_PASSWORD, INVALID_PHONE_NUMBER, DUPLICATE_LOCAL_ID, EMAIL_EXISTS,
     /// PHONE_NUMBER_EXISTS.
@@ -673,6 +737,20 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// Gives a user a phone number as second factor, which counts as verified. Refusals: INVALID_PHONE_NUMBER,
+    /// INVALID_DISPLAY_NAME, USER_NOT_FOUND, UNVERIFIED_EMAIL, SECOND_FACTOR_EXISTS, SECOND_FACTOR_LIMIT_EXCEEDED.
+    static let usersAddSecondFactor = MethodDescriptor(
+        service: "postern.v1.Users", method: "AddSecondFactor", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Removes one second factor of a user, or all, with the recovery codes. Refusals: MISSING_MFA_ENROLLMENT_ID,
+    /// USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
+    static let usersRemoveSecondFactor = MethodDescriptor(
+        service: "postern.v1.Users", method: "RemoveSecondFactor", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
+
     /// Brings users in with the password hashes they have. Each request is one batch; each is answered, in order, with
     /// counts, the rows that were refused and a checkpoint to resume from. A row whose password hash costs too much to
     /// check is refused with PASSWORD_HASH_TOO_COSTLY; see Tenant.allow_costly_hashes.
@@ -755,6 +833,12 @@ func registerAll(_ registry: inout Registry) {
     registry.register(AccountsLookup.self, .accountsLookup)
     registry.register(AccountsUpdate.self, .accountsUpdate)
     registry.register(AccountsDelete.self, .accountsDelete)
+    registry.register(AccountsStartMfaEnrollment.self, .accountsStartMfaEnrollment)
+    registry.register(AccountsFinalizeMfaEnrollment.self, .accountsFinalizeMfaEnrollment)
+    registry.register(AccountsWithdrawMfaEnrollment.self, .accountsWithdrawMfaEnrollment)
+    registry.register(AccountsRenewRecoveryCodes.self, .accountsRenewRecoveryCodes)
+    registry.register(AccountsStartMfaSignIn.self, .accountsStartMfaSignIn)
+    registry.register(AccountsFinalizeMfaSignIn.self, .accountsFinalizeMfaSignIn)
     registry.register(UsersCreate.self, .usersCreate)
     registry.register(UsersGet.self, .usersGet)
     registry.register(UsersGetByEmail.self, .usersGetByEmail)
@@ -770,5 +854,7 @@ func registerAll(_ registry: inout Registry) {
     registry.register(UsersExplainLink.self, .usersExplainLink)
     registry.register(UsersUnlink.self, .usersUnlink)
     registry.register(UsersCreateCustomToken.self, .usersCreateCustomToken)
+    registry.register(UsersAddSecondFactor.self, .usersAddSecondFactor)
+    registry.register(UsersRemoveSecondFactor.self, .usersRemoveSecondFactor)
     registry.register(UsersImport.self, .usersImport)
 }

@@ -63,6 +63,7 @@ extension Messages.OobRequestType {
         case .verifyAndChangeEmail: "OOB_REQUEST_TYPE_VERIFY_AND_CHANGE_EMAIL"
         case .recoverEmail: "OOB_REQUEST_TYPE_RECOVER_EMAIL"
         case .rejectEmail: "OOB_REQUEST_TYPE_REJECT_EMAIL"
+        case .revertSecondFactorAddition: "OOB_REQUEST_TYPE_REVERT_SECOND_FACTOR_ADDITION"
         }
     }
 }
@@ -135,6 +136,27 @@ extension Messages.Role {
         case .app: "ROLE_APP"
         case .tenantAdmin: "ROLE_TENANT_ADMIN"
         case .projectAdmin: "ROLE_PROJECT_ADMIN"
+        }
+    }
+}
+
+extension Messages.SecondFactorKind {
+    var json: JSONValue {
+        switch self {
+        case .unspecified: "SECOND_FACTOR_KIND_UNSPECIFIED"
+        case .phone: "SECOND_FACTOR_KIND_PHONE"
+        case .totp: "SECOND_FACTOR_KIND_TOTP"
+        }
+    }
+}
+
+extension Messages.SecondFactorState {
+    var json: JSONValue {
+        switch self {
+        case .unspecified: "SECOND_FACTOR_STATE_UNSPECIFIED"
+        case .disabled: "SECOND_FACTOR_STATE_DISABLED"
+        case .enabled: "SECOND_FACTOR_STATE_ENABLED"
+        case .mandatory: "SECOND_FACTOR_STATE_MANDATORY"
         }
     }
 }
@@ -279,6 +301,29 @@ extension Messages.AccountsDeleteResponse: MessageJSON {
     }
 }
 
+extension Messages.AccountsFinalizeMfaEnrollmentResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("user", self.user?.json ?? .null),
+            .init("tokens", self.tokens?.json ?? .null),
+            .init("factor_id", .string(self.factorID)),
+            .init("recovery_codes", .array(self.recoveryCodes.map { .handedOut($0) })),
+            .init("device_token", .string(self.deviceToken)),
+        ])
+    }
+}
+
+extension Messages.AccountsFinalizeMfaSignInResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("user", self.user?.json ?? .null),
+            .init("tokens", self.tokens?.json ?? .null),
+            .init("device_token", .string(self.deviceToken)),
+            .init("is_new_user", .bool(self.isNewUser)),
+        ])
+    }
+}
+
 extension Messages.AccountsLookupResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -293,6 +338,14 @@ extension Messages.AccountsReauthenticateResponse: MessageJSON {
             .init("user", self.user?.json ?? .null),
             .init("tokens", self.tokens?.json ?? .null),
             .init("device_token", .string(self.deviceToken)),
+        ])
+    }
+}
+
+extension Messages.AccountsRenewRecoveryCodesResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("recovery_codes", .array(self.recoveryCodes.map { .handedOut($0) })),
         ])
     }
 }
@@ -389,6 +442,26 @@ extension Messages.AccountsSignUpResponse: MessageJSON {
     }
 }
 
+extension Messages.AccountsStartMfaEnrollmentResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("session_info", .handedOut(self.sessionInfo)),
+            .init("totp", self.totp?.json ?? .null),
+            .init("phone_number", .string(self.phoneNumber)),
+            .init("expires_at_micros", .integer(self.expiresAtMicros)),
+        ])
+    }
+}
+
+extension Messages.AccountsStartMfaSignInResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("session_info", .handedOut(self.sessionInfo)),
+            .init("expires_at_micros", .integer(self.expiresAtMicros)),
+        ])
+    }
+}
+
 extension Messages.AccountsUnlinkResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -404,6 +477,15 @@ extension Messages.AccountsUpdateResponse: MessageJSON {
             .init("user", self.user?.json ?? .null),
             .init("tokens", self.tokens?.json ?? .null),
             .init("device_token", .string(self.deviceToken)),
+        ])
+    }
+}
+
+extension Messages.AccountsWithdrawMfaEnrollmentResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("user", self.user?.json ?? .null),
+            .init("tokens", self.tokens?.json ?? .null),
         ])
     }
 }
@@ -971,6 +1053,18 @@ extension Messages.Scope: MessageJSON {
     }
 }
 
+extension Messages.SecondFactor: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("factor_id", .string(self.factorID)),
+            .init("kind", self.kind.json),
+            .init("display_name", .string(self.displayName)),
+            .init("phone_number", .string(self.phoneNumber)),
+            .init("enrolled_at_micros", .integer(self.enrolledAtMicros)),
+        ])
+    }
+}
+
 extension Messages.ServiceAccount: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -1161,6 +1255,8 @@ extension Messages.Tenant: MessageJSON {
             .init("allowed_sms_regions", .array(self.allowedSMSRegions.map { .string($0) })),
             .init("blocked_sms_regions", .array(self.blockedSMSRegions.map { .string($0) })),
             .init("test_phone_numbers", .array(self.testPhoneNumbers.map { $0.json })),
+            .init("second_factor_state", self.secondFactorState.json),
+            .init("allowed_second_factors", .array(self.allowedSecondFactors.map { $0.json })),
         ])
     }
 }
@@ -1231,6 +1327,7 @@ extension Messages.TenantsUpdateResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
             .init("tenant", self.tenant?.json ?? .null),
+            .init("ended_session_count", .integer(self.endedSessionCount)),
         ])
     }
 }
@@ -1328,6 +1425,16 @@ extension Messages.TokensWatchRevocationsResponse: MessageJSON {
     }
 }
 
+extension Messages.TotpSecret: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("code_length", .integer(Int64(self.codeLength))),
+            .init("period_seconds", .integer(Int64(self.periodSeconds))),
+            .init("algorithm", .string(self.algorithm)),
+        ])
+    }
+}
+
 extension Messages.User: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -1345,6 +1452,17 @@ extension Messages.User: MessageJSON {
             .init("last_sign_in_at_micros", .integer(self.lastSignInAtMicros)),
             .init("last_refresh_at_micros", .integer(self.lastRefreshAtMicros)),
             .init("tokens_valid_after_micros", .integer(self.tokensValidAfterMicros)),
+            .init("second_factors", .array(self.secondFactors.map { $0.json })),
+            .init("recovery_code_count", .integer(Int64(self.recoveryCodeCount))),
+        ])
+    }
+}
+
+extension Messages.UsersAddSecondFactorResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("user", self.user?.json ?? .null),
+            .init("factor_id", .string(self.factorID)),
         ])
     }
 }
@@ -1448,6 +1566,14 @@ extension Messages.UsersListSessionsResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
             .init("sessions", .array(self.sessions.map { $0.json })),
+        ])
+    }
+}
+
+extension Messages.UsersRemoveSecondFactorResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("user", self.user?.json ?? .null),
         ])
     }
 }

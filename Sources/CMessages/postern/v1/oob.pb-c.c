@@ -7,7 +7,7 @@
 #endif
 
 #include "postern/v1/oob.pb-c.h"
-static const ProtobufCEnumValue postern__v1__oob_request_type__enum_values_by_number[7] =
+static const ProtobufCEnumValue postern__v1__oob_request_type__enum_values_by_number[8] =
 {
   { "OOB_REQUEST_TYPE_UNSPECIFIED", "POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED", 0 },
   { "OOB_REQUEST_TYPE_VERIFY_EMAIL", "POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_VERIFY_EMAIL", 1 },
@@ -16,16 +16,18 @@ static const ProtobufCEnumValue postern__v1__oob_request_type__enum_values_by_nu
   { "OOB_REQUEST_TYPE_VERIFY_AND_CHANGE_EMAIL", "POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_VERIFY_AND_CHANGE_EMAIL", 4 },
   { "OOB_REQUEST_TYPE_RECOVER_EMAIL", "POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_RECOVER_EMAIL", 5 },
   { "OOB_REQUEST_TYPE_REJECT_EMAIL", "POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_REJECT_EMAIL", 6 },
+  { "OOB_REQUEST_TYPE_REVERT_SECOND_FACTOR_ADDITION", "POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_REVERT_SECOND_FACTOR_ADDITION", 7 },
 };
 static const ProtobufCIntRange postern__v1__oob_request_type__value_ranges[] = {
-{0, 0},{0, 7}
+{0, 0},{0, 8}
 };
-static const ProtobufCEnumValueIndex postern__v1__oob_request_type__enum_values_by_name[7] =
+static const ProtobufCEnumValueIndex postern__v1__oob_request_type__enum_values_by_name[8] =
 {
   { "OOB_REQUEST_TYPE_EMAIL_SIGNIN", 3 },
   { "OOB_REQUEST_TYPE_PASSWORD_RESET", 2 },
   { "OOB_REQUEST_TYPE_RECOVER_EMAIL", 5 },
   { "OOB_REQUEST_TYPE_REJECT_EMAIL", 6 },
+  { "OOB_REQUEST_TYPE_REVERT_SECOND_FACTOR_ADDITION", 7 },
   { "OOB_REQUEST_TYPE_UNSPECIFIED", 0 },
   { "OOB_REQUEST_TYPE_VERIFY_AND_CHANGE_EMAIL", 4 },
   { "OOB_REQUEST_TYPE_VERIFY_EMAIL", 1 },
@@ -37,9 +39,9 @@ const ProtobufCEnumDescriptor postern__v1__oob_request_type__descriptor =
   "OobRequestType",
   "Postern__V1__OobRequestType",
   "postern.v1",
-  7,
+  8,
   postern__v1__oob_request_type__enum_values_by_number,
-  7,
+  8,
   postern__v1__oob_request_type__enum_values_by_name,
   1,
   postern__v1__oob_request_type__value_ranges,

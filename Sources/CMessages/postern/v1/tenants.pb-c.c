@@ -157,7 +157,7 @@ void   postern__v1__tenants_watch_denials_response__init
   static const Postern__V1__TenantsWatchDenialsResponse init_value = POSTERN__V1__TENANTS_WATCH_DENIALS_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[31] =
+static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[33] =
 {
   {
     "tenant_id",
@@ -531,6 +531,30 @@ static const ProtobufCFieldDescriptor postern__v1__tenant__field_descriptors[31]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "second_factor_state",
+    70,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Tenant, second_factor_state),
+    &postern__v1__second_factor_state__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "allowed_second_factors",
+    71,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_ENUM,
+    offsetof(Postern__V1__Tenant, n_allowed_second_factors),
+    offsetof(Postern__V1__Tenant, allowed_second_factors),
+    &postern__v1__second_factor_kind__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_PACKED,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   23,   /* field[23] = allow_costly_hashes */
@@ -538,6 +562,7 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   25,   /* field[25] = allow_loopback_continue_url */
   3,   /* field[3] = allow_password_signup */
   24,   /* field[24] = allowed_continue_domains */
+  32,   /* field[32] = allowed_second_factors */
   28,   /* field[28] = allowed_sms_regions */
   22,   /* field[22] = anonymous_user_expiry_seconds */
   29,   /* field[29] = blocked_sms_regions */
@@ -556,6 +581,7 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   10,   /* field[10] = recent_login_seconds */
   7,   /* field[7] = refresh_mode */
   15,   /* field[15] = revision */
+  31,   /* field[31] = second_factor_state */
   9,   /* field[9] = session_absolute_seconds */
   8,   /* field[8] = session_idle_seconds */
   19,   /* field[19] = suspended */
@@ -565,13 +591,14 @@ static const unsigned postern__v1__tenant__field_indices_by_name[] = {
   30,   /* field[30] = test_phone_numbers */
   14,   /* field[14] = updated_at_micros */
 };
-static const ProtobufCIntRange postern__v1__tenant__number_ranges[4 + 1] =
+static const ProtobufCIntRange postern__v1__tenant__number_ranges[5 + 1] =
 {
   { 1, 0 },
   { 36, 23 },
   { 38, 24 },
   { 60, 27 },
-  { 0, 31 }
+  { 70, 31 },
+  { 0, 33 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
 {
@@ -581,10 +608,10 @@ const ProtobufCMessageDescriptor postern__v1__tenant__descriptor =
   "Postern__V1__Tenant",
   "postern.v1",
   sizeof(Postern__V1__Tenant),
-  31,
+  33,
   postern__v1__tenant__field_descriptors,
   postern__v1__tenant__field_indices_by_name,
-  4,  postern__v1__tenant__number_ranges,
+  5,  postern__v1__tenant__number_ranges,
   (ProtobufCMessageInit) postern__v1__tenant__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -1354,7 +1381,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_list_response__descriptor 
   (ProtobufCMessageInit) postern__v1__tenants_list_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__tenants_update_request__field_descriptors[4] =
+static const ProtobufCFieldDescriptor postern__v1__tenants_update_request__field_descriptors[5] =
 {
   {
     "tenant_id",
@@ -1404,8 +1431,21 @@ static const ProtobufCFieldDescriptor postern__v1__tenants_update_request__field
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "end_sessions_without_second_factor",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsUpdateRequest, end_sessions_without_second_factor),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenants_update_request__field_indices_by_name[] = {
+  4,   /* field[4] = end_sessions_without_second_factor */
   1,   /* field[1] = tenant */
   0,   /* field[0] = tenant_id */
   2,   /* field[2] = update_mask */
@@ -1414,7 +1454,7 @@ static const unsigned postern__v1__tenants_update_request__field_indices_by_name
 static const ProtobufCIntRange postern__v1__tenants_update_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenants_update_request__descriptor =
 {
@@ -1424,14 +1464,14 @@ const ProtobufCMessageDescriptor postern__v1__tenants_update_request__descriptor
   "Postern__V1__TenantsUpdateRequest",
   "postern.v1",
   sizeof(Postern__V1__TenantsUpdateRequest),
-  4,
+  5,
   postern__v1__tenants_update_request__field_descriptors,
   postern__v1__tenants_update_request__field_indices_by_name,
   1,  postern__v1__tenants_update_request__number_ranges,
   (ProtobufCMessageInit) postern__v1__tenants_update_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__tenants_update_response__field_descriptors[1] =
+static const ProtobufCFieldDescriptor postern__v1__tenants_update_response__field_descriptors[2] =
 {
   {
     "tenant",
@@ -1445,14 +1485,27 @@ static const ProtobufCFieldDescriptor postern__v1__tenants_update_response__fiel
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ended_session_count",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsUpdateResponse, ended_session_count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenants_update_response__field_indices_by_name[] = {
+  1,   /* field[1] = ended_session_count */
   0,   /* field[0] = tenant */
 };
 static const ProtobufCIntRange postern__v1__tenants_update_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 1 }
+  { 0, 2 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenants_update_response__descriptor =
 {
@@ -1462,7 +1515,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_update_response__descripto
   "Postern__V1__TenantsUpdateResponse",
   "postern.v1",
   sizeof(Postern__V1__TenantsUpdateResponse),
-  1,
+  2,
   postern__v1__tenants_update_response__field_descriptors,
   postern__v1__tenants_update_response__field_indices_by_name,
   1,  postern__v1__tenants_update_response__number_ranges,

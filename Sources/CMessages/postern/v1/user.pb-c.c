@@ -25,7 +25,7 @@ void   postern__v1__token_pair__init
   static const Postern__V1__TokenPair init_value = POSTERN__V1__TOKEN_PAIR__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__user__field_descriptors[14] =
+static const ProtobufCFieldDescriptor postern__v1__user__field_descriptors[16] =
 {
   {
     "tenant_id",
@@ -195,6 +195,30 @@ static const ProtobufCFieldDescriptor postern__v1__user__field_descriptors[14] =
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "second_factors",
+    15,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__User, n_second_factors),
+    offsetof(Postern__V1__User, second_factors),
+    &postern__v1__second_factor__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "recovery_code_count",
+    16,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__User, recovery_code_count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__user__field_indices_by_name[] = {
   10,   /* field[10] = created_at_micros */
@@ -208,6 +232,8 @@ static const unsigned postern__v1__user__field_indices_by_name[] = {
   6,   /* field[6] = phone_number */
   5,   /* field[5] = photo_url */
   8,   /* field[8] = providers */
+  15,   /* field[15] = recovery_code_count */
+  14,   /* field[14] = second_factors */
   0,   /* field[0] = tenant_id */
   13,   /* field[13] = tokens_valid_after_micros */
   1,   /* field[1] = uid */
@@ -215,7 +241,7 @@ static const unsigned postern__v1__user__field_indices_by_name[] = {
 static const ProtobufCIntRange postern__v1__user__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 14 }
+  { 0, 16 }
 };
 const ProtobufCMessageDescriptor postern__v1__user__descriptor =
 {
@@ -225,7 +251,7 @@ const ProtobufCMessageDescriptor postern__v1__user__descriptor =
   "Postern__V1__User",
   "postern.v1",
   sizeof(Postern__V1__User),
-  14,
+  16,
   postern__v1__user__field_descriptors,
   postern__v1__user__field_indices_by_name,
   1,  postern__v1__user__number_ranges,

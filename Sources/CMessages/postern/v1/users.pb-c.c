@@ -115,6 +115,30 @@ void   postern__v1__users_create_custom_token_response__init
   static const Postern__V1__UsersCreateCustomTokenResponse init_value = POSTERN__V1__USERS_CREATE_CUSTOM_TOKEN_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__users_add_second_factor_request__init
+                     (Postern__V1__UsersAddSecondFactorRequest         *message)
+{
+  static const Postern__V1__UsersAddSecondFactorRequest init_value = POSTERN__V1__USERS_ADD_SECOND_FACTOR_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_add_second_factor_response__init
+                     (Postern__V1__UsersAddSecondFactorResponse         *message)
+{
+  static const Postern__V1__UsersAddSecondFactorResponse init_value = POSTERN__V1__USERS_ADD_SECOND_FACTOR_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_remove_second_factor_request__init
+                     (Postern__V1__UsersRemoveSecondFactorRequest         *message)
+{
+  static const Postern__V1__UsersRemoveSecondFactorRequest init_value = POSTERN__V1__USERS_REMOVE_SECOND_FACTOR_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_remove_second_factor_response__init
+                     (Postern__V1__UsersRemoveSecondFactorResponse         *message)
+{
+  static const Postern__V1__UsersRemoveSecondFactorResponse init_value = POSTERN__V1__USERS_REMOVE_SECOND_FACTOR_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__password_hash_spec__init
                      (Postern__V1__PasswordHashSpec         *message)
 {
@@ -1404,6 +1428,275 @@ const ProtobufCMessageDescriptor postern__v1__users_create_custom_token_response
   postern__v1__users_create_custom_token_response__field_indices_by_name,
   1,  postern__v1__users_create_custom_token_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__users_create_custom_token_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_add_second_factor_request__field_descriptors[5] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersAddSecondFactorRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "uid",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersAddSecondFactorRequest, uid),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "phone_number",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersAddSecondFactorRequest, phone_number),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "display_name",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersAddSecondFactorRequest, display_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersAddSecondFactorRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_add_second_factor_request__field_indices_by_name[] = {
+  3,   /* field[3] = display_name */
+  2,   /* field[2] = phone_number */
+  0,   /* field[0] = tenant_id */
+  1,   /* field[1] = uid */
+  4,   /* field[4] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__users_add_second_factor_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_add_second_factor_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersAddSecondFactorRequest",
+  "UsersAddSecondFactorRequest",
+  "Postern__V1__UsersAddSecondFactorRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersAddSecondFactorRequest),
+  5,
+  postern__v1__users_add_second_factor_request__field_descriptors,
+  postern__v1__users_add_second_factor_request__field_indices_by_name,
+  1,  postern__v1__users_add_second_factor_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_add_second_factor_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_add_second_factor_response__field_descriptors[2] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersAddSecondFactorResponse, user),
+    &postern__v1__user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "factor_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersAddSecondFactorResponse, factor_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_add_second_factor_response__field_indices_by_name[] = {
+  1,   /* field[1] = factor_id */
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange postern__v1__users_add_second_factor_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_add_second_factor_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersAddSecondFactorResponse",
+  "UsersAddSecondFactorResponse",
+  "Postern__V1__UsersAddSecondFactorResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersAddSecondFactorResponse),
+  2,
+  postern__v1__users_add_second_factor_response__field_descriptors,
+  postern__v1__users_add_second_factor_response__field_indices_by_name,
+  1,  postern__v1__users_add_second_factor_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_add_second_factor_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_remove_second_factor_request__field_descriptors[5] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersRemoveSecondFactorRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "uid",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersRemoveSecondFactorRequest, uid),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "factor_id",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersRemoveSecondFactorRequest, factor_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "all",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersRemoveSecondFactorRequest, all),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersRemoveSecondFactorRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_remove_second_factor_request__field_indices_by_name[] = {
+  3,   /* field[3] = all */
+  2,   /* field[2] = factor_id */
+  0,   /* field[0] = tenant_id */
+  1,   /* field[1] = uid */
+  4,   /* field[4] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__users_remove_second_factor_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_remove_second_factor_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersRemoveSecondFactorRequest",
+  "UsersRemoveSecondFactorRequest",
+  "Postern__V1__UsersRemoveSecondFactorRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersRemoveSecondFactorRequest),
+  5,
+  postern__v1__users_remove_second_factor_request__field_descriptors,
+  postern__v1__users_remove_second_factor_request__field_indices_by_name,
+  1,  postern__v1__users_remove_second_factor_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_remove_second_factor_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_remove_second_factor_response__field_descriptors[1] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersRemoveSecondFactorResponse, user),
+    &postern__v1__user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_remove_second_factor_response__field_indices_by_name[] = {
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange postern__v1__users_remove_second_factor_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_remove_second_factor_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersRemoveSecondFactorResponse",
+  "UsersRemoveSecondFactorResponse",
+  "Postern__V1__UsersRemoveSecondFactorResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersRemoveSecondFactorResponse),
+  1,
+  postern__v1__users_remove_second_factor_response__field_descriptors,
+  postern__v1__users_remove_second_factor_response__field_indices_by_name,
+  1,  postern__v1__users_remove_second_factor_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_remove_second_factor_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__password_hash_spec__field_descriptors[3] =

@@ -26,6 +26,13 @@ struct SessionGrant: Sendable {
         self.sessionID = token.sessionID
     }
 
+    /// A session whose login a second factor made anew.
+    init(_ session: StoredSession, id: [UInt8], movedTo login: ProvedLogin, of user: User) {
+        self.user = user
+        self.session = session
+        self.sessionID = id
+    }
+
     /// A session whose refresh token was presented, and not refused.
     init(_ decided: DecidedRefresh, of token: RefreshToken) {
         self.user = decided.user
@@ -51,6 +58,17 @@ struct BegunSession: Sendable {
         self.record = StoredSession(
             tenantID: key.tenant, uid: key.uid, createdAtMicros: now.microseconds, authTimeMicros: now.microseconds,
             signInProvider: login.start.provider, counter: 1, lastUsedAtMicros: now.microseconds,
-            claimsJSON: login.start.claims, deviceName: device.name, endUserIP: device.address?.text ?? .empty)
+            claimsJSON: login.start.claims, deviceName: device.name, endUserIP: device.address?.text ?? .empty,
+            secondFactor: login.factor?.name ?? .empty, secondFactorID: login.factor?.id ?? .empty)
+    }
+    /// The session of a sign-in that waited for a second factor, on the device that began it.
+    init(
+        _ login: ProvedLogin, finishing pending: StoredPendingSignIn, id: [UInt8], of key: UserKey, now: Timestamp
+    ) {
+        var record = BegunSession(login, id: id, of: key, on: Origin.server.device, now: now).record
+        record.deviceName = pending.deviceName
+        record.endUserIP = pending.endUserIP
+        self.id = id
+        self.record = record
     }
 }

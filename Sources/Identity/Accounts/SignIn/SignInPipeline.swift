@@ -12,11 +12,12 @@ import Store
 /// 5. a recent login, to link
 /// 6. the throttle
 /// 7. the proof
-/// 8. inside one transaction: the account that is entered, made or linked to, the second factor, the session
+/// 8. inside one transaction: the account that is entered, made or linked to, the second factor, the session; where a
+///    second factor has to be shown first, the pending sign-in, which `SecondFactorSignIns` finishes
 /// 9. the tokens; where a toggle refused, its record
 ///
 /// A method supplies the steps that are its own (`SignInMethod`). Tokens are issued for a `SessionGrant`. A session
-/// begins with a `ProvedLogin`, which `SecondFactor` makes of a `FirstFactor`, and only the `SignInProver` makes that.
+/// begins with a `ProvedLogin`, which `SecondFactorStep` makes of a `FirstFactor`. Only the `SignInProver` makes that.
 /// So a handler that leaves a step out does not compile.
 public struct SignInPipeline: Sendable {
     let resources: Resources
@@ -28,11 +29,13 @@ public struct SignInPipeline: Sendable {
     /// Records what a toggle refused.
     let refusals: SelfServiceRefusals
     private let prover: SignInProver
+    let pendingSignIns: PendingSignIns
 
     init(
         resources: Resources, users: UserDirectory, tenants: TenantDirectory, tokenCheck: TokenCheck,
-        guesses: GuessThrottle
+        guesses: GuessThrottle, pendingSignIns: PendingSignIns
     ) {
+        self.pendingSignIns = pendingSignIns
         self.resources = resources
         self.users = users
         self.tokenCheck = tokenCheck
@@ -63,7 +66,7 @@ public struct SignInPipeline: Sendable {
         let attempt = attempt(.enter, request, try request.address())
         try method.checkOpen(request.settings)
         let reading = try method.read(attempt)
-        let done = try await prover.prove(method, reading.credential, attempt) { proof, first in
+        let done = try await proving(method, reading, attempt) { proof, first in
             try await refusals.recording(of: method.refusedEndUser(proof), request) {
                 try await enter(method, proof, first, on: reading.device, request)
             }
@@ -81,7 +84,7 @@ public struct SignInPipeline: Sendable {
             throw await refusals.failure(by: toggle, of: method.refusedEndUser(resources.limits), request)
         }
         let reading = try method.read(attempt)
-        let done = try await prover.prove(method, reading.credential, attempt) { proof, first in
+        let done = try await proving(method, reading, attempt) { proof, first in
             let uid = resources.random.alphanumeric(28)
             let account = Account.new(tenantID: attempt.tenantID, uid: uid, now: attempt.startedAt)
             return try await users.session(account.key).signUp(
@@ -115,6 +118,18 @@ public struct SignInPipeline: Sendable {
 // MARK: - The steps
 
 extension SignInPipeline {
+    /// Proves the end user and uses the proof. SECOND_FACTOR_REQUIRED, SECOND_FACTOR_ENROLLMENT_REQUIRED.
+    private func proving<Method: SignInMethod>(
+        _ method: Method, _ reading: SignInReading<Method.Credential>, _ attempt: SignInAttempt,
+        _ use: (Method.Proof, FirstFactor) async throws -> SignedIn
+    ) async throws -> (signedIn: SignedIn, proof: Method.Proof) {
+        do {
+            return try await prover.prove(method, reading.credential, attempt, use)
+        } catch let pending as SignInPending {
+            throw pendingSignIns.failure(for: pending)
+        }
+    }
+
     /// What a signed-in user does with a method: its session goes on with new tokens.
     private func goOn<Method: SignInMethod>(
         _ method: Method, _ request: EndUserRequest, _ purpose: SignInAttempt.Purpose,
@@ -131,7 +146,7 @@ extension SignInPipeline {
         // Who may not link is told before anything is paid for.
         if purpose == .link { try user.requireRecentLogin(now: resources.clock.now()) }
         let startsAnew = purpose == .reauthenticate || user.isAnonymous
-        let done = try await prover.prove(method, reading.credential, attempt) { proof, first in
+        let done = try await proving(method, reading, attempt) { proof, first in
             let moment = SignInMoment(
                 key: user.account.key, settings: request.settings, origin: request.origin, now: resources.clock.now())
             return try await users.session(moment.key).change(

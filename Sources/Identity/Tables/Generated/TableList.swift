@@ -40,5 +40,7 @@ extension Tables {
         verificationCodes.declaration,
         smsBudgets.declaration,
         smsConfigs.declaration,
+        secondFactors.declaration,
+        pendingSignIns.declaration,
     ]
 }

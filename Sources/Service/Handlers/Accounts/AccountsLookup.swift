@@ -8,8 +8,7 @@ enum AccountsLookup: FastMethod {
     static func handle(
         _ request: AccountsLookupRequest, _ call: borrowing ReadCall, _ transaction: borrowing ReadTransaction
     ) throws -> Reply<AccountsLookupResponse> {
-        let verified = try call.verifiedUser(idToken: request.idToken, in: transaction)
-        var user = verified.account.user
+        var user = try call.enrollingUser(idToken: request.idToken, in: transaction).account.user
         user.lastRefreshAtMicros = try transaction.lastRefresh(tenantID: user.tenantID, uid: user.uid)
         return .message(AccountsLookupResponse(user: user))
     }

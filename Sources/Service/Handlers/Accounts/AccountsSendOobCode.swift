@@ -17,7 +17,7 @@ enum AccountsSendOobCode: SlowMethod {
         case .passwordReset: order = try await passwordReset(request, address, call)
         case .verifyEmail: order = try verification(request, call)
         case .verifyAndChangeEmail: order = try await change(request, address, call)
-        case .unspecified, .recoverEmail, .rejectEmail:
+        case .unspecified, .recoverEmail, .rejectEmail, .revertSecondFactorAddition:
             throw Failure.invalid(.missingReqType, field: "request_type", "must be a kind that can be asked for")
         }
         order.continueURL = request.continueURL
@@ -68,7 +68,7 @@ enum AccountsSendOobCode: SlowMethod {
     }
 
     private static func verification(_ request: AccountsSendOobCodeRequest, _ call: Call) throws -> OobOrder {
-        let user = try call.verifiedUser(idToken: request.idToken).account.user
+        let user = try call.enrollingUser(idToken: request.idToken).account.user
         if user.email.isEmpty { throw Failure.missingEmail }
         var order = OobOrder(.verifyEmail, email: user.email)
         order.uid = user.uid
@@ -79,15 +79,15 @@ enum AccountsSendOobCode: SlowMethod {
     private static func change(
         _ request: AccountsSendOobCodeRequest, _ address: EndUserAddress?, _ call: Call
     ) async throws -> OobOrder {
-        let verified = try call.verifiedUser(idToken: request.idToken)
+        let enrolling = try call.enrollingUser(idToken: request.idToken)
         if request.newEmail.isEmpty {
             throw Failure.invalid(.missingNewEmail, field: "new_email", "is required")
         }
         let newEmail = try Values.email(
             request.newEmail, field: "new_email", form: call.settings.emailForm, limits: call.limits)
-        let user = verified.account.user
+        let user = enrolling.account.user
         if user.email.isEmpty { throw Failure.missingEmail }
-        try verified.requireRecentLogin(now: call.now)
+        try enrolling.requireRecentLogin(settings: call.settings, now: call.now)
         var order = OobOrder(.verifyAndChangeEmail, email: user.email)
         order.uid = user.uid
         order.displayName = user.displayName

@@ -8,6 +8,9 @@ import Tokens
 /// postern.v1.Sessions/SignOut
 enum SessionsSignOut: SlowMethod {
     static func handle(_ request: SessionsSignOutRequest, _ call: Call) async throws -> SessionsSignOutResponse {
+        if try await call.project.secondFactorEnrollments.end(request.idToken, settings: call.settings) {
+            return SessionsSignOutResponse()
+        }
         guard let (uid, sessionID) = try session(request, call) else { return SessionsSignOutResponse() }
         do {
             _ = try await call.userSession(uid).end(session: sessionID, .signedOut, origin: call.origin)

@@ -17,6 +17,11 @@ enum TenantsUpdate: SlowMethod {
         let change = try TenantChange(wanted, mask, isProjectAdmin: call.caller?.has(.projectAdmin) == true)
         let settings = try await call.project.tenants.tenant(call.settings.tenantID).update(
             change, validateOnly: request.validateOnly, origin: call.origin)
-        return TenantsUpdateResponse(tenant: settings.tenant)
+        guard request.endSessionsWithoutSecondFactor, !request.validateOnly else {
+            return TenantsUpdateResponse(tenant: settings.tenant)
+        }
+        let count = try await call.project.secondFactorEnrollments.endSessionsWithoutFactor(
+            settings, origin: call.origin)
+        return TenantsUpdateResponse(tenant: settings.tenant, endedSessionCount: count)
     }
 }

@@ -8,7 +8,8 @@ enum UsersGenerateOobLink: SlowMethod {
     static func handle(
         _ request: UsersGenerateOobLinkRequest, _ call: Call
     ) async throws -> UsersGenerateOobLinkResponse {
-        guard ![.unspecified, .recoverEmail, .rejectEmail].contains(request.requestType) else {
+        guard ![.unspecified, .recoverEmail, .rejectEmail, .revertSecondFactorAddition].contains(request.requestType)
+        else {
             throw Failure.invalid(.missingReqType, field: "request_type", "must be a kind that can be asked for")
         }
         try Values.checkContinueURL(request.continueURL, limits: call.limits)

@@ -16,6 +16,7 @@ PROTOBUF_C__BEGIN_DECLS
 
 #include "google/protobuf/field_mask.pb-c.h"
 #include "postern/v1/credentials.pb-c.h"
+#include "postern/v1/mfa.pb-c.h"
 #include "postern/v1/oob.pb-c.h"
 #include "postern/v1/user.pb-c.h"
 

@@ -16,6 +16,7 @@ PROTOBUF_C__BEGIN_DECLS
 
 #include "google/protobuf/field_mask.pb-c.h"
 #include "postern/v1/quotas.pb-c.h"
+#include "postern/v1/second_factors.pb-c.h"
 
 typedef struct Postern__V1__Tenant Postern__V1__Tenant;
 typedef struct Postern__V1__TestPhoneNumber Postern__V1__TestPhoneNumber;
@@ -104,10 +105,13 @@ struct  Postern__V1__Tenant
   ProtobufCBinaryData *blocked_sms_regions;
   size_t n_test_phone_numbers;
   Postern__V1__TestPhoneNumber **test_phone_numbers;
+  Postern__V1__SecondFactorState second_factor_state;
+  size_t n_allowed_second_factors;
+  Postern__V1__SecondFactorKind *allowed_second_factors;
 };
 #define POSTERN__V1__TENANT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenant__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, 0, NULL, 0, POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED, 0, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, 0, 0, {0,NULL}, NULL, 0, 0, 0,NULL, 0, POSTERN__V1__CONTINUE_URL_RULE__CONTINUE_URL_RULE_UNSPECIFIED, 0, 0,NULL, 0,NULL, 0,NULL }
+    , {0,NULL}, {0,NULL}, 0, 0, 0, NULL, 0, POSTERN__V1__REFRESH_MODE__REFRESH_MODE_UNSPECIFIED, 0, 0, 0, NULL, 0, 0, 0, 0, 0, NULL, 0, 0, {0,NULL}, NULL, 0, 0, 0,NULL, 0, POSTERN__V1__CONTINUE_URL_RULE__CONTINUE_URL_RULE_UNSPECIFIED, 0, 0,NULL, 0,NULL, 0,NULL, POSTERN__V1__SECOND_FACTOR_STATE__SECOND_FACTOR_STATE_UNSPECIFIED, 0,NULL }
 
 
 struct  Postern__V1__TestPhoneNumber
@@ -277,20 +281,22 @@ struct  Postern__V1__TenantsUpdateRequest
   Postern__V1__Tenant *tenant;
   Google__Protobuf__FieldMask *update_mask;
   protobuf_c_boolean validate_only;
+  protobuf_c_boolean end_sessions_without_second_factor;
 };
 #define POSTERN__V1__TENANTS_UPDATE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_update_request__descriptor) \
-    , {0,NULL}, NULL, NULL, 0 }
+    , {0,NULL}, NULL, NULL, 0, 0 }
 
 
 struct  Postern__V1__TenantsUpdateResponse
 {
   ProtobufCMessage base;
   Postern__V1__Tenant *tenant;
+  int64_t ended_session_count;
 };
 #define POSTERN__V1__TENANTS_UPDATE_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_update_response__descriptor) \
-    , NULL }
+    , NULL, 0 }
 
 
 struct  Postern__V1__TenantsDeleteRequest

@@ -37,6 +37,10 @@ typedef struct Postern__V1__UsersRevokeTokensRequest Postern__V1__UsersRevokeTok
 typedef struct Postern__V1__UsersRevokeTokensResponse Postern__V1__UsersRevokeTokensResponse;
 typedef struct Postern__V1__UsersCreateCustomTokenRequest Postern__V1__UsersCreateCustomTokenRequest;
 typedef struct Postern__V1__UsersCreateCustomTokenResponse Postern__V1__UsersCreateCustomTokenResponse;
+typedef struct Postern__V1__UsersAddSecondFactorRequest Postern__V1__UsersAddSecondFactorRequest;
+typedef struct Postern__V1__UsersAddSecondFactorResponse Postern__V1__UsersAddSecondFactorResponse;
+typedef struct Postern__V1__UsersRemoveSecondFactorRequest Postern__V1__UsersRemoveSecondFactorRequest;
+typedef struct Postern__V1__UsersRemoveSecondFactorResponse Postern__V1__UsersRemoveSecondFactorResponse;
 typedef struct Postern__V1__PasswordHashSpec Postern__V1__PasswordHashSpec;
 typedef struct Postern__V1__Argon2idSpec Postern__V1__Argon2idSpec;
 typedef struct Postern__V1__BcryptSpec Postern__V1__BcryptSpec;
@@ -300,6 +304,55 @@ struct  Postern__V1__UsersCreateCustomTokenResponse
 #define POSTERN__V1__USERS_CREATE_CUSTOM_TOKEN_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_create_custom_token_response__descriptor) \
     , {0,NULL}, 0, 0,NULL }
+
+
+struct  Postern__V1__UsersAddSecondFactorRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData uid;
+  ProtobufCBinaryData phone_number;
+  ProtobufCBinaryData display_name;
+  protobuf_c_boolean validate_only;
+};
+#define POSTERN__V1__USERS_ADD_SECOND_FACTOR_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_add_second_factor_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0 }
+
+
+struct  Postern__V1__UsersAddSecondFactorResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__User *user;
+  ProtobufCBinaryData factor_id;
+};
+#define POSTERN__V1__USERS_ADD_SECOND_FACTOR_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_add_second_factor_response__descriptor) \
+    , NULL, {0,NULL} }
+
+
+struct  Postern__V1__UsersRemoveSecondFactorRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData uid;
+  ProtobufCBinaryData factor_id;
+  protobuf_c_boolean all;
+  protobuf_c_boolean validate_only;
+};
+#define POSTERN__V1__USERS_REMOVE_SECOND_FACTOR_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_remove_second_factor_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, 0, 0 }
+
+
+struct  Postern__V1__UsersRemoveSecondFactorResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__User *user;
+};
+#define POSTERN__V1__USERS_REMOVE_SECOND_FACTOR_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_remove_second_factor_response__descriptor) \
+    , NULL }
 
 
 typedef enum {
@@ -622,6 +675,18 @@ void   postern__v1__users_create_custom_token_request__init
 /* Postern__V1__UsersCreateCustomTokenResponse methods */
 void   postern__v1__users_create_custom_token_response__init
                      (Postern__V1__UsersCreateCustomTokenResponse         *message);
+/* Postern__V1__UsersAddSecondFactorRequest methods */
+void   postern__v1__users_add_second_factor_request__init
+                     (Postern__V1__UsersAddSecondFactorRequest         *message);
+/* Postern__V1__UsersAddSecondFactorResponse methods */
+void   postern__v1__users_add_second_factor_response__init
+                     (Postern__V1__UsersAddSecondFactorResponse         *message);
+/* Postern__V1__UsersRemoveSecondFactorRequest methods */
+void   postern__v1__users_remove_second_factor_request__init
+                     (Postern__V1__UsersRemoveSecondFactorRequest         *message);
+/* Postern__V1__UsersRemoveSecondFactorResponse methods */
+void   postern__v1__users_remove_second_factor_response__init
+                     (Postern__V1__UsersRemoveSecondFactorResponse         *message);
 /* Postern__V1__PasswordHashSpec methods */
 void   postern__v1__password_hash_spec__init
                      (Postern__V1__PasswordHashSpec         *message);
@@ -738,6 +803,18 @@ typedef void (*Postern__V1__UsersCreateCustomTokenRequest_Closure)
 typedef void (*Postern__V1__UsersCreateCustomTokenResponse_Closure)
                  (const Postern__V1__UsersCreateCustomTokenResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__UsersAddSecondFactorRequest_Closure)
+                 (const Postern__V1__UsersAddSecondFactorRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersAddSecondFactorResponse_Closure)
+                 (const Postern__V1__UsersAddSecondFactorResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersRemoveSecondFactorRequest_Closure)
+                 (const Postern__V1__UsersRemoveSecondFactorRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersRemoveSecondFactorResponse_Closure)
+                 (const Postern__V1__UsersRemoveSecondFactorResponse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__PasswordHashSpec_Closure)
                  (const Postern__V1__PasswordHashSpec *message,
                   void *closure_data);
@@ -824,6 +901,10 @@ extern const ProtobufCMessageDescriptor postern__v1__users_revoke_tokens_request
 extern const ProtobufCMessageDescriptor postern__v1__users_revoke_tokens_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_create_custom_token_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_create_custom_token_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_add_second_factor_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_add_second_factor_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_remove_second_factor_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_remove_second_factor_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__password_hash_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__argon2id_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__bcrypt_spec__descriptor;

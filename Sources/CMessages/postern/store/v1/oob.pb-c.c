@@ -25,7 +25,7 @@ void   postern__store__v1__stored_email_config__init
   static const Postern__Store__V1__StoredEmailConfig init_value = POSTERN__STORE__V1__STORED_EMAIL_CONFIG__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field_descriptors[11] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field_descriptors[12] =
 {
   {
     "request_type",
@@ -159,6 +159,18 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_oob_code__field
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "factor_id",
+    30,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredOobCode, factor_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_oob_code__field_indices_by_name[] = {
   10,   /* field[10] = applied */
@@ -167,17 +179,19 @@ static const unsigned postern__store__v1__stored_oob_code__field_indices_by_name
   2,   /* field[2] = email */
   7,   /* field[7] = email_verified */
   5,   /* field[5] = expires_at_micros */
+  11,   /* field[11] = factor_id */
   3,   /* field[3] = new_email */
   8,   /* field[8] = recovery_place */
   0,   /* field[0] = request_type */
   9,   /* field[9] = twin_hash */
   1,   /* field[1] = uid */
 };
-static const ProtobufCIntRange postern__store__v1__stored_oob_code__number_ranges[2 + 1] =
+static const ProtobufCIntRange postern__store__v1__stored_oob_code__number_ranges[3 + 1] =
 {
   { 1, 0 },
   { 20, 8 },
-  { 0, 11 }
+  { 30, 11 },
+  { 0, 12 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor =
 {
@@ -187,10 +201,10 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_oob_code__descriptor
   "Postern__Store__V1__StoredOobCode",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredOobCode),
-  11,
+  12,
   postern__store__v1__stored_oob_code__field_descriptors,
   postern__store__v1__stored_oob_code__field_indices_by_name,
-  2,  postern__store__v1__stored_oob_code__number_ranges,
+  3,  postern__store__v1__stored_oob_code__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_oob_code__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

@@ -190,7 +190,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
   (ProtobufCMessageInit) postern__store__v1__stored_user__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[17] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[19] =
 {
   {
     "tenant_id",
@@ -396,6 +396,30 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "second_factor",
+    30,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSession, second_factor),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "second_factor_id",
+    31,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSession, second_factor_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_session__field_indices_by_name[] = {
   7,   /* field[7] = attempt_hash */
@@ -412,15 +436,18 @@ static const unsigned postern__store__v1__stored_session__field_indices_by_name[
   16,   /* field[16] = older_tokens_end */
   14,   /* field[14] = refresh_cause */
   11,   /* field[11] = rotated_at_micros */
+  17,   /* field[17] = second_factor */
+  18,   /* field[18] = second_factor_id */
   4,   /* field[4] = sign_in_provider */
   0,   /* field[0] = tenant_id */
   1,   /* field[1] = uid */
 };
-static const ProtobufCIntRange postern__store__v1__stored_session__number_ranges[2 + 1] =
+static const ProtobufCIntRange postern__store__v1__stored_session__number_ranges[3 + 1] =
 {
   { 1, 0 },
   { 21, 15 },
-  { 0, 17 }
+  { 30, 17 },
+  { 0, 19 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor =
 {
@@ -430,10 +457,10 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor 
   "Postern__Store__V1__StoredSession",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredSession),
-  17,
+  19,
   postern__store__v1__stored_session__field_descriptors,
   postern__store__v1__stored_session__field_indices_by_name,
-  2,  postern__store__v1__stored_session__number_ranges,
+  3,  postern__store__v1__stored_session__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_session__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -848,7 +875,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_denial_head__descrip
   (ProtobufCMessageInit) postern__store__v1__stored_denial_head__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_idempotency__field_descriptors[8] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_idempotency__field_descriptors[9] =
 {
   {
     "request_hash",
@@ -946,22 +973,36 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_idempotency__fi
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "pending_id",
+    30,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredIdempotency, pending_id),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_idempotency__field_indices_by_name[] = {
   1,   /* field[1] = answer */
   3,   /* field[3] = caller */
   4,   /* field[4] = counter */
   5,   /* field[5] = made_at_micros */
+  8,   /* field[8] = pending_id */
   0,   /* field[0] = request_hash */
   2,   /* field[2] = session_id */
   7,   /* field[7] = subject */
   6,   /* field[6] = tenant_id */
 };
-static const ProtobufCIntRange postern__store__v1__stored_idempotency__number_ranges[2 + 1] =
+static const ProtobufCIntRange postern__store__v1__stored_idempotency__number_ranges[3 + 1] =
 {
   { 1, 0 },
   { 20, 6 },
-  { 0, 8 }
+  { 30, 8 },
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_idempotency__descriptor =
 {
@@ -971,10 +1012,10 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_idempotency__descrip
   "Postern__Store__V1__StoredIdempotency",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredIdempotency),
-  8,
+  9,
   postern__store__v1__stored_idempotency__field_descriptors,
   postern__store__v1__stored_idempotency__field_indices_by_name,
-  2,  postern__store__v1__stored_idempotency__number_ranges,
+  3,  postern__store__v1__stored_idempotency__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_idempotency__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -1391,7 +1432,7 @@ const ProtobufCEnumDescriptor postern__store__v1__guess_outcome__descriptor =
   postern__store__v1__guess_outcome__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[51] =
+static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[59] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -1444,11 +1485,19 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_VERIFICATION_CODE_EXHAUSTED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_VERIFICATION_CODE_EXHAUSTED", 111 },
   { "EVENT_KIND_PHONE_NUMBER_CHANGED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PHONE_NUMBER_CHANGED", 112 },
   { "EVENT_KIND_SMS_CONFIG_UPDATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SMS_CONFIG_UPDATED", 113 },
+  { "EVENT_KIND_SECOND_FACTOR_ENROLLED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SECOND_FACTOR_ENROLLED", 120 },
+  { "EVENT_KIND_SECOND_FACTOR_REMOVED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SECOND_FACTOR_REMOVED", 121 },
+  { "EVENT_KIND_SECOND_FACTOR_REVERTED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SECOND_FACTOR_REVERTED", 122 },
+  { "EVENT_KIND_SECOND_FACTOR_ASKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SECOND_FACTOR_ASKED", 123 },
+  { "EVENT_KIND_SECOND_FACTOR_FAILED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SECOND_FACTOR_FAILED", 124 },
+  { "EVENT_KIND_RECOVERY_CODE_USED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_RECOVERY_CODE_USED", 125 },
+  { "EVENT_KIND_RECOVERY_CODES_RENEWED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_RECOVERY_CODES_RENEWED", 126 },
+  { "EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", 127 },
 };
 static const ProtobufCIntRange postern__store__v1__event_kind__value_ranges[] = {
-{0, 0},{66, 37},{72, 40},{80, 42},{86, 44},{88, 45},{110, 47},{0, 51}
+{0, 0},{66, 37},{72, 40},{80, 42},{86, 44},{88, 45},{110, 47},{120, 51},{0, 59}
 };
-static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[51] =
+static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[59] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
@@ -1476,11 +1525,19 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_PROVIDER_UNLINKED", 28 },
   { "EVENT_KIND_PROVIDER_UPDATED", 18 },
   { "EVENT_KIND_REAUTHENTICATED", 30 },
+  { "EVENT_KIND_RECOVERY_CODES_RENEWED", 57 },
+  { "EVENT_KIND_RECOVERY_CODE_USED", 56 },
+  { "EVENT_KIND_SECOND_FACTOR_ASKED", 54 },
+  { "EVENT_KIND_SECOND_FACTOR_ENROLLED", 51 },
+  { "EVENT_KIND_SECOND_FACTOR_FAILED", 55 },
+  { "EVENT_KIND_SECOND_FACTOR_REMOVED", 52 },
+  { "EVENT_KIND_SECOND_FACTOR_REVERTED", 53 },
   { "EVENT_KIND_SERVICE_ACCOUNT_CREATED", 31 },
   { "EVENT_KIND_SERVICE_ACCOUNT_DELETED", 33 },
   { "EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED", 34 },
   { "EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED", 35 },
   { "EVENT_KIND_SERVICE_ACCOUNT_UPDATED", 32 },
+  { "EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", 58 },
   { "EVENT_KIND_SESSION_REVOKED", 6 },
   { "EVENT_KIND_SIGNED_IN", 5 },
   { "EVENT_KIND_SIGNING_KEY_CREATED", 14 },
@@ -1509,11 +1566,11 @@ const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
   "EventKind",
   "Postern__Store__V1__EventKind",
   "postern.store.v1",
-  51,
+  59,
   postern__store__v1__event_kind__enum_values_by_number,
-  51,
+  59,
   postern__store__v1__event_kind__enum_values_by_name,
-  7,
+  8,
   postern__store__v1__event_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

@@ -1,4 +1,5 @@
 public import Base
+import Messages
 public import Rules
 
 /// An account without a way to sign in again. Refusals: ADMIN_ONLY_OPERATION, ADMIN_RESTRICTED_OPERATION,
@@ -16,7 +17,10 @@ public struct AnonymousSignUp: CreatingMethod {
     }
 
     public func checkOpen(_ settings: TenantSettings) throws(Failure) {
-        guard settings.allowsAnonymousUsers else { throw .anonymousNotAllowed }
+        // Nobody who is anonymous could ever show a second factor.
+        guard settings.allowsAnonymousUsers, settings.secondFactorState != .mandatory else {
+            throw .anonymousNotAllowed
+        }
     }
 
     public func read(_ attempt: SignInAttempt) throws -> SignInReading<Credential> {

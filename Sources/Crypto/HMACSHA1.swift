@@ -1,0 +1,40 @@
+public import Base
+import COpenSSL
+
+/// HMAC-SHA1 (RFC 2104), for the codes of authenticator apps only: RFC 4226 asks for it, and its proofs do not need the
+/// collision resistance that SHA-1 lost.
+public enum HMACSHA1 {
+    public static let tagByteCount = 20
+
+    /// `key` has at most 64 bytes. Any thread; about 0.4 µs for a short message.
+    public static func tag(of message: UnsafeRawBufferPointer, key: Secret) -> [UInt8] {
+        // Proof: every secret is one that TOTP made, with 20 bytes.
+        precondition(key.byteCount <= 64, "a key of \(key.byteCount) bytes for HMAC-SHA1")
+        return withWipedScratch(byteCount: 128 + tagByteCount) { scratch in
+            scratch.initializeMemory(as: UInt8.self, repeating: 0)
+            key.withBytes { scratch.copyMemory(from: $0) }
+            for index in 0..<64 {
+                scratch[64 + index] = scratch[index] ^ 0x5C
+                scratch[index] ^= 0x36
+            }
+            let inner = UnsafeRawBufferPointer(rebasing: scratch[..<64])
+            let outer = UnsafeRawBufferPointer(rebasing: scratch[64..<128])
+            let digest = UnsafeMutableRawBufferPointer(rebasing: scratch[128...])
+            sha1(inner, message, into: digest)
+            sha1(outer, UnsafeRawBufferPointer(digest), into: digest)
+            return [UInt8](digest)
+        }
+    }
+
+    private static func sha1(
+        _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
+    ) {
+        let context = OpenSSL.threadDigestContext
+        guard EVP_DigestInit_ex(context, OpenSSL.sha1, nil) == 1,
+            EVP_DigestUpdate(context, first.baseAddress, first.count) == 1,
+            EVP_DigestUpdate(context, second.baseAddress, second.count) == 1,
+            EVP_DigestFinal_ex(context, output.octets, nil) == 1
+            // Proof: a digest of memory fails only when there is none left.
+        else { OpenSSL.fail("SHA-1") }
+    }
+}

@@ -1,0 +1,125 @@
+public import Base
+public import Messages
+public import Rules
+import Store
+
+// What administrators do with the second factors of users.
+
+extension SecondFactorEnrollments {
+    /// Gives a user a phone number that counts as verified. For the refusals see Users.AddSecondFactor.
+    ///
+    /// No recovery codes are made: only the user may see them.
+    public func add(
+        phone number: PhoneNumber, displayName: Text, to key: UserKey, origin: Origin, validateOnly: Bool
+    ) async throws -> UsersAddSecondFactorResponse {
+        let now = resources.clock.now()
+        let factor = SecondFactor(
+            factorID: resources.random.alphanumeric(20), kind: .phone, displayName: displayName,
+            phoneNumber: number.text, enrolledAtMicros: now.microseconds)
+        return try await users.session(key).write { transaction in
+            try transaction.once(validateOnly ? .server : origin, now: now) {
+                guard let current = try transaction.reading.account(key) else { throw Failure.userNotFound }
+                try SecondFactorRules.checkNew(number, for: current.user)
+                try SecondFactorRules.checkRoom(current.user)
+                if validateOnly { return UsersAddSecondFactorResponse(user: current.user) }
+                var changed = current
+                changed.user.secondFactors.append(factor)
+                try transaction.replace(
+                    current, by: changed, origin: origin, kind: .secondFactorEnrolled, detail: factor.eventDetail,
+                    now: now)
+                return UsersAddSecondFactorResponse(user: changed.user, factorID: factor.factorID)
+            }
+        }
+    }
+
+    /// Removes one factor of a user, or all (nil). For the refusals see Users.RemoveSecondFactor.
+    public func remove(
+        _ factorID: Text?, of key: UserKey, origin: Origin, validateOnly: Bool
+    ) async throws -> User {
+        let now = resources.clock.now()
+        return try await users.session(key).write(for: .removal) { transaction in
+            try transaction.once(validateOnly ? .server : origin, now: now) {
+                guard let current = try transaction.reading.account(key) else { throw Failure.userNotFound }
+                let factor = try factorID.map { id throws(Failure) in try current.user.secondFactor(id) }
+                if validateOnly { return current.user }
+                var changed = current
+                if let factor {
+                    try transaction.removeFactor(factor.factorID, from: &changed)
+                } else {
+                    try transaction.removeFactors(from: &changed)
+                }
+                try transaction.replace(
+                    current, by: changed, origin: origin, kind: .secondFactorRemoved,
+                    detail: factor?.eventDetail ?? "all", now: now)
+                return changed.user
+            }
+        }
+    }
+
+    private static let usersPerSlice = 100
+
+    /// Ends every session of a tenant that showed no second factor, in slices of users; how many. TenantsUpdate.
+    ///
+    /// A call that is cancelled or overdue stops between two slices: asked again, it goes on where it stopped.
+    public func endSessionsWithoutFactor(_ settings: TenantSettings, origin: Origin) async throws -> Int64 {
+        var (last, count): (UserSessionKey?, Int64) = (nil, 0)
+        while true {
+            try Task.checkCancellation()
+            let slice = try usersOfSessions(settings.tenantID, after: last)
+            guard let next = slice.next else { break }
+            last = next
+            let now = resources.clock.now()
+            count += try await users.changing(slice.users) {
+                try await resources.store.write(for: .removal) { transaction in
+                    try slice.users.reduce(into: Int64(0)) { count, key in
+                        count += try transaction.endSessionsWithoutFactor(
+                            of: key, settings: settings, origin: origin, now: now)
+                    }
+                }
+            }
+        }
+        let (now, ended) = (resources.clock.now(), count)
+        try await resources.store.write(for: .removal) { transaction in
+            try transaction.appendEvent(
+                .sessionsWithoutFactorEnded, tenantID: settings.tenantID, origin: origin, detail: Text("\(ended)"),
+                now: now)
+        }
+        return count
+    }
+
+    /// The users of the next sessions, and the last of those sessions; nil when there is none.
+    private func usersOfSessions(
+        _ tenantID: Text, after last: UserSessionKey?
+    ) throws -> (users: [UserKey], next: UserSessionKey?) {
+        try resources.store.read { transaction in
+            var (users, next): ([UserKey], UserSessionKey?) = ([], last)
+            var isAny = false
+            try transaction.scan(
+                Tables.sessionByUser, prefix: TenantPrefix(tenantID), from: last.map { .after($0) } ?? .first,
+                limit: Self.usersPerSlice
+            ) { row in
+                let key = try row.key
+                (next, isAny) = (key, true)
+                let user = UserKey(key.tenant, key.uid)
+                if users.last != user { users.append(user) }
+                return true
+            }
+            return (users, isAny ? next : nil)
+        }
+    }
+}
+
+extension WriteTransaction {
+    fileprivate func endSessionsWithoutFactor(
+        of key: UserKey, settings: TenantSettings, origin: Origin, now: Timestamp
+    ) throws -> Int64 {
+        var count: Int64 = 0
+        for id in try reading.sessionIDs(of: key) {
+            guard let session = try get(Tables.sessions, SessionKey(id)), session.secondFactor.isEmpty,
+                session.refusedCause(settings: settings, now: now) == nil
+            else { continue }
+            if try endSession(id, of: key, .admin, origin: origin, now: now) { count += 1 }
+        }
+        return count
+    }
+}

@@ -1,0 +1,81 @@
+public import Base
+import Messages
+public import Rules
+public import Store
+import Tokens
+
+/// A user who may enroll a second factor: one who is signed in, or one who has an enrollment credential, because the
+/// tenant lets nobody in without a factor.
+public struct EnrollingUser: Sendable {
+    enum Proof: Sendable {
+        case token(VerifiedToken)
+        case pending(id: [UInt8])
+    }
+
+    public let account: Account
+    let proof: Proof
+
+    /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN. Whoever holds an enrollment credential logged in as recently as it lives.
+    public func requireRecentLogin(settings: TenantSettings, now: Timestamp) throws(Failure) {
+        guard case .token(let token) = proof else { return }
+        try VerifiedUser(token: token, account: account, settings: settings).requireRecentLogin(now: now)
+    }
+}
+
+extension SecondFactorEnrollments {
+    /// The user of an ID token or of an enrollment credential. MISSING_ID_TOKEN, and the refusals of
+    /// `TokenCheck.verifiedUser`; INVALID_ID_TOKEN for an enrollment credential that is over.
+    public func user(
+        _ idToken: Text, settings: TenantSettings, in transaction: borrowing ReadTransaction
+    ) throws -> EnrollingUser {
+        if let user = try stoppedUser(idToken, settings: settings, in: transaction) { return user }
+        let user = try tokenCheck.verifiedUser(idToken, settings: settings, in: transaction)
+        return EnrollingUser(account: user.account, proof: .token(user.token))
+    }
+
+    /// The user of an enrollment credential; nil for what is none.
+    public func stoppedUser(
+        _ credential: Text, settings: TenantSettings, in transaction: borrowing ReadTransaction
+    ) throws -> EnrollingUser? {
+        let found = credential.bytes.withUnsafeBytes { pendingSignIns.id(in: $0, tenantID: settings.tenantID) }
+        guard let id = found else { return nil }
+        do {
+            let account = try transaction.pendingSignIn(
+                id, .enrollment, tenantID: settings.tenantID, now: resources.clock.now()
+            ).account
+            return EnrollingUser(account: account, proof: .pending(id: id))
+        } catch let failure as Failure where failure.is(.invalidMFAPendingCredential) {
+            throw Failure.invalidIDToken
+        }
+    }
+
+    /// Ends an enrollment credential: its user signs out. False for what is none; one that is over counts as ended now.
+    public func end(_ credential: Text, settings: TenantSettings) async throws -> Bool {
+        let found = credential.bytes.withUnsafeBytes { pendingSignIns.id(in: $0, tenantID: settings.tenantID) }
+        guard let id = found else { return false }
+        let key = TenantHashKey(settings.tenantID, id)
+        guard let pending = try resources.store.read({ try $0.get(Tables.pendingSignIns, key) }),
+            pending.kind == .enrollment
+        else { return true }
+        try await users.session(tenantID: settings.tenantID, uid: pending.uid).write(for: .removal) { transaction in
+            try transaction.removePendingSignIn(id, pending, tenantID: settings.tenantID)
+        }
+        return true
+    }
+}
+
+extension ReadTransaction {
+    /// A signed-in user whose session may change second factors: its login is recent, and it showed a factor if the
+    /// user has one. CREDENTIAL_TOO_OLD_LOGIN_AGAIN: a reauthentication asks for a factor.
+    func changingFactors(
+        _ token: VerifiedToken, settings: TenantSettings, now: Timestamp
+    ) throws -> (account: Account, session: StoredSession) {
+        let key = UserKey(settings.tenantID, token.uid)
+        let (account, session) = try signedIn(key, by: token, settings: settings, now: now)
+        try VerifiedUser(token: token, account: account, settings: settings).requireRecentLogin(now: now)
+        if SecondFactorRules.need(of: account.user, settings: settings) == .factor, session.secondFactor.isEmpty {
+            throw Failure.recentLoginRequired
+        }
+        return (account, session)
+    }
+}

@@ -1,0 +1,68 @@
+import Base
+import Messages
+import Rules
+import Store
+
+/// How many wrong codes of second factors an account takes.
+///
+/// | budget | limit |
+/// |---|---|
+/// | one pending sign-in | 5, then it is dead |
+/// | an account, over all its sign-ins from devices and addresses that it does not know | 10 an hour, 30 a day |
+/// | an account, from one device or address that it knows | 10 an hour, 30 a day |
+///
+/// Who has the password and guesses at codes from elsewhere finds one of three good ones among a million: with 30 a day
+/// in thirty years. The owner is not slowed by that on a device that signed in before. Nothing is ever locked for good.
+///
+/// They are rows of the store beside those of SMS. A restart gives nothing back.
+struct FactorGuesses: Sendable {
+    static let triesMax: Int32 = 5
+
+    let charges: [SMSBudgets.Charge]
+
+    /// `source`: the known device or address; empty: neither is known.
+    init(of key: UserKey, source: [UInt8], isSynthetic: Bool) {
+        let subject = key.uid.bytes + [0] + source
+        charges =
+            isSynthetic
+            ? []
+            : [
+                SMSBudgets.Charge(
+                    row: SMSBudgets.row(.wrongFactorCodes, subject, key.tenant), max: 10, window: .hours(1)),
+                SMSBudgets.Charge(
+                    row: SMSBudgets.row(.wrongFactorCodesByDay, subject, key.tenant), max: 30, window: .hours(24)),
+            ]
+    }
+}
+
+extension GuessThrottle {
+    /// The device or the address of a request, where the account knows it; empty where it knows neither.
+    func knownSource(of account: Account, _ request: EndUserRequest, address: EndUserAddress?, now: Timestamp)
+        -> [UInt8]
+    {
+        let device = devices.device(
+            in: request.deviceToken, tenantID: account.key.tenant, uid: account.key.uid,
+            passwordUpdatedAt: account.passwordUpdatedAt, now: now)
+        if let device { return [1] + device }
+        guard let address else { return [] }
+        let hash = keys.address(address)
+        guard account.knownAddresses.contains(hash) else { return [] }
+        return [2] + withUnsafeBytes(of: hash.bigEndian) { [UInt8]($0) }
+    }
+}
+
+extension WriteTransaction {
+    /// TOO_MANY_ATTEMPTS_TRY_LATER while a budget is spent: nothing is judged then.
+    func requireRoom(_ guesses: FactorGuesses, now: Timestamp) throws {
+        for charge in guesses.charges {
+            if let wait = try wait(charge, now: now) { throw Failure.tooManyAttempts(retryAfter: wait) }
+        }
+    }
+
+    /// Counts a try of a pending sign-in, before anything is judged. INVALID_MFA_PENDING_CREDENTIAL after five.
+    func countTry(_ pending: inout StoredPendingSignIn, id: [UInt8], tenantID: Text) throws {
+        guard pending.tries < FactorGuesses.triesMax else { throw Failure.invalidPendingSignIn }
+        pending.tries += 1  // Proof: it is below triesMax.
+        try put(Tables.pendingSignIns, TenantHashKey(tenantID, id), pending)
+    }
+}

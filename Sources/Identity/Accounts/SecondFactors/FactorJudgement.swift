@@ -1,0 +1,133 @@
+public import Base
+import Crypto
+import Messages
+import Rules
+import Store
+
+/// What a user shows to finish a sign-in.
+public enum ShownFactor: Sendable {
+    case totp(factorID: Text, code: Secret)
+    case phone(factorID: Text, code: Secret, sessionInfo: Secret)
+    case recoveryCode(Secret)
+
+    /// MISSING_MFA_ENROLLMENT_ID, MISSING_VERIFICATION_CODE, INVALID_CODE, MISSING_SESSION_INFO, INVALID_SESSION_INFO.
+    func checkForm() throws(Failure) {
+        switch self {
+        case .totp(let factorID, let code):
+            if factorID.isEmpty { throw .missingFactorID }
+            if code.isEmpty { throw .missingVerificationCode }
+            guard code.withBytes({ SMSRules.isCode([UInt8]($0)) }) else { throw .invalidVerificationCode }
+        case .phone(let factorID, let code, let sessionInfo):
+            if factorID.isEmpty { throw .missingFactorID }
+            try VerificationCodes.checkForm(sessionInfo, code)
+        case .recoveryCode(let code):
+            if code.isEmpty { throw .missingVerificationCode }
+            guard RecoveryCodes.canonical(code) != nil else { throw .invalidVerificationCode }
+        }
+    }
+}
+
+/// That a user showed a second factor. Only this file makes it.
+struct ProvedFactor: Sendable {
+    /// As the claim `sign_in_second_factor` names it: "phone", "totp" or "recovery_code".
+    let name: Text
+    /// Empty for a recovery code.
+    let id: Text
+
+    fileprivate init(name: Text, id: Text) {
+        self.name = name
+        self.id = id
+    }
+
+    fileprivate init(_ factor: SecondFactor) { self.init(name: factor.kind.name, id: factor.factorID) }
+
+    /// The factor whose code its enrolment showed.
+    init(enrolled factor: SecondFactor) { self.init(factor) }
+}
+
+/// A factor that a user shows, as far as it can be judged before the transaction: an SMS has been found right.
+struct FactorClaim: Sendable {
+    fileprivate enum Kind {
+        case totp(factorID: Text, code: [UInt8])
+        case phone(factorID: Text, ProvedNumber)
+        case recoveryCode([UInt8])
+    }
+
+    fileprivate let kind: Kind
+
+    /// Nil for an SMS, whose code `VerificationCodes` judges first.
+    init?(_ shown: ShownFactor) {
+        switch shown {
+        case .totp(let factorID, let code):
+            kind = .totp(factorID: factorID, code: code.withBytes { [UInt8]($0) })
+        case .recoveryCode(let code):
+            guard let code = RecoveryCodes.canonical(code) else { return nil }
+            kind = .recoveryCode(code)
+        case .phone: return nil
+        }
+    }
+
+    init(_ number: ProvedNumber, factorID: Text) { kind = .phone(factorID: factorID, number) }
+
+    /// Whether a try is counted where the claim is judged. An SMS was counted before it was judged.
+    var countsTry: Bool {
+        if case .phone = kind { false } else { true }
+    }
+}
+
+extension WriteTransaction {
+    /// Judges what a user shows, and uses it up when it is right; nil when it is wrong. MFA_ENROLLMENT_NOT_FOUND, of an
+    /// SMS INVALID_SESSION_INFO.
+    ///
+    /// `account` changes with it: how many recovery codes are left.
+    func judge(_ claim: FactorClaim, of account: inout Account, secrets: FactorSecrets, now: Timestamp) throws
+        -> ProvedFactor?
+    {
+        switch claim.kind {
+        case .totp(let factorID, let code):
+            let factor = try account.user.secondFactor(factorID)
+            guard factor.kind == .totp else { throw Failure.factorNotFound }
+            guard try useTOTP(code, factorID: factorID, of: account.key, secrets: secrets, now: now) else { return nil }
+            return ProvedFactor(factor)
+        case .phone(let factorID, let number):
+            let factor = try account.user.secondFactor(factorID)
+            guard factor.kind == .phone, factor.phoneNumber == number.number.text else { throw Failure.factorNotFound }
+            try use(number, tenantID: account.key.tenant)
+            return ProvedFactor(factor)
+        case .recoveryCode(let code):
+            guard !account.user.secondFactors.isEmpty else { throw Failure.factorNotFound }
+            guard try useRecoveryCode(code, of: &account, secrets: secrets) else { return nil }
+            return ProvedFactor(name: "recovery_code", id: .empty)
+        }
+    }
+
+    private func useTOTP(
+        _ code: [UInt8], factorID: Text, of key: UserKey, secrets: FactorSecrets, now: Timestamp
+    ) throws -> Bool {
+        guard var stored = try get(Tables.secondFactors, key),
+            let index = stored.totps.firstIndex(where: { $0.factorID == factorID })
+        else { throw Failure.factorNotFound }
+        let secret = try secrets.open(stored.totps[index].sealedSecret, of: key)
+        guard let step = TOTP.step(of: code, secret: secret, now: now, after: stored.totps[index].lastStep) else {
+            return false
+        }
+        stored.totps[index].lastStep = step
+        try put(Tables.secondFactors, key, stored)
+        return true
+    }
+
+    /// Compares with all of them: the time does not tell which it was like.
+    private func useRecoveryCode(
+        _ code: [UInt8], of account: inout Account, secrets: FactorSecrets
+    ) throws -> Bool {
+        let key = account.key
+        guard var stored = try get(Tables.secondFactors, key) else { return false }
+        let tag = secrets.tag(ofRecoveryCode: code, of: key)
+        let left = stored.recoveryCodes.filter { !constantTimeEqual($0, tag) }
+        guard left.count < stored.recoveryCodes.count else { return false }
+        stored.recoveryCodes = left
+        account.user.recoveryCodeCount = Int32(clamping: left.count)
+        try put(Tables.secondFactors, key, stored)
+        return true
+    }
+}

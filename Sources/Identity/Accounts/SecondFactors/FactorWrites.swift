@@ -1,0 +1,66 @@
+import Base
+import Messages
+import Rules
+import Store
+
+// How second factors come into an account and leave it: the user's list, and what is secret about it.
+
+extension WriteTransaction {
+    /// Adds a factor to the account. A user who has no recovery codes gets some; they are told only now.
+    ///
+    /// `sealedSecret` is of an authenticator app. The caller writes the account.
+    func addFactor(
+        _ factor: SecondFactor, sealedSecret: [UInt8] = [], lastStep: Int64 = 0, to account: inout Account,
+        secrets: FactorSecrets
+    ) throws -> [Secret] {
+        let key = account.key
+        var stored = try get(Tables.secondFactors, key) ?? StoredSecondFactors()
+        if factor.kind == .totp {
+            stored.totps.append(
+                StoredTotp(factorID: factor.factorID, sealedSecret: sealedSecret, lastStep: lastStep))
+            stored.enrollment = nil
+        }
+        var codes: [Secret] = []
+        if stored.recoveryCodes.isEmpty {
+            let made = secrets.makeRecoveryCodes(of: key)
+            (codes, stored.recoveryCodes) = (made.codes, made.tags)
+            account.user.recoveryCodeCount = Int32(clamping: codes.count)
+        }
+        account.user.secondFactors.append(factor)
+        try put(Tables.secondFactors, key, stored)
+        return codes
+    }
+
+    /// Removes a factor from the account; with the last one everything goes. The caller writes the account.
+    func removeFactor(_ id: Text, from account: inout Account) throws {
+        account.user.secondFactors.removeAll { $0.factorID == id }
+        if account.user.secondFactors.isEmpty { return try removeFactors(from: &account) }
+        guard var stored = try get(Tables.secondFactors, account.key) else { return }
+        stored.totps.removeAll { $0.factorID == id }
+        try put(Tables.secondFactors, account.key, stored)
+    }
+
+    func removeFactors(from account: inout Account) throws {
+        account.user.secondFactors = []
+        account.user.recoveryCodeCount = 0
+        try delete(Tables.secondFactors, account.key)
+    }
+}
+
+extension WriteTransaction {
+    /// Takes back a factor that somebody enrolled. It counts only while the factor is there. INVALID_OOB_CODE.
+    func reverting(_ code: StoredOobCode, in account: Account) throws -> AccountEffect {
+        guard let factor = account.user.secondFactors.first(where: { $0.factorID == code.factorID }) else {
+            throw Failure.invalidOobCode
+        }
+        var changed = account
+        try removeFactor(factor.factorID, from: &changed)
+        return AccountEffect(
+            changed, kind: .secondFactorReverted, detail: factor.eventDetail, endsSessions: .signedOut)
+    }
+}
+
+extension SecondFactor {
+    /// As events tell of it.
+    var eventDetail: Text { Text(unchecked: kind.name.bytes + [UInt8(ascii: " ")] + factorID.bytes) }
+}

@@ -1,0 +1,246 @@
+public import Base
+import Crypto
+import Messages
+import Rules
+import Store
+import Tokens
+
+/// What comes of an enrolment.
+public struct FinalizedEnrollment: Sendable {
+    public let signedIn: SignedIn
+    /// Empty for a repeated request, as `recoveryCodes`.
+    public let factorID: Text
+    /// Of the user's first factor.
+    public let recoveryCodes: [Secret]
+    public let deviceToken: Text
+}
+
+extension SecondFactorEnrollments {
+    /// Enrolls the factor whose code is shown. For the refusals see Accounts.FinalizeMfaEnrollment.
+    public func finalize(
+        _ sessionInfo: Secret, code: Secret, displayName: Text, _ request: EndUserRequest
+    ) async throws -> FinalizedEnrollment {
+        _ = try request.address()
+        if let again = try await answerAgain(to: request) { return finalized(again, request) }
+        try SecondFactorRules.checkOpen(request.settings)
+        let user = try mayEnroll(request)
+        try VerificationCodes.checkForm(sessionInfo, code)
+        try SecondFactorRules.checkDisplayName(displayName, limits: resources.limits)
+        let proof = try await proof(sessionInfo, code, of: user.account, request)
+        try SecondFactorRules.checkAllowed(proof.kind, settings: request.settings)
+        let now = resources.clock.now()
+        let factor = SecondFactor(
+            factorID: resources.random.alphanumeric(20), kind: proof.kind, displayName: displayName,
+            phoneNumber: proof.number, enrolledAtMicros: now.microseconds)
+        let enrollment = Enrollment(
+            factor: factor, proof: proof,
+            mail: try mail(of: factor, to: user.account, request.settings, now: now), secrets: secrets)
+        let (signedIn, recoveryCodes) = try await users.session(user.account.key).enroll(
+            enrollment, user.proof, request, now: now)
+        await mailer.wake()
+        return finalized(signedIn, request, factorID: factor.factorID, recoveryCodes)
+    }
+
+    /// An enrollment credential is used up by the first answer.
+    private func answerAgain(to request: EndUserRequest) async throws -> SignedIn? {
+        let isCredential = request.idToken.bytes.withUnsafeBytes {
+            pendingSignIns.id(in: $0, tenantID: request.settings.tenantID) != nil
+        }
+        return isCredential
+            ? try await users.answerAgain(to: request, resources)
+            : try await repeatedChanges.answer(to: request)
+    }
+
+    private func finalized(
+        _ signedIn: SignedIn, _ request: EndUserRequest, factorID: Text = .empty, _ recoveryCodes: [Secret] = []
+    ) -> FinalizedEnrollment {
+        FinalizedEnrollment(
+            signedIn: signedIn, factorID: factorID, recoveryCodes: recoveryCodes,
+            deviceToken: devices.token(
+                for: signedIn.user, renewing: request.deviceToken, random: resources.random,
+                now: resources.clock.now()))
+    }
+
+    /// An SMS is judged here, an authenticator app's code in the transaction that uses it up.
+    private func proof(
+        _ sessionInfo: Secret, _ code: Secret, of account: Account, _ request: EndUserRequest
+    ) async throws -> Enrollment.Proof {
+        let hash = sessionInfo.withBytes { Digest.sha256($0) }
+        let begun = try resources.store.read { try $0.get(Tables.secondFactors, account.key)?.enrollment }
+        if let begun, constantTimeEqual(begun.sessionHash, hash) {
+            return .totp(sessionHash: hash, code: code.withBytes { [UInt8]($0) })
+        }
+        return .phone(
+            try await codes.judge(
+                sessionInfo, code, for: [.secondFactorEnrollment(uid: account.user.uid)], settings: request.settings,
+                origin: request.origin))
+    }
+
+    /// The mail that tells the user of the factor, and takes it back.
+    private func mail(
+        of factor: SecondFactor, to account: Account, _ settings: TenantSettings, now: Timestamp
+    ) throws -> PreparedOob {
+        var order = OobOrder(.revertSecondFactorAddition, email: account.user.email)
+        order.uid = account.user.uid
+        order.displayName = account.user.displayName
+        order.factorID = factor.factorID
+        return try delivery.prepare(order, settings: settings, now: now)
+    }
+}
+
+/// A factor that is to be enrolled, and what shows that its user has it.
+struct Enrollment: Sendable {
+    enum Proof: Sendable {
+        case totp(sessionHash: [UInt8], code: [UInt8])
+        case phone(ProvedNumber)
+
+        var kind: SecondFactorKind {
+            switch self {
+            case .totp: .totp
+            case .phone: .phone
+            }
+        }
+
+        var number: Text {
+            switch self {
+            case .totp: .empty
+            case .phone(let proved): proved.number.text
+            }
+        }
+    }
+
+    let factor: SecondFactor
+    let proof: Proof
+    let mail: PreparedOob
+    let secrets: FactorSecrets
+}
+
+extension UserSession {
+    /// Enrolls a factor in the session of a token, which goes on, or in a sign-in that waits for it, which is finished.
+    fileprivate func enroll(
+        _ enrollment: Enrollment, _ proof: EnrollingUser.Proof, _ request: EndUserRequest, now: Timestamp
+    ) async throws -> (signedIn: SignedIn, recoveryCodes: [Secret]) {
+        let newID = SessionID.make(at: now, random: resources.random)
+        let limits = resources.limits
+        let issue: SignInIssue<(FinishedSignIn, [Secret])>
+        do {
+            issue = try await write(for: .session) { transaction in
+                switch proof {
+                case .token(let token):
+                    try transaction.onceIssuing(session: token.sessionID, request.origin, now: now) {
+                        let (current, session) = try transaction.reading.changingFactors(
+                            token, settings: request.settings, now: now)
+                        return try transaction.enroll(enrollment, in: current, request, now: now) { account in
+                            try transaction.goOn(
+                                session, of: token, enrollment.factor, account, current, request, now: now)
+                        }
+                    }
+                case .pending(let id):
+                    try transaction.finishEnrolling(
+                        enrollment, id, newID, request, sessionsMax: limits.sessionsPerUserMax, now: now)
+                }
+            }
+        } catch let repeated as RepeatedSession {
+            return (
+                try await signedInAgain(repeated, settings: request.settings, deadline: request.deadline), []
+            )
+        }
+        let (finished, recoveryCodes) = try issue.value()
+        return (try await signedIn(finished, request, now: now), recoveryCodes)
+    }
+}
+
+extension WriteTransaction {
+    /// Judges the code, and adds the factor to the account, which `finish` writes.
+    fileprivate func enroll(
+        _ enrollment: Enrollment, in current: Account, _ request: EndUserRequest, now: Timestamp,
+        _ finish: (Account) throws -> FinishedSignIn
+    ) throws -> SignInIssue<(FinishedSignIn, [Secret])> {
+        try SecondFactorRules.checkRoom(current.user)
+        var account = current
+        let codes: [Secret]
+        switch enrollment.proof {
+        case .phone(let number):
+            try SecondFactorRules.checkNew(number.number, for: current.user)
+            try use(number, tenantID: current.key.tenant)
+            codes = try addFactor(enrollment.factor, to: &account, secrets: enrollment.secrets)
+        case .totp(let sessionHash, let code):
+            switch try judgeEnrollment(sessionHash, code, of: current.key, secrets: enrollment.secrets, now: now) {
+            case .failure(let failure): return .refused(failure)
+            case .success(let right):
+                codes = try addFactor(
+                    enrollment.factor, sealedSecret: right.sealedSecret, lastStep: right.step, to: &account,
+                    secrets: enrollment.secrets)
+            }
+        }
+        // Each sends a mail to the user, who could do this all day.
+        try spend([Self.enrollments(of: current.key)], now: now)
+        let finished = try finish(account)
+        try enrollment.mail.put(in: self)
+        return .tokens((finished, codes))
+    }
+
+    private static func enrollments(of key: UserKey) -> SMSBudgets.Charge {
+        SMSBudgets.Charge(
+            row: SMSBudgets.row(.enrollments, key.uid.bytes, key.tenant), max: 20, window: .hours(24))
+    }
+
+    /// A wrong code is counted, and the fifth ends what was begun. INVALID_SESSION_INFO, SESSION_EXPIRED, INVALID_CODE.
+    private func judgeEnrollment(
+        _ sessionHash: [UInt8], _ code: [UInt8], of key: UserKey, secrets: FactorSecrets, now: Timestamp
+    ) throws -> Result<(sealedSecret: [UInt8], step: Int64), Failure> {
+        guard var stored = try get(Tables.secondFactors, key), var begun = stored.enrollment,
+            constantTimeEqual(begun.sessionHash, sessionHash)
+        else { return .failure(.invalidSessionInfo) }
+        guard now < Timestamp(microseconds: begun.expiresAtMicros) else {
+            return .failure(.verificationExpired(.expired))
+        }
+        let secret = try secrets.open(begun.sealedSecret, of: key)
+        if let step = TOTP.step(of: code, secret: secret, now: now, after: 0) {
+            return .success((begun.sealedSecret, step))
+        }
+        begun.wrongTries += 1  // Proof: what was begun ends at triesMax.
+        stored.enrollment = begun.wrongTries < FactorGuesses.triesMax ? begun : nil
+        try put(Tables.secondFactors, key, stored)
+        return .failure(.invalidVerificationCode)
+    }
+
+    /// The session in which a factor was enrolled has shown it.
+    fileprivate func goOn(
+        _ former: StoredSession, of token: VerifiedToken, _ factor: SecondFactor, _ account: Account,
+        _ current: Account, _ request: EndUserRequest, now: Timestamp
+    ) throws -> FinishedSignIn {
+        let effect = AccountEffect(account, kind: .secondFactorEnrolled, detail: factor.eventDetail)
+        var session = former
+        session.goOn(effect, origin: request.origin, now: now)
+        session.secondFactor = factor.kind.name
+        session.secondFactorID = factor.factorID
+        let changed = try apply(effect, to: current, keeping: token.sessionID, origin: request.origin, now: now)
+        try put(Tables.sessions, SessionKey(token.sessionID), session)
+        return FinishedSignIn(
+            grant: SessionGrant(session, goingOnAfterChangeBy: token, of: changed.user), isNewUser: false)
+    }
+
+    /// Enrolls a first factor in a sign-in that waits for it, and finishes the sign-in.
+    fileprivate func finishEnrolling(
+        _ enrollment: Enrollment, _ id: [UInt8], _ newID: [UInt8], _ request: EndUserRequest, sessionsMax: Int,
+        now: Timestamp
+    ) throws -> SignInIssue<(FinishedSignIn, [Secret])> {
+        let tenantID = request.settings.tenantID
+        let (pending, current) = try reading.pendingSignIn(id, .enrollment, tenantID: tenantID, now: now)
+        // Somebody else who came in by the same first factor may have been quicker: then that factor is to be shown.
+        guard current.user.secondFactors.isEmpty else { throw Failure.invalidPendingSignIn }
+        let sessionID = pending.sessionID.isEmpty ? newID : pending.sessionID
+        return try onceIssuing(session: sessionID, request.origin, now: now) {
+            try enroll(enrollment, in: current, request, now: now) { account in
+                try removePendingSignIn(id, pending, tenantID: tenantID)
+                try appendEvent(
+                    .secondFactorEnrolled, tenantID: tenantID, uid: pending.uid, origin: request.origin,
+                    detail: enrollment.factor.eventDetail, now: now)
+                return try finish(
+                    pending, id: sessionID, with: ProvedFactor(enrolled: enrollment.factor), account, current, request,
+                    sessionsMax: sessionsMax, now: now)
+            }
+        }
+    }
+}

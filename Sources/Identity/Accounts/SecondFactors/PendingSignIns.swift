@@ -1,0 +1,104 @@
+public import Base
+import Crypto
+public import Messages
+import Rules
+public import Store
+
+/// The credentials of pending sign-ins: `id ‖ HMAC-SHA256`, base64url.
+///
+/// The id is random and is what the store knows a pending sign-in by. Whoever reads the store can make no credential of
+/// it, and the same credential can be answered again to a repeated request.
+struct PendingSignIns: Sendable {
+    static let idByteCount = 32
+    static let textByteCount = ((idByteCount + HMACKey.tagByteCount) * 8 + 5) / 6
+
+    private let key: HMACKey
+
+    init(masterKey: MasterKey) { self.key = masterKey.hmac("pending sign-in") }
+
+    /// The failure that hands the credential out.
+    func failure(for pending: SignInPending) -> Failure {
+        let credential = String(
+            decoding: Base64.url.encode(pending.id + tag(pending.id, pending.user.tenantID)), as: UTF8.self)
+        if pending.kind == .enrollment {
+            return Failure(
+                .secondFactorEnrollmentRequired,
+                "This tenant lets nobody in without a second factor; enroll one with the enrollment credential.",
+                metadata: [Failure.Entry("enrollment_credential", credential)])
+        }
+        return Failure(
+            .secondFactorRequired, "The user has a second factor; finish the sign-in with it.",
+            metadata: [
+                Failure.Entry("pending_credential", credential),
+                Failure.Entry("second_factors", SecondFactorRules.hints(of: pending.user).string),
+            ])
+    }
+
+    /// The id in a credential of this tenant; nil for what is none.
+    func id(in credential: UnsafeRawBufferPointer, tenantID: Text) -> [UInt8]? {
+        guard credential.count == Self.textByteCount, let bytes = Base64.url.decode(credential),
+            bytes.count == Self.idByteCount + HMACKey.tagByteCount
+        else { return nil }
+        let id = Array(bytes.prefix(Self.idByteCount))
+        return constantTimeEqual(tag(id, tenantID), Array(bytes.dropFirst(Self.idByteCount))) ? id : nil
+    }
+
+    private func tag(_ id: [UInt8], _ tenantID: Text) -> [UInt8] { key.tag(of: id + tenantID.bytes) }
+}
+
+extension ReadTransaction {
+    /// A pending sign-in and its account. INVALID_MFA_PENDING_CREDENTIAL when it is used, expired or of another kind,
+    /// or when the account's sessions were ended since; USER_DISABLED.
+    func pendingSignIn(
+        _ id: [UInt8], _ kind: PendingSignInKind, tenantID: Text, now: Timestamp
+    ) throws -> (pending: StoredPendingSignIn, account: Account) {
+        guard let pending = try get(Tables.pendingSignIns, TenantHashKey(tenantID, id)), pending.kind == kind,
+            pending.isGood(at: now), let account = try account(UserKey(tenantID, pending.uid))
+        else { throw Failure.invalidPendingSignIn }
+        if account.user.disabled { throw Failure.userDisabled }
+        guard account.user.tokensValidAfterMicros == pending.tokensValidAfterMicros else {
+            throw Failure.invalidPendingSignIn
+        }
+        return (pending, account)
+    }
+}
+
+extension WriteTransaction {
+    func putPendingSignIn(_ pending: StoredPendingSignIn, id: [UInt8], tenantID: Text) throws {
+        let key = TenantHashKey(tenantID, id)
+        try put(Tables.pendingSignIns, key, pending)
+        try scheduleExpiry(at: Timestamp(microseconds: pending.expiresAtMicros), Tables.pendingSignIns, key)
+    }
+
+    func removePendingSignIn(_ id: [UInt8], _ pending: StoredPendingSignIn, tenantID: Text) throws {
+        let key = TenantHashKey(tenantID, id)
+        try delete(Tables.pendingSignIns, key)
+        try cancelExpiry(at: Timestamp(microseconds: pending.expiresAtMicros), Tables.pendingSignIns, key)
+    }
+}
+
+extension StoredPendingSignIn: ExpiringRecord {
+    /// A user who is asked for a code has it at hand; one who is to enroll a factor may have to verify an email first.
+    static func lifetime(_ kind: PendingSignInKind) -> Duration {
+        kind == .enrollment ? .minutes(30) : .minutes(5)
+    }
+
+    /// A sign-in begun ahead of the time is not good: a clock was wrong, and it would live until that time.
+    fileprivate func isGood(at now: Timestamp) -> Bool {
+        now < Timestamp(microseconds: expiresAtMicros)
+            && Timestamp(microseconds: createdAtMicros) - now <= TimeKeeping.slack
+    }
+
+    public static func expire(
+        _ key: TenantHashKey, of table: Table<TenantHashKey, Self>, in transaction: borrowing WriteTransaction,
+        now _: Timestamp
+    ) throws {
+        try transaction.delete(table, key)
+    }
+}
+
+extension Failure {
+    static let invalidPendingSignIn = Failure(
+        .invalidMFAPendingCredential,
+        "The sign-in is over: used, too old, ended by wrong codes or by a change of the account; sign in again.")
+}

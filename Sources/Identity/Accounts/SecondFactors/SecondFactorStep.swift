@@ -1,0 +1,43 @@
+import Base
+import Messages
+import Rules
+
+/// The decision whether a sign-in needs a second factor. Every sign-in and reauthentication asks it, because a session
+/// begins with a `ProvedLogin`, and only this file makes one.
+///
+/// A new case of `Decision` does not compile before `UserSession` says what becomes of such a sign-in.
+enum SecondFactorStep {
+    /// What becomes of a sign-in whose first factor is proved.
+    enum Decision {
+        case notNeeded(ProvedLogin)
+        /// For one of the user's factors, or until the user has enrolled a first one.
+        case waits(PendingSignInKind)
+    }
+
+    /// Decides over the account as the sign-in would leave it; called in the transaction that begins the session, or
+    /// before the one that makes the account.
+    static func decide(for account: Account, after first: FirstFactor, settings: TenantSettings) -> Decision {
+        switch SecondFactorRules.need(of: account.user, settings: settings) {
+        case .nothing: .notNeeded(ProvedLogin(start: first.start, factor: nil))
+        case .factor: .waits(.factor)
+        case .enrollment: .waits(.enrollment)
+        }
+    }
+}
+
+/// A login that needs no further proof: what a session begins with, or moves its login to.
+struct ProvedLogin: Sendable {
+    let start: SessionStart
+    /// Nil where none was asked for.
+    let factor: ProvedFactor?
+
+    fileprivate init(start: SessionStart, factor: ProvedFactor?) {
+        self.start = start
+        self.factor = factor
+    }
+
+    /// The login of a pending sign-in whose user has shown a second factor, or enrolled one.
+    init(finishing pending: StoredPendingSignIn, with factor: ProvedFactor) {
+        self.init(start: SessionStart(pending.signInProvider, claims: pending.claimsJSON), factor: factor)
+    }
+}

@@ -1,0 +1,52 @@
+import Base
+import Messages
+import Rules
+import Store
+
+/// That a sign-in waits for a second factor, or for the enrolment of one. It is thrown once the transaction that wrote
+/// it down has committed, and answered as SECOND_FACTOR_REQUIRED or SECOND_FACTOR_ENROLLMENT_REQUIRED.
+struct SignInPending: Error {
+    let id: [UInt8]
+    let kind: PendingSignInKind
+    let user: User
+}
+
+/// What comes of a sign-in's transaction.
+enum SignInIssue<Value: Sendable>: Sendable {
+    case tokens(Value)
+    case waits(SignInPending)
+    /// What was counted is kept, nothing else happened.
+    case refused(Failure)
+}
+
+extension SignInIssue {
+    /// Throws `SignInPending`, or the refusal.
+    func value() throws -> Value {
+        switch self {
+        case .tokens(let value): return value
+        case .waits(let pending): throw pending
+        case .refused(let failure): throw failure
+        }
+    }
+}
+
+extension WriteTransaction {
+    /// `once` for an answer of tokens, those of the session as `body` leaves it: the second time throws
+    /// `RepeatedSession`. A sign-in that waits for a second factor is remembered by its pending sign-in, and a refusal
+    /// not at all.
+    func onceIssuing<Value>(
+        session sessionID: [UInt8], _ origin: Origin, now: Timestamp, _ body: () throws -> SignInIssue<Value>
+    ) throws -> SignInIssue<Value> {
+        guard let idempotency = origin.idempotency else { return try body() }
+        if let record = try reading.earlier(idempotency) { throw RepeatedSession(record) }
+        let issue = try body()
+        switch issue {
+        case .tokens:
+            let counter = try get(Tables.sessions, SessionKey(sessionID))?.counter ?? 0
+            try keep(idempotency, StoredIdempotency(sessionID: sessionID, counter: counter), now: now)
+        case .waits(let pending): try keep(idempotency, StoredIdempotency(pendingID: pending.id), now: now)
+        case .refused: break
+        }
+        return issue
+    }
+}

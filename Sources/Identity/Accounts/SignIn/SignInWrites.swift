@@ -1,0 +1,168 @@
+import Base
+import Crypto
+import Messages
+import Rules
+import Store
+import Tokens
+
+// What a sign-in does to the account and to the session, inside of its transaction.
+
+/// A sign-in whose first factor is proved: the account it is about, and what becomes of that account.
+struct SignInEntry {
+    let key: UserKey
+    /// Nil for an account that the sign-in makes.
+    let current: Account?
+    let effect: AccountEffect
+}
+
+extension StoredSession {
+    /// The refresh token is a new one.
+    mutating func goOn(_ effect: AccountEffect, origin: Origin, now: Timestamp) {
+        rotate(attemptHash: origin.idempotency?.attemptHash ?? [], effect.refreshCause, now: now)
+        if let end = effect.endsOlderTokens { endOlderTokens(end) }
+    }
+
+    /// The login is a new one.
+    mutating func move(to login: ProvedLogin, now: Timestamp) {
+        authTimeMicros = now.microseconds
+        signInProvider = login.start.provider
+        // A custom token's claims are the session's until another custom token brings its own.
+        if !login.start.claims.isEmpty { claimsJSON = login.start.claims }
+        // Where none was asked for, the session keeps what it showed before.
+        if let factor = login.factor { (secondFactor, secondFactorID) = (factor.name, factor.id) }
+    }
+}
+
+extension ReadTransaction {
+    /// An account that may be changed, and its session, which lives.
+    func signedIn(
+        _ key: UserKey, by token: VerifiedToken, settings: TenantSettings, now: Timestamp
+    ) throws -> (account: Account, session: StoredSession) {
+        guard let account = try account(key) else { throw Failure.userNotFound }
+        if account.user.disabled { throw Failure.userDisabled }
+        guard let session = try get(Tables.sessions, SessionKey(token.sessionID)), session.uid == key.uid,
+            session.tenantID == key.tenant
+        else { throw Failure.invalidIDToken }
+        if let cause = session.refusedCause(settings: settings, now: now) {
+            throw Failure.tokenExpired(cause: cause)
+        }
+        guard token.generation >= account.user.tokensValidAfterMicros else {
+            throw Failure.tokenExpired(revokedFor: account.tokensRevokedFor)
+        }
+        return (account, session)
+    }
+}
+
+extension WriteTransaction {
+    /// Decides what a sign-in does to the account, and changes nothing of it yet. USER_DISABLED, `SelfServiceRefusal`.
+    func entry(
+        _ key: UserKey, settings: TenantSettings,
+        _ decide: (borrowing WriteTransaction, Account?) throws -> AccountEffect
+    ) throws -> SignInEntry {
+        let current = try reading.account(key)
+        if current?.user.disabled == true { throw Failure.userDisabled }
+        let effect = try decide(self, current)
+        if current == nil, let toggle = SelfService.refusalOfSignUp(settings) {
+            throw SelfServiceRefusal(toggle: toggle)
+        }
+        return SignInEntry(key: key, current: current, effect: effect)
+    }
+
+    /// Enters the account, or makes it, once everything is proved.
+    func enter(_ entry: SignInEntry, address: UInt64?, origin: Origin, now: Timestamp) throws -> Account {
+        var effect = entry.effect
+        if let address { effect.account.knownAddresses.remember(address) }
+        guard let current = entry.current else {
+            countsAsGrowth()
+            try insert(effect.account, origin: origin, now: now)
+            return effect.account
+        }
+        // Whoever came by a custom token has a way to come again.
+        if current.hasNoWayIn { try delete(Tables.anonymousUsers, entry.key) }
+        effect.account.user.lastSignInAtMicros = now.microseconds
+        return try apply(effect, to: current, keeping: nil, origin: origin, now: now)
+    }
+
+    func apply(
+        _ effect: AccountEffect, to current: Account, keeping sessionID: [UInt8]?, origin: Origin, now: Timestamp
+    ) throws -> Account {
+        var changed = effect.account
+        if let end = effect.endsSessions { changed.revokeTokens(end, now: now) }
+        try replace(
+            current, by: changed, origin: origin, kind: effect.kind, detail: effect.detail, now: now)
+        if let end = effect.endsSessions {
+            try endSessions(of: UserKey(changed.user.tenantID, changed.user.uid), except: sessionID, end, now: now)
+        }
+        return changed
+    }
+}
+
+// MARK: - Sign-ins that wait
+
+extension WriteTransaction {
+    /// Writes a sign-in down that waits for a second factor.
+    ///
+    /// Waiting for one of the user's factors, it changes nothing in the account before it is finished. A user who has
+    /// no factor has proved all there is to prove: the account is made or changed, because it may need a verified
+    /// email before a factor can be enrolled. Only the session has to wait.
+    func wait(
+        for kind: PendingSignInKind, _ entry: SignInEntry, _ first: FirstFactor, id: [UInt8],
+        session sessionID: [UInt8] = [], origin: Origin, settings: TenantSettings, now: Timestamp
+    ) throws -> SignInPending {
+        var pending = StoredPendingSignIn(
+            kind: kind, uid: entry.key.uid, createdAtMicros: now.microseconds,
+            expiresAtMicros: (now + StoredPendingSignIn.lifetime(kind)).microseconds,
+            signInProvider: first.start.provider, claimsJSON: first.start.claims, deviceName: origin.device.name,
+            endUserIP: origin.device.address?.text ?? .empty, addressHash: origin.device.addressHash ?? 0,
+            sessionID: sessionID, isNewUser: entry.current == nil)
+        var account = entry.current ?? entry.effect.account
+        switch kind {
+        case .enrollment, .unspecified:
+            if let current = entry.current {
+                if entry.effect.account != current {
+                    account = try apply(entry.effect, to: current, keeping: sessionID, origin: origin, now: now)
+                }
+            } else {
+                countsAsGrowth()
+                try insert(account, origin: origin, now: now)
+            }
+        case .factor:
+            if entry.effect.account != account { pending.change = PendingAccountChange(entry.effect, of: account) }
+            try appendEvent(
+                .secondFactorAsked, tenantID: entry.key.tenant, uid: entry.key.uid, origin: origin,
+                detail: first.start.provider, now: now)
+        }
+        pending.tokensValidAfterMicros = account.user.tokensValidAfterMicros
+        try putPendingSignIn(pending, id: id, tenantID: entry.key.tenant)
+        return SignInPending(id: id, kind: kind, user: account.user)
+    }
+}
+
+extension PendingAccountChange {
+    init(_ effect: AccountEffect, of account: Account) {
+        self.init(
+            accountHash: Self.hash(account), account: effect.account.record, kind: effect.kind, detail: effect.detail,
+            endsSessions: effect.endsSessions ?? .unspecified)
+    }
+
+    /// The change over the account as it is now. ACCOUNT_CHANGED when somebody else changed it meanwhile.
+    func effect(on account: Account) throws -> AccountEffect {
+        guard let stored = self.account, constantTimeEqual(accountHash, Self.hash(account)) else {
+            throw Failure(.accountChanged, "The account was changed meanwhile; sign in again.")
+        }
+        var changed = try Account(stored)
+        changed.knownAddresses = account.knownAddresses
+        changed.user.recoveryCodeCount = account.user.recoveryCodeCount
+        return AccountEffect(
+            changed, kind: kind, detail: detail, endsSessions: endsSessions == .unspecified ? nil : endsSessions)
+    }
+
+    /// Of the account without what every sign-in changes.
+    private static func hash(_ account: Account) -> [UInt8] {
+        var account = account
+        account.user.lastSignInAtMicros = 0
+        account.user.recoveryCodeCount = 0
+        account.knownAddresses = KnownAddresses()
+        return Digest.sha256(account.record.encoded())
+    }
+}

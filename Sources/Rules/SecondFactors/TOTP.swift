@@ -1,0 +1,69 @@
+public import Base
+import Crypto
+
+/// Codes of authenticator apps (RFC 6238 over RFC 4226): six digits of SHA-1, every 30 seconds another. These are the
+/// parameters that every app knows. Pure.
+public enum TOTP {
+    public static let secretByteCount = 20
+    public static let digitCount = 6
+    public static let periodSeconds: Int64 = 30
+    /// A code of the step before or after the present one is good, too: clocks differ, and typing takes time.
+    static let stepsAround: Int64 = 1
+
+    /// The code of RFC 4226 for a counter; `digits` is six except in the RFC's own examples.
+    public static func code(secret: Secret, counter: UInt64, digits: Int = digitCount) -> [UInt8] {
+        let tag = withUnsafeBytes(of: counter.bigEndian) { HMACSHA1.tag(of: $0, key: secret) }
+        // Proof: a tag has 20 bytes, and the offset is below 16.
+        let offset = Int(tag[HMACSHA1.tagByteCount - 1] & 15)
+        var value = tag[offset..<offset + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) } & 0x7FFF_FFFF
+        var code = [UInt8](repeating: 0, count: digits)
+        for index in code.indices.reversed() {
+            // Proof: the index is one of the array, and a digit is below 10.
+            code[index] = UInt8(ascii: "0") + UInt8(value % 10)
+            value /= 10
+        }
+        return code
+    }
+
+    public static func step(at time: Timestamp) -> Int64 { time.seconds / periodSeconds }
+
+    /// The step whose code is `code`; nil when it is none of the steps around `now`, or one that was used.
+    ///
+    /// `lastStep` is the latest step that was used. A code is looked for in all steps, whichever it is of.
+    public static func step(of code: [UInt8], secret: Secret, now: Timestamp, after lastStep: Int64) -> Int64? {
+        let present = step(at: now)
+        // A step far ahead of the time was used under a clock that was wrong. It would lock the user out until then.
+        let isCredible = lastStep <= present + stepsAround + TimeKeeping.slack.components.seconds / periodSeconds
+        var found: Int64?
+        for step in (present - stepsAround)...(present + stepsAround) {
+            guard let counter = UInt64(exactly: step) else { continue }
+            let isRight = constantTimeEqual(self.code(secret: secret, counter: counter), code)
+            if isRight, !isCredible || step > lastStep { found = step }
+        }
+        return found
+    }
+
+    /// What an authenticator app reads from a QR code (Google's key URI format).
+    public static func uri(secret: Secret, issuer: Text, account: Text) -> Secret {
+        let label = percentEncoded(issuer) + [UInt8]("%3A".utf8) + percentEncoded(account)
+        let key = secret.withBytes { Base32.encode($0) }
+        let parameters = [UInt8]("&algorithm=SHA1&digits=\(digitCount)&period=\(periodSeconds)".utf8)
+        return Secret(
+            [UInt8]("otpauth://totp/".utf8) + label + [UInt8]("?secret=".utf8) + key + [UInt8]("&issuer=".utf8)
+                + percentEncoded(issuer) + parameters)
+    }
+
+    /// RFC 3986 §2.3: everything but the unreserved characters is written as its bytes.
+    private static func percentEncoded(_ text: Text) -> [UInt8] {
+        let digits = [UInt8]("0123456789ABCDEF".utf8)
+        return text.bytes.flatMap { byte -> [UInt8] in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                [byte]
+            default: [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import Base
+import Messages
+import TestSupport
+import Testing
+
+/// What administrators do with second factors.
+@Suite struct AdministeredFactorTests {
+    private static let number = SecondFactorSignInTests.number
+
+    @Test func `An admin adds a phone and removes factors`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            _ = try client.verifiedUser("ada@example.com")
+            let uid = try client.find("ada@example.com").uid
+            func add(_ number: Text, validateOnly: Bool = false) throws -> UsersAddSecondFactorResponse {
+                try client.client.call(
+                    "postern.v1.Users/AddSecondFactor",
+                    UsersAddSecondFactorRequest(
+                        uid: uid, phoneNumber: number, displayName: "work", validateOnly: validateOnly))
+            }
+            func remove(_ factorID: Text, all: Bool = false) throws -> UsersRemoveSecondFactorResponse {
+                try client.client.call(
+                    "postern.v1.Users/RemoveSecondFactor",
+                    UsersRemoveSecondFactorRequest(uid: uid, factorID: factorID, all: all))
+            }
+            #expect(try add(Self.number, validateOnly: true).factorID.isEmpty)
+            _ = try client.signIn("ada@example.com")
+            let added = try add(Self.number)
+            #expect(added.user?.secondFactors.map(\.phoneNumber) == [Self.number])
+            #expect(added.user?.recoveryCodeCount == 0)
+            expectRefusal("SECOND_FACTOR_EXISTS") { _ = try add(Self.number) }
+            expectRefusal("INVALID_PHONE_NUMBER") { _ = try add("12") }
+            let pending = try client.pending { _ = try client.signIn("ada@example.com") }
+            let sent = try client.startSMS(pending, added.factorID)
+            expectRefusal("MISSING_MFA_ENROLLMENT_ID") { _ = try remove("") }
+            expectRefusal("MISSING_MFA_ENROLLMENT_ID") { _ = try remove(added.factorID, all: true) }
+            expectRefusal("MFA_ENROLLMENT_NOT_FOUND") { _ = try remove("nobody") }
+            #expect(try remove(added.factorID).user?.secondFactors.isEmpty == true)
+            // A factor that is gone finishes nothing.
+            expectRefusal("MFA_ENROLLMENT_NOT_FOUND") {
+                _ = try client.finish(
+                    pending, added.factorID,
+                    .phone(
+                        PhoneCredential(
+                            sessionInfo: sent.sessionInfo, code: try client.newestCode(to: Self.number))))
+            }
+            _ = try client.signIn("ada@example.com")
+            _ = try add(Self.number)
+            #expect(try remove("", all: true).user?.secondFactors.isEmpty == true)
+        }
+    }
+
+    @Test func `An admin adds no factor to an unverified email, and end users add none by Update`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let tokens = try #require(try client.signUp("ada@example.com").tokens)
+            let uid = try client.find("ada@example.com").uid
+            expectRefusal("UNVERIFIED_EMAIL") {
+                let _: UsersAddSecondFactorResponse = try client.client.call(
+                    "postern.v1.Users/AddSecondFactor",
+                    UsersAddSecondFactorRequest(uid: uid, phoneNumber: Self.number))
+            }
+            expectRefusal("USER_NOT_FOUND") {
+                let _: UsersAddSecondFactorResponse = try client.client.call(
+                    "postern.v1.Users/AddSecondFactor",
+                    UsersAddSecondFactorRequest(uid: "nobody", phoneNumber: Self.number))
+            }
+            for path in ["second_factors", "recovery_code_count"] as [Text] {
+                expectRefusal("INVALID_UPDATE_MASK") {
+                    let _: AccountsUpdateResponse = try client.client.call(
+                        "postern.v1.Accounts/Update",
+                        AccountsUpdateRequest(
+                            idToken: tokens.idToken, updateMask: ProtobufFieldMask(paths: [path])))
+                }
+            }
+        }
+    }
+
+    @Test func `A tenant's policy has three states and two kinds`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            expectRefusal("INVALID_SECOND_FACTOR_POLICY") { try client.setFactors(.unspecified) }
+            expectRefusal("INVALID_SECOND_FACTOR_POLICY") { try client.setFactors(.enabled, [.totp, .totp]) }
+            expectRefusal("INVALID_SECOND_FACTOR_POLICY") { try client.setFactors(.enabled, [.unspecified]) }
+            try client.setFactors(.mandatory, [.totp])
+        }
+    }
+}

@@ -1,0 +1,110 @@
+import Base
+import JSON
+import Messages
+import TestSupport
+import Testing
+
+/// Tenants in which nobody signs in without a second factor.
+@Suite struct MandatoryFactorTests {
+    private static let email: Text = "ada@example.com"
+
+    @Test func `Who has no factor enrolls one before anything else`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.mandatory)
+            let stopped = failure { _ = try client.signUp(Self.email) }
+            #expect(stopped.reason == "SECOND_FACTOR_ENROLLMENT_REQUIRED")
+            let credential = Text(stopped.metadata("enrollment_credential") ?? "")
+            #expect(try client.lookup(credential).email == Self.email)
+            expectRefusal("UNVERIFIED_EMAIL") { _ = try client.startApp(credential) }
+            try client.verifyEmail(credential)
+            let user = try client.enrollApp(Self.email, credential)
+            #expect(try client.firebase(user.tokens.idToken)["sign_in_second_factor"]?.string == "totp")
+            #expect(try client.firebase(user.tokens.idToken)["sign_in_provider"]?.string == "password")
+            // It was good for that once.
+            expectRefusal("INVALID_ID_TOKEN") { _ = try client.lookup(credential) }
+            _ = try client.finish(try client.pending(user), user)
+        }
+    }
+
+    @Test func `The enrollment credential is good for nothing else`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.mandatory)
+            let credential = Text(
+                failure { _ = try client.signUp(Self.email) }.metadata("enrollment_credential") ?? "")
+            let calls: [() throws -> Void] = [
+                {
+                    let _: TokensVerifyIdTokenResponse = try client.client.call(
+                        "postern.v1.Tokens/VerifyIdToken", TokensVerifyIdTokenRequest(idToken: credential))
+                },
+                {
+                    let _: TokensCreateSessionCookieResponse = try client.client.call(
+                        "postern.v1.Tokens/CreateSessionCookie",
+                        TokensCreateSessionCookieRequest(idToken: credential, validSeconds: 3_600))
+                },
+                {
+                    let _: AccountsDeleteResponse = try client.client.call(
+                        "postern.v1.Accounts/Delete", AccountsDeleteRequest(idToken: credential))
+                },
+                { try SecondFactorSignInTests.changePassword(client, credential) },
+                {
+                    let _: SessionsListResponse = try client.client.call(
+                        "postern.v1.Sessions/List", SessionsListRequest(idToken: credential))
+                },
+                { _ = try client.sendCode(to: SecondFactorSignInTests.number, idToken: credential) },
+                { _ = try client.signIn(.google(), linkingTo: credential) },
+            ]
+            try client.allowPhones()
+            for (index, call) in calls.enumerated() { expectRefusal("INVALID_ID_TOKEN", "call \(index)", call) }
+            expectRefusal("INVALID_REFRESH_TOKEN") { _ = try client.refresh(credential) }
+            expectRefusal("INVALID_MFA_PENDING_CREDENTIAL") {
+                _ = try client.finish(Secret(credential.bytes), "x", .totpCode(Secret("123456")))
+            }
+            let _: SessionsSignOutResponse = try client.client.call(
+                "postern.v1.Sessions/SignOut", SessionsSignOutRequest(idToken: credential))
+            expectRefusal("INVALID_ID_TOKEN") { _ = try client.lookup(credential) }
+        }
+    }
+
+    @Test func `Nobody is anonymous`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.allowEveryMethod()
+            let guest = try #require(try client.signUp().tokens)
+            try client.setFactors(.mandatory)
+            expectRefusal("ADMIN_ONLY_OPERATION") { _ = try client.signUp() }
+            // Who was anonymous before becomes known, and has to enroll a factor then.
+            expectRefusal("SECOND_FACTOR_ENROLLMENT_REQUIRED") {
+                _ = try client.signUp(Self.email, linkingTo: guest.idToken)
+            }
+            #expect(try client.find(Self.email).uid == (try client.lookup(guest.idToken).uid))
+        }
+    }
+
+    @Test func `Sessions of before go on unless they are ended`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let app = try client.appUser()
+            let others = try (0..<150).map { try #require(try client.signUp(Text("u\($0)@example.com")).tokens) }
+            try client.setFactors(.mandatory)
+            _ = try client.refresh(others[0].refreshToken)
+            func update(_ ends: Bool) throws -> Int64 {
+                let updated: TenantsUpdateResponse = try client.client.call(
+                    "postern.v1.Tenants/Update",
+                    TenantsUpdateRequest(
+                        tenant: Messages.Tenant(secondFactorState: .mandatory),
+                        updateMask: ProtobufFieldMask(paths: ["second_factor_state"]),
+                        endSessionsWithoutSecondFactor: ends))
+                return updated.endedSessionCount
+            }
+            #expect(try update(false) == 0)
+            // The session in which ada's email was verified showed no factor, either.
+            #expect(try update(true) >= 150)
+            expectRefusal("TOKEN_EXPIRED") { _ = try client.lookup(others[149].idToken) }
+            _ = try client.lookup(app.tokens.idToken)
+            #expect(try update(true) == 0)
+        }
+    }
+}
