@@ -57,6 +57,8 @@ public final class Instance: Sendable {
     public let httpMetrics = HTTPServerMetrics()
     public let server: Server
     public let loops: EventLoopGroup
+    let version: Text
+    let startedAt: Timestamp
     let router: Router
     let passwordPool: WorkerPool
     let signingPool: WorkerPool
@@ -97,6 +99,8 @@ public final class Instance: Sendable {
             store: store, time: time, random: configuration.random, limits: limits, log: log)
         let notice = time.begin(mark: mark, acceptsWall: configuration.acceptsClock)
         if configuration.acceptsClock { resources.acceptedClockOver = mark }
+        self.startedAt = resources.clock.now()
+        self.version = configuration.version
         self.project = Project(
             configuration: configuration.project, resources: resources, masterKey: masterKey, loops: loops,
             passwordPool: passwordPool, signingPool: signingPool, http: http, smtp: smtp)

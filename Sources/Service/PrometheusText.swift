@@ -10,6 +10,7 @@ extension Instance {
     /// Everything there is to count, in Prometheus' text format 0.0.4; the RPC names are OpenTelemetry's.
     func prometheusText() -> [UInt8] {
         var page = PrometheusPage()
+        page.process(ProcessMetrics(), version: version, startedAt: startedAt)
         page.calls(of: router.registry.all)
         page.single(
             "postern_unknown_method_calls_total", "counter", "Calls of services or methods that there are not.",
@@ -42,36 +43,7 @@ extension Instance {
     }
 }
 
-/// A page being written.
-private struct PrometheusPage {
-    private(set) var bytes: [UInt8] = []
-
-    mutating func family(_ name: String, _ type: String, _ help: String) {
-        line("# HELP \(name) \(help)")
-        line("# TYPE \(name) \(type)")
-    }
-
-    mutating func value(_ name: String, _ labels: String, _ value: Double) {
-        line(labels.isEmpty ? "\(name) \(Self.text(value))" : "\(name){\(labels)} \(Self.text(value))")
-    }
-
-    mutating func single(_ name: String, _ type: String, _ help: String, _ value: Double) {
-        family(name, type, help)
-        self.value(name, "", value)
-    }
-
-    mutating func histogram(
-        _ name: String, _ labels: String, _ snapshot: (cumulativeCounts: [UInt64], sumSeconds: Double)
-    ) {
-        for (bound, count) in zip(DurationHistogram.boundsMicroseconds, snapshot.cumulativeCounts) {
-            value("\(name)_bucket", "\(labels),le=\"\(Double(bound) / 1_000_000)\"", Double(count))
-        }
-        let total = Double(snapshot.cumulativeCounts.last ?? 0)
-        value("\(name)_bucket", "\(labels),le=\"+Inf\"", total)
-        value("\(name)_sum", labels, snapshot.sumSeconds)
-        value("\(name)_count", labels, total)
-    }
-
+extension PrometheusPage {
     mutating func passwords(_ instance: Instance) {
         pool("password", instance.passwordPool.counts)
         single(
@@ -281,14 +253,5 @@ private struct PrometheusPage {
             "postern_store_witness_errors_total", "counter", "Writes and syncs of the store's witness that failed.",
             Double(statistics.witnessErrors))
         single("postern_store_readers", "gauge", "Reader slots ever in use.", Double(statistics.readersUsed))
-    }
-
-    private static func text(_ value: Double) -> String {
-        value == value.rounded() && abs(value) < 9e15 ? "\(Int64(value))" : "\(value)"
-    }
-
-    private mutating func line(_ text: String) {
-        bytes.append(contentsOf: text.utf8)
-        bytes.append(UInt8(ascii: "\n"))
     }
 }

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Holds what tools/deploy/ gives to operators to the server: every metric in it is one of /metrics, every setting one of
+posternd's, every probe a route; scripts and rules are well formed. Prometheus' promtool tries the alerts where it is installed.
+"""
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+from swift_source import ROOT
+
+DEPLOY = ROOT / "tools/deploy"
+METRIC = re.compile(r"\b(?:postern|process|rpc_server)_[a-z_]+\b")
+
+
+def metrics_of(text):
+    """The names of metrics in a text, without what a histogram adds to its own.
+
+    >>> sorted(metrics_of('rate(postern_x_total[5m]) / rpc_server_y_seconds_bucket{rpc_method="a"}'))
+    ['postern_x_total', 'rpc_server_y_seconds']
+    """
+    return {re.sub(r"_seconds_(bucket|sum|count)$", "_seconds", name) for name in METRIC.findall(text)}
+
+
+def main():
+    faults = []
+    sources = "".join(path.read_text() for path in (ROOT / "Sources/Service").glob("Pro*.swift"))
+    pools = {f"postern_{pool}_pool_{what}" for pool in ("password", "signing", "outbound")
+             for what in ("queued", "running", "done_total", "refused_total", "expired_total")}
+    known = set(METRIC.findall(sources)) | pools
+    dashboard = json.loads((DEPLOY / "grafana/postern.json").read_text())
+    queries = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", []))
+    for name, text in {"grafana/postern.json": queries,
+                       **{f"prometheus/{file.name}": file.read_text() for file in (DEPLOY / "prometheus").iterdir()}}.items():
+        faults += [f"{name}: the server has no metric {metric}" for metric in sorted(metrics_of(text) - known)]
+    kubernetes = (DEPLOY / "kubernetes/postern.yaml").read_text()
+    keys = set(re.findall(r'key: "([a-z_]+)"', (ROOT / "Sources/posternd/Configuration.swift").read_text()))
+    settings = set(re.findall(r"name: POSTERN_([A-Z_]+)", kubernetes))
+    settings |= {key.upper() for key in json.loads((DEPLOY / "debian/posternd.json").read_text())}
+    faults += [f"posternd has no setting {name}" for name in sorted(settings) if name.lower() not in keys]
+    routes = set(re.findall(r'"(/[a-z]+)": \{', (ROOT / "Sources/Service/SidePort.swift").read_text()))
+    faults += [f"kubernetes: the HTTP port has no {path}" for path in re.findall(r"path: (/[a-z]+)", kubernetes)
+               if path not in routes]
+    for script in ("postinst", "prerm", "postrm"):
+        faults += run(["sh", "-n", str(DEPLOY / "debian" / script)])
+    if shutil.which("promtool"):
+        faults += run(["promtool", "check", "rules", "alerts.yml"])
+        faults += run(["promtool", "test", "rules", "alerts_test.yml"])
+    print(*faults, sep="\n", end="\n" if faults else "")
+    sys.exit(bool(faults))
+
+
+def run(command):
+    done = subprocess.run(command, cwd=DEPLOY / "prometheus", capture_output=True, text=True)
+    return [done.stdout + done.stderr] if done.returncode else []
+
+
+if __name__ == "__main__":
+    main()
