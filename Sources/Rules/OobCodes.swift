@@ -63,7 +63,8 @@ extension Account {
             try requireEmail(code.email)
             account.user.emailVerified = true
         case .verifyAndChangeEmail:
-            try requireEmail(code.email)
+            // A user who had no email gets a first one.
+            if !code.email.isEmpty || !user.email.isEmpty { try requireEmail(code.email) }
             account.user.email = code.newEmail
             account.user.emailVerified = true
         case .recoverEmail:
@@ -109,8 +110,8 @@ extension StoredOobCode {
     /// The mailbox a code was sent to.
     public var recipient: Text { newEmail.isEmpty || requestType == .recoverEmail ? email : newEmail }
 
-    /// Of a REJECT_EMAIL: what the account's email was before its twin was used; nil when it was the same.
-    public var formerEmail: Text? { newEmail.isEmpty ? nil : email }
+    /// Of a REJECT_EMAIL: what the account's email was before its twin was used; nil when it was the same, or none.
+    public var formerEmail: Text? { newEmail.isEmpty || email.isEmpty ? nil : email }
 }
 
 extension Failure {

@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test func hintsTellTheLastFourDigitsOnly() throws {
-        let hints = SecondFactorRules.hints(of: user([Self.phone, Self.app]))
+        let hints = SecondFactorRules.hints([Self.phone, Self.app])
         #expect(
             hints == """
                 [{"factorId":"p","kind":"phone","displayName":"","phoneNumber":"+*******0123","enrolledAtMicros":0},\
@@ -71,6 +71,16 @@ import Testing
                 """)
         _ = try JSONValue(parsing: hints.bytes)
         #expect(SecondFactorRules.redacted("123") == "123")
+    }
+
+    @Test func thePhoneOfTheFirstFactorIsNoSecondOne() {
+        var user = user([Self.phone, Self.app])
+        func offered(_ provider: Text) -> [Text] {
+            SecondFactorRules.offered(to: user, after: provider).map(\.factorID)
+        }
+        #expect(offered("phone") == ["p", "t"])
+        user.phoneNumber = Self.phone.phoneNumber
+        #expect(offered("phone") == ["t"] && offered("password") == ["p", "t"])
     }
 
     @Test func aRecoveryCodeHasOneForm() throws {

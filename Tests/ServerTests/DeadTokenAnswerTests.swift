@@ -33,7 +33,8 @@ import Testing
         try await withServer(configure: { $0.limits.sessionsPerUserMax = 2 }) { server in
             let client = try IdentityClient(server)
             // A method that is switched off says so before it looks at a token.
-            try client.setTenant(["enable_email_link_signin", "enable_phone_signin"]) {
+            try client.setTenant(["enable_email_link_signin", "enable_phone_signin", "second_factor_state"]) {
+                $0.secondFactorState = .enabled
                 $0.enableEmailLinkSignin = true
                 $0.enablePhoneSignin = true
             }

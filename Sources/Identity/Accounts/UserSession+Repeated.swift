@@ -37,8 +37,8 @@ extension UserSession {
             guard let kind = try transaction.get(Tables.pendingSignIns, TenantHashKey(key.tenant, id))?.kind else {
                 throw Failure.alreadyDone
             }
-            let account = try transaction.pendingSignIn(id, kind, tenantID: key.tenant, now: now).account
-            return SignInPending(id: id, kind: kind, user: account.user)
+            let (pending, account) = try transaction.pendingSignIn(id, kind, tenantID: key.tenant, now: now)
+            return SignInPending(id: id, kind: kind, user: account.user, provider: pending.signInProvider)
         }
     }
 }

@@ -66,12 +66,20 @@ public enum SecondFactorRules {
         }
     }
 
+    /// The factors by which a sign-in can be finished that began with `provider`. The phone that proved the first
+    /// factor is no second one. Its user has a verified email, and can begin with that.
+    public static func offered(to user: User, after provider: Text) -> [SecondFactor] {
+        user.secondFactors.prefix(factorsMax).filter { factor in
+            provider != ProviderInfo.phone || factor.kind != .phone || factor.phoneNumber != user.phoneNumber
+        }
+    }
+
     /// What a user who is asked for a factor is told of those there are, as JSON: phone numbers with their last four
     /// digits only.
-    public static func hints(of user: User) -> Text {
+    public static func hints(_ factors: [SecondFactor]) -> Text {
         var json = JSONWriter()
         json.beginArray()
-        for factor in user.secondFactors.prefix(factorsMax) {
+        for factor in factors {
             json.beginObject()
             json.member("factorId", text: factor.factorID)
             json.member("kind", text: factor.kind.name)
@@ -107,9 +115,14 @@ extension SecondFactorKind {
 
 extension User {
     /// MISSING_MFA_ENROLLMENT_ID, MFA_ENROLLMENT_NOT_FOUND.
-    public func secondFactor(_ id: Text) throws(Failure) -> SecondFactor {
+    public func secondFactor(_ id: Text) throws(Failure) -> SecondFactor { try secondFactors.factor(id) }
+}
+
+extension [SecondFactor] {
+    /// MISSING_MFA_ENROLLMENT_ID, MFA_ENROLLMENT_NOT_FOUND.
+    public func factor(_ id: Text) throws(Failure) -> SecondFactor {
         guard !id.isEmpty else { throw .missingFactorID }
-        guard let factor = secondFactors.first(where: { $0.factorID == id }) else { throw .factorNotFound }
+        guard let factor = first(where: { $0.factorID == id }) else { throw .factorNotFound }
         return factor
     }
 }

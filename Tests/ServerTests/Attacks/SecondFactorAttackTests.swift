@@ -184,6 +184,25 @@ import Testing
         }
     }
 
+    @Test func `Whoever has the phone alone does not sign in by it twice`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            try client.allowPhones()
+            let number = SecondFactorSignInTests.number
+            let email: Text = "ada@example.com"
+            let enrolled = try client.enrollPhone(number, try client.verifiedUser(email).idToken)
+            let uid = try #require(enrolled.user?.uid)
+            try client.update(uid, ["phone_number"]) { $0.phoneNumber = number }
+            let refused = failure { _ = try client.signIn(phone: number) }
+            #expect(refused.metadata("second_factors") == "[]")
+            let pending = Secret(refused.metadata("pending_credential") ?? "")
+            expectRefusal("MFA_ENROLLMENT_NOT_FOUND") { _ = try client.startSMS(pending, enrolled.factorID) }
+            _ = try client.startSMS(try client.pending { _ = try client.signIn(email) }, enrolled.factorID)
+            _ = try client.finish(pending, "", .recoveryCode(enrolled.recoveryCodes[0]))
+        }
+    }
+
     /// The attacker enrolls an app under an address of its own, and then takes the victim's unverified.
     @Test func `A factor does not keep the owner of an email from it`() async throws {
         try await withServer { server in

@@ -67,6 +67,35 @@ import Testing
         }
     }
 
+    /// The email comes first: without a verified one there is no factor.
+    @Test func `Who signs in by phone only adds an email, and then a factor`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.mandatory)
+            try client.allowPhones()
+            func signIn() throws -> Text {
+                let stopped = failure { _ = try client.signIn(phone: SecondFactorSignInTests.number) }
+                #expect(stopped.reason == "SECOND_FACTOR_ENROLLMENT_REQUIRED")
+                return Text(stopped.metadata("enrollment_credential") ?? "")
+            }
+            let first = try signIn()
+            expectRefusal("UNVERIFIED_EMAIL") { _ = try client.startApp(first) }
+            expectRefusal("MISSING_EMAIL") { try client.sendOob(.verifyEmail, idToken: first) }
+            try client.sendOob(.verifyAndChangeEmail, newEmail: Self.email, idToken: first)
+            let mail = try #require(try client.mails().first { $0.message.to == Self.email })
+            _ = try client.applyOob(mail.code)
+            // A changed email ends what was begun.
+            expectRefusal("INVALID_ID_TOKEN") { _ = try client.lookup(first) }
+            let user = try client.enrollApp(Self.email, try signIn())
+            #expect(try client.get(user.uid).email == Self.email)
+            _ = try client.finish(
+                try client.pending { _ = try client.signIn(phone: SecondFactorSignInTests.number) }, user)
+            // "This was not me" takes the address away again.
+            _ = try client.applyOob(mail.notMeCode)
+            #expect(try client.get(user.uid).email.isEmpty)
+        }
+    }
+
     @Test func `Nobody is anonymous`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)

@@ -15,6 +15,11 @@ public struct EnrollingUser: Sendable {
     public let account: Account
     let proof: Proof
 
+    /// Whether the user holds an enrollment credential.
+    public var isStopped: Bool {
+        if case .pending = proof { true } else { false }
+    }
+
     /// CREDENTIAL_TOO_OLD_LOGIN_AGAIN. Whoever holds an enrollment credential logged in as recently as it lives.
     public func requireRecentLogin(settings: TenantSettings, now: Timestamp) throws(Failure) {
         guard case .token(let token) = proof else { return }

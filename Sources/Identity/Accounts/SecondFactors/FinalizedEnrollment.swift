@@ -124,7 +124,7 @@ extension UserSession {
         let limits = resources.limits
         let issue: SignInIssue<(FinishedSignIn, [Secret])>
         do {
-            issue = try await write(for: .session) { transaction in
+            issue = try await write { transaction in
                 switch proof {
                 case .token(let token):
                     try transaction.onceIssuing(session: token.sessionID, request.origin, now: now) {

@@ -30,7 +30,11 @@ struct PendingSignIns: Sendable {
             .secondFactorRequired, "The user has a second factor; finish the sign-in with it.",
             metadata: [
                 Failure.Entry("pending_credential", credential),
-                Failure.Entry("second_factors", SecondFactorRules.hints(of: pending.user).string),
+                Failure.Entry(
+                    "second_factors",
+                    SecondFactorRules.hints(
+                        SecondFactorRules.offered(to: pending.user, after: pending.provider)
+                    ).string),
             ])
     }
 

@@ -24,8 +24,8 @@ public struct SecondFactorSignIns: Sendable {
         let id = try pendingID(in: credential, request.settings)
         guard !factorID.isEmpty else { throw Failure.missingFactorID }
         try Values.checkLocale(locale, limits: resources.limits)
-        let (_, account) = try pending(id, request.settings)
-        let factor = try account.user.secondFactor(factorID)
+        let (pending, account) = try pending(id, request.settings)
+        let factor = try SecondFactorRules.offered(to: account.user, after: pending.signInProvider).factor(factorID)
         guard factor.kind == .phone, let number = PhoneNumber(factor.phoneNumber) else { throw Failure.factorNotFound }
         var order = VerificationOrder(to: number, for: .secondFactorSignIn(pendingID: id))
         order.locale = locale

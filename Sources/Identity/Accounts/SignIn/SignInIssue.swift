@@ -9,6 +9,8 @@ struct SignInPending: Error {
     let id: [UInt8]
     let kind: PendingSignInKind
     let user: User
+    /// The first factor, as in `SessionStart.provider`.
+    let provider: Text
 }
 
 /// What comes of a sign-in's transaction.

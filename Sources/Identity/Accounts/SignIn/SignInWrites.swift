@@ -134,7 +134,7 @@ extension WriteTransaction {
         }
         pending.tokensValidAfterMicros = account.user.tokensValidAfterMicros
         try putPendingSignIn(pending, id: id, tenantID: entry.key.tenant)
-        return SignInPending(id: id, kind: kind, user: account.user)
+        return SignInPending(id: id, kind: kind, user: account.user, provider: first.start.provider)
     }
 }
 

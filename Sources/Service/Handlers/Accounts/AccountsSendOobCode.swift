@@ -86,7 +86,8 @@ enum AccountsSendOobCode: SlowMethod {
         let newEmail = try Values.email(
             request.newEmail, field: "new_email", form: call.settings.emailForm, limits: call.limits)
         let user = enrolling.account.user
-        if user.email.isEmpty { throw Failure.missingEmail }
+        // Whoever has to enroll a second factor needs a verified email for that.
+        if user.email.isEmpty, !enrolling.isStopped { throw Failure.missingEmail }
         try enrolling.requireRecentLogin(settings: call.settings, now: call.now)
         var order = OobOrder(.verifyAndChangeEmail, email: user.email)
         order.uid = user.uid
