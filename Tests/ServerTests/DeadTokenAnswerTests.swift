@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    private static let tokenFields: [Text] = ["id_token", "session_cookie", "refresh_token"]
+    static let tokenFields: [Text] = ["id_token", "session_cookie", "refresh_token"]
 
     @Test(arguments: Fate.allCases)
     func `Every method gives the same answer to a dead token`(_ fate: Fate) async throws {
@@ -83,7 +83,7 @@ import Testing
     }
 
     /// What the method wants to see before it looks at the token.
-    private static func rest(of method: PublishedMethod, _ client: IdentityClient) -> EncodedMessage {
+    static func rest(of method: PublishedMethod, _ client: IdentityClient) -> EncodedMessage {
         switch method.fullName {
         case "postern.v1.Accounts/SendOobCode":
             EncodedMessage(AccountsSendOobCodeRequest(requestType: .verifyEmail))

@@ -39,6 +39,7 @@ enum SMSBudgets {
         let wait: Duration
     }
 
+    /// Wrong codes of second factors, and enrolments, are bounded in the same way: see `FactorGuesses`.
     enum Name: UInt8 {
         case number = 1, numberByDay = 2, knownNumber = 3, subject = 4, address = 5, region = 6, tenant = 7, caller = 8
         case wrongTestCodes = 9, wrongFactorCodes = 10, wrongFactorCodesByDay = 11, enrollments = 12

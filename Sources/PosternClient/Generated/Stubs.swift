@@ -554,7 +554,8 @@ public struct TenantsClient: Sendable {
 
     /// Changes the masked settings; they bind every request that starts after the answer, on every connection. Refusals:
     /// INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
-    /// suspension_reason, quotas and allow_costly_hashes, which need a project-admin), INVALID_CONTINUE_DOMAIN.
+    /// suspension_reason, quotas and allow_costly_hashes, which need a project-admin), INVALID_CONTINUE_DOMAIN,
+    /// INVALID_SECOND_FACTOR_POLICY.
     public func update(_ request: TenantsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsUpdateResponse
     {

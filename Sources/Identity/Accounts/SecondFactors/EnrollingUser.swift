@@ -59,9 +59,8 @@ extension SecondFactorEnrollments {
         let found = credential.bytes.withUnsafeBytes { pendingSignIns.id(in: $0, tenantID: settings.tenantID) }
         guard let id = found else { return false }
         let key = TenantHashKey(settings.tenantID, id)
-        guard let pending = try resources.store.read({ try $0.get(Tables.pendingSignIns, key) }),
-            pending.kind == .enrollment
-        else { return true }
+        guard let pending = try resources.store.read({ try $0.get(Tables.pendingSignIns, key) }) else { return true }
+        guard pending.kind == .enrollment else { return false }
         try await users.session(tenantID: settings.tenantID, uid: pending.uid).write(for: .removal) { transaction in
             try transaction.removePendingSignIn(id, pending, tenantID: settings.tenantID)
         }
