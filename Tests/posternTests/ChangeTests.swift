@@ -13,7 +13,8 @@ import Testing
         "help exit-codes", "key list", "outbox get", "outbox list", "provider get", "provider list", "provider test",
         "revocations watch", "rpc list", "server health", "server info", "server stats", "service-account get",
         "service-account key list", "service-account list", "session list", "session watch", "sms-config get",
-        "tenant get", "tenant list", "tenant usage", "token decode", "token verify", "user explain-link", "user get",
+        "store verify", "tenant get", "tenant list", "tenant usage", "token decode", "token verify",
+        "user explain-link", "user get",
         "user list",
         "version",
     ]
