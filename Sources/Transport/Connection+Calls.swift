@@ -61,7 +61,7 @@ extension Connection {
         requestByteCount -= call.requestByteCount
         defer { account() }
         guard phase != .closed else { return }
-        perform(state.finished(stream: stream))
+        perform(session.finished(stream: stream, output: &output))
         if phase == .peerClosed { closeIfNothingLeft() }
         // What waited in its inbox may be what reading was paused for.
         if phase != .closed { resumeReadingIfDrained() }
@@ -88,9 +88,12 @@ extension Connection {
 
     /// Answers a call at once that the server cancels for its own reasons.
     func end(stream: UInt32, _ failure: Failure) {
-        if state.wantsAnswer(stream: stream) {
-            queue { $0.appendFailure(stream: stream, failure) }
-            state.abandoned(stream: stream)
+        if session.wantsAnswer(stream: stream) {
+            if phase != .closed {
+                session.appendFailure(stream: stream, failure, metadata: OutgoingMetadata(), output: &output)
+                markDirty()
+            }
+            session.abandoned(stream: stream)
         }
         cancel(stream: stream)
     }
@@ -121,13 +124,13 @@ extension Connection {
 
     // MARK: Streams
 
-    func deliver(_ message: [UInt8]?, last: Bool, to stream: UInt32) {
+    func deliver(_ message: UnsafeRawBufferPointer?, isLast: Bool, to stream: UInt32) {
         guard calls[stream] != nil else { return }
         if let message {
-            calls[stream]?.inbox.append(message)
+            calls[stream]?.inbox.append([UInt8](message))
             inboxByteCount += message.count
         }
-        if last { calls[stream]?.isRemoteClosed = true }
+        if isLast { calls[stream]?.isRemoteClosed = true }
         calls[stream]?.wakeReader()
     }
 
@@ -141,7 +144,10 @@ extension Connection {
                 inboxByteCount -= message.count
                 account()
                 resumeReadingIfDrained()
-                perform(state.consumed(stream: stream, payloadByteCount: message.count))
+                if phase != .closed {
+                    session.consumed(stream: stream, byteCount: message.count, output: &output)
+                    markDirty()
+                }
                 return message
             }
             if call.isRemoteClosed { return nil }
@@ -155,20 +161,17 @@ extension Connection {
     public func send(stream: UInt32, _ message: [UInt8]) async throws {
         while true {
             try Task.checkCancellation()
-            guard phase != .closed, state.wantsAnswer(stream: stream) else { throw CancellationError() }
-            if state.maySendData(stream: stream), pendingOutputByteCount <= unreadOutputMax { break }
+            guard phase != .closed, session.wantsAnswer(stream: stream) else { throw CancellationError() }
+            if session.maySendMessage(stream: stream), output.byteCount <= unreadOutputMax { break }
             // A message that waits is memory that is held.
             requestByteCount += message.count
             account()
             defer { requestByteCount -= message.count }
             try await waitToSend(stream: stream)
         }
-        let payloadMax = state.peerPayloadMax
-        var isSent = false
-        queue { isSent = $0.appendData(stream: stream, payloadMax: payloadMax) { $0.append(contentsOf: message) } }
-        guard isSent else { throw Self.answerTooLarge }
+        guard session.appendMessage(stream: stream, message, output: &output) else { throw Self.answerTooLarge }
+        markDirty()
         account()
-        state.sentData(stream: stream, payloadByteCount: message.count)
     }
 
     private var unreadOutputMax: Int {
@@ -186,8 +189,9 @@ extension Connection {
 
     /// Ends a stream with status OK.
     public func endStream(_ stream: UInt32) {
-        guard phase != .closed, state.wantsAnswer(stream: stream) else { return }
-        queue { $0.appendDataEnd(stream: stream) }
+        guard phase != .closed, session.wantsAnswer(stream: stream) else { return }
+        session.appendEnd(stream: stream, output: &output)
+        markDirty()
     }
 
     func wakeSenders() {

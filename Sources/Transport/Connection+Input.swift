@@ -1,5 +1,4 @@
 import Base
-import Messages
 import Reactor
 import Wire
 
@@ -38,7 +37,7 @@ extension Connection {
     private func readOnce() {
         let buffer =
             isReadingIntoLoopBuffer ? input.reserve(Self.readByteCount) : share.buffer.reserve(Self.readByteCount)
-        switch socket.read(into: buffer, byteCount: Self.readByteCount) {
+        switch byteStream.read(into: buffer, byteCount: Self.readByteCount) {
         case .bytes(0): peerEnded()
         case .bytes(let count):
             metrics.bytesReceived.add(UInt64(count))
@@ -49,8 +48,8 @@ extension Connection {
                 input.append(contentsOf: UnsafeRawBufferPointer(start: buffer, count: count))
             }
             let now = Instant.now
-            // 0x00 is this protocol; TLS (0x16), HTTP/2 (0x50) and whatever else are not spoken here.
-            if !hasSeenFirstByte, input.readable.first != 0 { return closeNow() }
+            // TLS (0x16), HTTP/2 (0x50) and whatever else are not spoken here.
+            if !hasSeenFirstByte, input.readable.first != type(of: session).firstByte { return closeNow() }
             hasSeenFirstByte = true
             lastReadAt = now
             decode(now: now)
@@ -72,19 +71,9 @@ extension Connection {
                 pauseReading()
                 break
             }
-            switch decoder.next(in: &input, payloadMax: state.payloadMax, now: now) {
-            case .needMore:
-                armTimer(now: now)
-                return
-            case .frame(let header, let payload):
-                perform(state.received(header, payload: payload, now: now), header: header, payload: payload)
-            case .oversized(let header):
-                metrics.framesRefused.add()
-                perform(state.receivedOversized(header, now: now))
-            case .violation:
-                metrics.framesRefused.add()
-                perform(state.violated(.frameAboveHardCap))
-            }
+            let event = session.next(in: &input, output: &output, now: now)
+            if case .needMore = event { break }
+            perform(event)
         }
         if phase != .closed { armTimer(now: now) }
     }
@@ -120,8 +109,8 @@ extension Connection {
         if let most = share.memory.holdingMax, countedByteCount > most / part { return true }
         let waiting = inboxByteCount + requestByteCount
         return isAuthenticated
-            ? pendingOutputByteCount > limits.unreadOutputMax / part || waiting > limits.waitingBytesMax / part
-            : pendingOutputByteCount + waiting > limits.waitingBytesMaxUnauthenticated / part
+            ? output.byteCount > limits.unreadOutputMax / part || waiting > limits.waitingBytesMax / part
+            : output.byteCount + waiting > limits.waitingBytesMaxUnauthenticated / part
     }
 
     /// A peer that only stopped sending still gets its answers; one that is gone shows itself when we write.
@@ -137,49 +126,23 @@ extension Connection {
         }
     }
 
-    func perform(
-        _ action: ConnectionAction, header: FrameHeader? = nil,
-        payload: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
-    ) {
-        switch action {
-        case .none: break
-        case .welcome: welcome()
-        case .startRequest(let stream, let kind): begin(stream: stream, kind: kind, payload: payload)
-        case .data(let stream, let last): deliver([UInt8](payload), last: last, to: stream)
-        case .remoteClosed(let stream): deliver(nil, last: true, to: stream)
-        case .cancel(let stream, _): cancel(stream: stream)
-        case .respondFailure(let stream, let error):
-            metrics.framesRefused.add()
-            queue { $0.appendFailure(stream: stream, error.failure) }
-        case .failStream(let stream, let error):
-            queue { $0.appendFailure(stream: stream, error.failure) }
-            cancel(stream: stream)
-        case .sendWindowOpened(let stream): calls[stream]?.wakeSender()
-        case .reply(let frame): queue { frame.append(to: &$0) }
-        case .pong(let opaque): queueAhead { ControlFrame.ping(opaque, ack: true).append(to: &$0) }
-        case .pingAcknowledged: finishDrain()
-        case .close(_, let farewell):
-            if let farewell { queue { farewell.append(to: &$0) } }
-            beginClosing()
-        }
-    }
-
-    private func welcome() {
-        let hello = state.hello
-        queue { $0.appendHello(hello) }
-        if let authorization = state.peer?.authorization, !authorization.isEmpty {
-            dispatcher.authenticate(authorization, on: self)
-        }
-    }
-
-    private func begin(stream: UInt32, kind: StreamKind, payload: UnsafeRawBufferPointer) {
-        hasSeenRequest = true
-        do {
-            let request = try RequestEnvelope(reading: payload, limits: limits)
+    /// Does what the session wants; what it appended to the output is sent at the end of the turn.
+    func perform(_ event: SessionEvent) {
+        if !output.isEmpty { markDirty() }
+        switch event {
+        case .none, .needMore: break
+        case .authenticate(let authorization): dispatcher.authenticate(authorization, on: self)
+        case .begin(let stream, let kind, let request):
             dispatcher.handle(request, stream: stream, kind: kind, on: self)
-        } catch {
-            metrics.framesRefused.add()
-            fail(stream: stream, error.failure)
+        case .message(let stream, let payload, let isLast): deliver(payload, isLast: isLast, to: stream)
+        case .remoteClosed(let stream): deliver(nil, isLast: true, to: stream)
+        case .cancel(let stream): cancel(stream: stream)
+        case .windowOpened(let stream): calls[stream]?.wakeSender()
+        case .echo: finishDrain()
+        case .close: beginClosing()
         }
     }
+
+    /// Ends the connection for a reason that it noticed by itself.
+    func endSession(_ reason: CloseReason) { perform(session.end(reason, output: &output)) }
 }

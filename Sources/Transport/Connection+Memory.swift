@@ -21,16 +21,14 @@ extension Connection {
     }
 
     private var heldByteCount: Int {
-        (isReadingIntoLoopBuffer ? 0 : input.capacity) + output.capacity + backlog.capacity + inboxByteCount
-            + requestByteCount
+        (isReadingIntoLoopBuffer ? 0 : input.capacity) + output.capacity + inboxByteCount + requestByteCount
             + calls.count * Self.callByteCount
     }
 
     /// The connection is closed; nobody will read or send what it holds. Calls that still run hold on to what is
     /// theirs until they notice.
     func releaseMemory() {
-        output = ByteBuffer()
-        backlog = ByteBuffer()
+        output = OutputQueue()
         if !isDecoding { input = ByteBuffer() }
         let held = countedByteCount
         countedByteCount = 0
@@ -45,8 +43,8 @@ extension Connection {
         guard phase != .closed else { return nil }
         // Of what it keeps waiting, what waits longest.
         var since = Instant.distantFuture
-        if isWriteBlocked { since = min(since, lastWriteProgressAt) }
-        if let partial = decoder.partialSince { since = min(since, partial) }
+        if output.isBlocked { since = min(since, lastWriteProgressAt) }
+        if let partial = session.partialSince { since = min(since, partial) }
         if let paused = readingPausedSince, inboxByteCount + requestByteCount > 0 { since = min(since, paused) }
         // Strangers give way first, also those that have only just begun.
         let patience = isAuthenticated ? limits.unreadPatience : .zero
@@ -59,7 +57,7 @@ extension Connection {
     func giveUpMemory() {
         guard phase != .closed else { return }
         metrics.connectionsClosedForMemory.add()
-        if phase == .open || phase == .peerClosed { perform(state.violated(.memoryNeeded)) }
+        if phase == .open || phase == .peerClosed { endSession(.memoryNeeded) }
         guard phase != .closed else { return }
         flushAtEndOfTurn()
         closeNow()
@@ -78,7 +76,7 @@ extension Connection {
         }
         while true {
             try checkPage(stream: stream)
-            guard pendingOutputByteCount == 0, !isInPageLine else {
+            guard output.isEmpty, !isInPageLine else {
                 try await waitToSend(stream: stream)
                 continue
             }
@@ -86,7 +84,7 @@ extension Connection {
             try await standInPageLine()
             // Short answers that were added meanwhile do not matter.
             try checkPage(stream: stream)
-            if pendingOutputByteCount <= limits.connectionMemoryShare { return }
+            if output.byteCount <= limits.connectionMemoryShare { return }
         }
     }
 
@@ -102,8 +100,8 @@ extension Connection {
 
     private func checkPage(stream: UInt32) throws {
         try Task.checkCancellation()
-        guard phase != .closed, state.wantsAnswer(stream: stream) else { throw CancellationError() }
-        let wouldWait = share.memory.pressure >= .tight && isWriteBlocked
+        guard phase != .closed, session.wantsAnswer(stream: stream) else { throw CancellationError() }
+        let wouldWait = share.memory.pressure >= .tight && output.isBlocked
         guard !wouldWait, share.memory.hasRoomForPage else {
             metrics.pagesRefused.add()
             throw Self.memoryNeeded

@@ -10,38 +10,19 @@ extension Connection {
         return calls.isEmpty ? 16 * 1024 : 4 * 1024
     }
 
-    var pendingOutputByteCount: Int { output.readableByteCount + backlog.readableByteCount }
-
-    /// Appends frames to what is sent at the end of the turn.
-    func queue(_ write: (inout ByteBuffer) throws -> Void) rethrows {
-        guard phase != .closed else { return }
-        if isWriteBlocked { try write(&backlog) } else { try write(&output) }
-        markDirty()
-    }
-
-    /// Appends a frame ahead of all output that waits for the peer.
-    func queueAhead(_ write: (inout ByteBuffer) -> Void) {
-        guard phase != .closed else { return }
-        write(&output)
-        markDirty()
-    }
-
     /// The answer of a unary call; its last frame. `write` appends the response message, and is not called when nobody
     /// waits for it any more. When `write` throws, the call is not answered yet.
     public func respond(
         stream: UInt32, metadata: OutgoingMetadata, _ write: (inout ByteBuffer) throws -> Void
     ) rethrows {
         guard phase != .closed else { return }
-        if state.wantsAnswer(stream: stream) {
-            let payloadMax = state.peerPayloadMax
-            var isSent = false
-            try queue {
-                isSent = try $0.appendResponse(
-                    stream: stream, metadata: metadata, payloadMax: payloadMax, write: write)
-            }
+        if session.wantsAnswer(stream: stream) {
+            let isSent = try session.appendResponse(
+                stream: stream, metadata: metadata, output: &output, write: write)
             if !isSent {
-                queue { $0.appendFailure(stream: stream, Self.answerTooLarge, metadata: metadata) }
+                session.appendFailure(stream: stream, Self.answerTooLarge, metadata: metadata, output: &output)
             }
+            markDirty()
         }
         finished(stream: stream)
     }
@@ -49,8 +30,9 @@ extension Connection {
     /// The failure of a call; its last frame.
     public func fail(stream: UInt32, _ failure: Failure, metadata: OutgoingMetadata = OutgoingMetadata()) {
         guard phase != .closed else { return }
-        if state.wantsAnswer(stream: stream) {
-            queue { $0.appendFailure(stream: stream, failure, metadata: metadata) }
+        if session.wantsAnswer(stream: stream) {
+            session.appendFailure(stream: stream, failure, metadata: metadata, output: &output)
+            markDirty()
         }
         finished(stream: stream)
     }
@@ -58,7 +40,7 @@ extension Connection {
     /// Tells the protocol state that a call is over. A call that `run` carries is over when its task ends, every other
     /// call when it is answered.
     private func finished(stream: UInt32) {
-        if calls[stream] == nil { perform(state.finished(stream: stream)) }
+        if calls[stream] == nil { perform(session.finished(stream: stream, output: &output)) }
     }
 
     static let answerTooLarge = Failure(
@@ -66,15 +48,16 @@ extension Connection {
 
     // MARK: Writing
 
-    private func markDirty() {
-        guard !isDirty else { return }
+    /// Has what was appended to `output` sent at the end of the turn.
+    func markDirty() {
+        guard !isDirty, phase != .closed else { return }
         isDirty = true
         loop.atEndOfTurn(self)
     }
 
     func flushAtEndOfTurn() {
         isDirty = false
-        guard phase != .closed, !isWriteBlocked else { return }
+        guard phase != .closed, !output.isBlocked else { return }
         flush()
         // Reading was paused for output that the kernel has just taken whole: no event would come to resume it.
         if phase != .closed { resumeReadingIfDrained() }
@@ -89,19 +72,15 @@ extension Connection {
     }
 
     private func flush() {
-        while true {
-            if output.isEmpty {
-                if backlog.isEmpty { break }
-                swap(&output, &backlog)
-            }
-            switch socket.write(output.readable) {
+        while !output.isEmpty {
+            switch byteStream.write(output.next()) {
             case .bytes(let count):
                 metrics.bytesSent.add(UInt64(count))
                 output.consume(count)
-                if isWriteBlocked { lastWriteProgressAt = .now }
+                if output.isBlocked { lastWriteProgressAt = .now }
             case .wouldBlock:
-                if !isWriteBlocked {
-                    isWriteBlocked = true
+                if !output.isBlocked {
+                    output.isBlocked = true
                     lastWriteProgressAt = .now
                     watch?.setWriting(true)
                     armTimer(now: lastWriteProgressAt)
@@ -112,12 +91,11 @@ extension Connection {
                 return
             }
         }
-        if isWriteBlocked {
-            isWriteBlocked = false
+        if output.isBlocked {
+            output.isBlocked = false
             watch?.setWriting(false)
         }
         output.releaseIfIdle(above: outputByteCountKept)
-        backlog.releaseIfIdle()
         wakeSenders()
         closeIfNothingLeft()
     }
@@ -136,14 +114,14 @@ extension Connection {
     }
 
     func closeIfNothingLeft() {
-        guard pendingOutputByteCount == 0 else { return }
+        guard output.isEmpty else { return }
         switch phase {
         case .open, .lingering, .closed: break
         case .peerClosed: if calls.isEmpty { closeNow() }
         case .closing:
             // Closing with unread input would make the kernel reset the connection and our last words could be lost.
             phase = .lingering
-            socket.closeForWriting()
+            byteStream.closeForWriting()
             watch?.setReading(true)
             lingersUntil = Instant.now.advanced(by: .seconds(1))
             armTimer(now: .now)

@@ -13,11 +13,11 @@ extension Connection {
     private func nextDeadline(now: Instant) -> Instant {
         var deadline = Instant.distantFuture
         func limit(_ other: Instant) { if other < deadline { deadline = other } }
-        if isWriteBlocked { limit(lastWriteProgressAt.advanced(by: limits.writeTimeout)) }
+        if output.isBlocked { limit(lastWriteProgressAt.advanced(by: limits.writeTimeout)) }
         switch phase {
         case .open, .peerClosed:
             limit(idleDeadline)
-            if !hasSeenRequest { limit(acceptedAt.advanced(by: limits.firstRequestTimeout)) }
+            if !session.hasSeenRequest { limit(acceptedAt.advanced(by: limits.firstRequestTimeout)) }
             if let partialFrameDeadline { limit(partialFrameDeadline) }
             if !isAuthenticated { limit(credentialDeadline) }
             if let pausedDeadline {
@@ -47,7 +47,7 @@ extension Connection {
     /// The deadline of a frame that has begun. A client that is not read from cannot go on with its frame and gets more
     /// time, but not while memory is short, because half a frame holds memory for nothing.
     private var partialFrameDeadline: Instant? {
-        guard let since = decoder.partialSince, readingPausedSince == nil || share.memory.pressure >= .scarce else {
+        guard let since = session.partialSince, readingPausedSince == nil || share.memory.pressure >= .scarce else {
             return nil
         }
         return since.advanced(by: limits.frameTimeout)
@@ -56,7 +56,7 @@ extension Connection {
     /// The deadline of a connection that is not read from. It is longer than any call of the client can take; after it
     /// the connection is read from once, to learn whether the client is still there.
     private var pausedDeadline: Instant? {
-        guard let since = readingPausedSince, !isWriteBlocked else { return nil }
+        guard let since = readingPausedSince, !output.isBlocked else { return nil }
         return since.advanced(by: limits.requestTimeoutMax).advanced(by: limits.writeTimeout)
     }
 
@@ -64,26 +64,25 @@ extension Connection {
         guard phase != .closed else { return }
         let now = Instant.now
         if phase == .lingering || phase == .closing, lingersUntil <= now { return closeNow() }
-        if isWriteBlocked && lastWriteProgressAt.advanced(by: limits.writeTimeout) <= now { return closeNow() }
+        if output.isBlocked && lastWriteProgressAt.advanced(by: limits.writeTimeout) <= now { return closeNow() }
         if phase == .open || phase == .peerClosed {
-            if !hasSeenRequest && acceptedAt.advanced(by: limits.firstRequestTimeout) <= now {
-                perform(state.violated(.firstRequestTimeout))
+            if !session.hasSeenRequest && acceptedAt.advanced(by: limits.firstRequestTimeout) <= now {
+                endSession(.firstRequestTimeout)
             } else if let partialFrameDeadline, partialFrameDeadline <= now {
-                perform(state.violated(.frameTimeout))
+                endSession(.frameTimeout)
             } else if !isAuthenticated && credentialDeadline <= now {
                 metrics.connectionsWithoutCredentialEnded.add()
                 endWithoutCredential(.credentialMissing)
             } else if let pausedDeadline, pausedDeadline <= now {
-                perform(state.violated(.writeTimeout))
+                endSession(.writeTimeout)
             } else if idleDeadline <= now {
-                perform(state.violated(.idleTimeout))
+                endSession(.idleTimeout)
             }
         }
         expireCalls(now: now)
         if lastReadAt.advanced(by: Self.trimAfter) <= now {
             input.releaseIfIdle()
             output.releaseIfIdle()
-            backlog.releaseIfIdle()
         }
         account()
         if phase != .closed { resumeReadingIfDrained() }

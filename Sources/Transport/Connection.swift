@@ -2,12 +2,11 @@ public import Base
 public import Reactor
 import Wire
 
-// One client connection: the bytes of its socket, its protocol state, the calls in flight on it.
+// One client connection: the bytes of its stream, the session of its protocol, the calls in flight on it.
 //
-// Runs on its event loop: the socket's events enter by `assumeIsolated`, whatever waits for something comes back to
-// the same thread. `ConnectionState` decides; this actor performs: Connection+Input reads and decodes,
-// Connection+Output queues and writes, Connection+Calls runs what takes longer than one turn, Connection+Timers ends
-// what takes too long.
+// Runs on its event loop: the stream's events enter by `assumeIsolated`, whatever waits for something comes back to
+// the same thread. The `ProtocolSession` decides; this actor performs: Connection+Input reads, Connection+Output queues and
+// writes, Connection+Calls runs what takes longer than one turn, Connection+Timers ends what takes too long.
 
 /// A client connection. Closed by either side, by a time limit, or by the server's drain.
 public actor Connection {
@@ -41,19 +40,14 @@ public actor Connection {
     nonisolated let metrics: TransportMetrics
     nonisolated let owner: any ConnectionOwner
 
-    let socket: Socket
+    var byteStream: any ByteStream
+    let session: any ProtocolSession
     var phase = Phase.open
-    var state: ConnectionState
-    var decoder: FrameDecoder
     /// The beginning of a frame whose rest has not come yet; empty otherwise.
     var input = ByteBuffer()
     /// The data that all connections of the loop share: a read buffer, and the count of the memory they hold.
     let share: LoopShare
-    var output = ByteBuffer()
-    /// Output that came while the socket was full. It is sent after `output`, so that a PING's answer can go between
-    /// the two.
-    var backlog = ByteBuffer()
-    var isWriteBlocked = false
+    var output = OutputQueue()
     var isDirty = false
     /// When reading was paused. Nil while the connection reads.
     var readingPausedSince: Instant?
@@ -80,26 +74,25 @@ public actor Connection {
     var lastReadAt: Instant
     var lastWriteProgressAt: Instant
     var hasSeenFirstByte = false
-    var hasSeenRequest = false
     var lingersUntil = Instant.distantFuture
 
-    /// Takes over `descriptor`, which is connected and non-blocking.
-    public init(
-        owning descriptor: Int32, id: UInt64, on loop: EventLoop, dispatcher: any Dispatcher, limits: Limits,
-        metrics: TransportMetrics, share: LoopShare, software: Text, owner: any ConnectionOwner
+    /// Takes over `byteStream`, which is connected and non-blocking.
+    init(
+        owning byteStream: any ByteStream, speaking session: any ProtocolSession, id: UInt64, on loop: EventLoop,
+        dispatcher: any Dispatcher, limits: Limits, metrics: TransportMetrics, share: LoopShare,
+        owner: any ConnectionOwner
     ) {
         self.loop = loop
         self.id = id
-        self.peerAddress = Socket.peerAddress(descriptor)
-        self.socket = Socket(owning: descriptor)
+        self.peerAddress = Socket.peerAddress(byteStream.descriptor)
+        self.byteStream = byteStream
+        self.session = session
         self.dispatcher = dispatcher
         self.context = dispatcher.makeConnectionContext()
         self.limits = limits
         self.metrics = metrics
         self.share = share
         self.owner = owner
-        self.state = ConnectionState(limits: limits, software: software)
-        self.decoder = FrameDecoder(payloadHardMax: limits.framePayloadHardMax)
         let now = Instant.now
         self.acceptedAt = now
         self.unauthenticatedSince = now
@@ -109,7 +102,7 @@ public actor Connection {
 
     /// Begins to read. On the loop.
     public func start() {
-        watch = FileWatch(on: loop, fileDescriptor: socket.descriptor, handler: self)
+        watch = FileWatch(on: loop, fileDescriptor: byteStream.descriptor, handler: self)
         watch?.setReading(true)
         timer = Timer(on: loop) { [weak self] in
             self?.assumeIsolated { $0.timerFired() }
@@ -121,7 +114,7 @@ public actor Connection {
     public func authenticated() {
         guard !isAuthenticated else { return }
         isAuthenticated = true
-        state.authenticated()
+        session.authenticated()
         owner.authenticated(self)
     }
 
@@ -129,7 +122,7 @@ public actor Connection {
     public func lostCredential() {
         guard isAuthenticated, phase != .closed else { return }
         isAuthenticated = false
-        state.lostCredential()
+        session.lostCredential()
         unauthenticatedSince = .now
         owner.lostCredential(self)
         armTimer(now: unauthenticatedSince)
@@ -139,7 +132,7 @@ public actor Connection {
     /// again.
     func endWithoutCredential(_ reason: CloseReason) {
         for stream in Array(calls.keys) { end(stream: stream, Self.credentialMissing) }
-        perform(state.violated(reason))
+        endSession(reason)
     }
 
     /// Ends the connection because another one got its place. Sends what the socket takes at once, then closes.
@@ -156,17 +149,17 @@ public actor Connection {
     /// The client's answer to the PING comes after everything it sent before it knew. The second half begins with that
     /// answer, so that it need not wait for the slowest client.
     public func beginDrain() {
-        perform(state.beginDrain())
-        guard phase == .open, let ping = state.ping(1) else { return }
-        queue { ping.append(to: &$0) }
+        guard phase != .closed else { return }
+        perform(session.beginDrain(output: &output))
     }
 
     /// Ends a graceful stop: refuses new calls, and closes the connection behind the last call in flight.
     ///
     /// Streams that only the server ends (watches) are ended now, because nobody else would end them.
     public func finishDrain() {
+        guard phase != .closed else { return }
         for (stream, call) in calls where call.kind == .remoteClosed { end(stream: stream, Self.stopping) }
-        perform(state.finishDrain())
+        perform(session.finishDrain(output: &output))
     }
 
     /// Ends the connection now, whatever is in flight.
@@ -178,7 +171,7 @@ public actor Connection {
         watch = nil
         timer?.cancel()
         timer = nil
-        socket.close()
+        byteStream.close()
         releaseMemory()
         dispatcher.closed(self)
         owner.closed(self)

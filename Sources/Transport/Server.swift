@@ -68,9 +68,11 @@ public final class Server: Sendable, ConnectionOwner {
     }
 
     /// Serves a connected, non-blocking descriptor; closes it at once where a limit or the drain forbids it.
-    public func adopt(_ descriptor: Int32) {
+    public func adopt(_ descriptor: Int32) { adopt(Socket(owning: descriptor)) }
+
+    func adopt(_ stream: sending any ByteStream) {
         metrics.connectionsAccepted.add()
-        let peers = PeerGroup.of(descriptor)
+        let peers = PeerGroup.of(stream.descriptor)
         let (admission, displaced) = state.withLock { state -> (ConnectionPlaces.Admission, [Connection]) in
             guard !state.isDraining else { return (.refused, []) }
             let admission = state.places.admit(from: peers)
@@ -80,15 +82,17 @@ public final class Server: Sendable, ConnectionOwner {
         displace(displaced)
         guard case .admitted(let id, _) = admission else {
             metrics.connectionsRefused.add()
-            Socket(owning: descriptor).close()
+            var stream = stream
+            stream.close()
             return
         }
         let loop = loops.next()
         // Proof: `init` makes a share for each loop of the group, and `next` returns one of these.
         guard let share = sharesByLoop[ObjectIdentifier(loop)] else { preconditionFailure("a loop of another group") }
+        let session = NativeSession(limits: limits, software: software, metrics: metrics)
         let connection = Connection(
-            owning: descriptor, id: id, on: loop, dispatcher: dispatcher, limits: limits, metrics: metrics,
-            share: share, software: software, owner: self)
+            owning: stream, speaking: session, id: id, on: loop, dispatcher: dispatcher, limits: limits,
+            metrics: metrics, share: share, owner: self)
         state.withLock { $0.connections[id] = connection }
         metrics.connectionsOpen.add(1)
         loop.run { connection.assumeIsolated { $0.start() } }

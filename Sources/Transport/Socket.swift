@@ -1,29 +1,20 @@
 import Base
 import Glibc
 
-/// A connected stream socket and the system calls on it; its one owner closes it once.
+/// A connected stream socket and the system calls on it: the plain `ByteStream`.
 ///
 /// EINTR is retried, EAGAIN is a value, EBADF and EFAULT are our own mistakes and trap.
-struct Socket {
-    enum Result {
-        /// This many bytes; 0 from a read is the peer's end.
-        case bytes(Int)
-        case wouldBlock
-        /// ECONNRESET, EPIPE, ETIMEDOUT, …: the connection is gone.
-        case failed(errno: Int32)
-    }
-
+struct Socket: ByteStream {
     let descriptor: Int32
 
     init(owning descriptor: Int32) { self.descriptor = descriptor }
 
     func close() { _ = Glibc.close(descriptor) }
 
-    /// Says that nothing more will be sent; what the peer still sends can be read.
     func closeForWriting() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// The corresponding C function is `recv`.
-    func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> Result {
+    func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> ByteStreamResult {
         while true {
             let count = recv(descriptor, buffer, byteCount, 0)
             if count >= 0 { return .bytes(count) }
@@ -33,7 +24,7 @@ struct Socket {
     }
 
     /// The corresponding C function is `send`, without SIGPIPE.
-    func write(_ bytes: UnsafeRawBufferPointer) -> Result {
+    func write(_ bytes: UnsafeRawBufferPointer) -> ByteStreamResult {
         while true {
             let count = send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
             if count >= 0 { return .bytes(count) }
@@ -42,7 +33,7 @@ struct Socket {
         }
     }
 
-    private static func failure(_ code: Int32) -> Result {
+    private static func failure(_ code: Int32) -> ByteStreamResult {
         precondition(code != EBADF && code != EFAULT, "socket used after close")
         return code == EAGAIN ? .wouldBlock : .failed(errno: code)
     }

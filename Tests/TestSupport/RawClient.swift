@@ -17,6 +17,11 @@ public final class RawClient {
     public struct Frame {
         public let header: FrameHeader
         public let payload: [UInt8]
+
+        public init(header: FrameHeader, payload: [UInt8]) {
+            self.header = header
+            self.payload = payload
+        }
     }
 
     public var apiKey: Secret?

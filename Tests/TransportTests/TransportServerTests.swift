@@ -8,34 +8,10 @@ import Wire
 
 @testable import Transport
 
-/// Answers every request with its own payload; one named "Hold" is never answered.
-private final class Echo: Dispatcher {
-    func makeConnectionContext() -> AnyObject { self }
-
-    func authenticate(_ authorization: Text, on connection: isolated Connection) {}
-
-    func handle(
-        _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection
-    ) {
-        connection.authenticated()
-        if request.method.elementsEqual("Hold".utf8) {
-            connection.run(stream: stream, kind: kind, deadline: .distantFuture, requestByteCount: 0) { _ in
-                try? await Promise<Void>().cancellableValue()
-            }
-            return
-        }
-        let payload = [UInt8](request.payload)
-        connection.respond(stream: stream, metadata: OutgoingMetadata()) { $0.append(contentsOf: payload) }
-    }
-}
-
 /// How the two ends of a connection are joined.
 enum Join: CaseIterable { case tcp, socketPair }
 
 @Suite struct TransportServerTests {
-    private static let echo = "test.Service/Echo"
-    private static let hold = "test.Service/Hold"
-
     private func withEcho(
         _ limits: Limits = Limits(), _ body: (Server, (Join) throws -> RawClient) async throws -> Void
     ) async throws {
@@ -77,14 +53,14 @@ enum Join: CaseIterable { case tcp, socketPair }
     @Test(arguments: Join.allCases) func aRequestIsAnsweredHoweverTheEndsAreJoined(_ join: Join) async throws {
         try await withEcho { _, connect in
             let client = try connect(join)
-            for index in 0..<100 { #expect(try Self.ask(client, Self.echo, Text("\(index)")) == Text("\(index)")) }
+            for index in 0..<100 { #expect(try Self.ask(client, Echo.echo, Text("\(index)")) == Text("\(index)")) }
         }
     }
 
     @Test(arguments: Join.allCases) func aFrameMayComeByteByByte(_ join: Join) async throws {
         try await withEcho { _, connect in
             let client = try connect(join)
-            for byte in client.request(Self.echo, WireKeyValue(key: "slow"), stream: client.nextStream()) {
+            for byte in client.request(Echo.echo, WireKeyValue(key: "slow"), stream: client.nextStream()) {
                 try client.send([byte])
             }
             #expect(try RawClient.response(client.readFrame(), returning: WireKeyValue.self).key == "slow")
@@ -94,7 +70,7 @@ enum Join: CaseIterable { case tcp, socketPair }
     @Test(arguments: Join.allCases) func aPeerThatSendsNoMoreIsStillAnswered(_ join: Join) async throws {
         try await withEcho { _, connect in
             let client = try connect(join)
-            try client.send(client.request(Self.echo, WireKeyValue(key: "last"), stream: client.nextStream()))
+            try client.send(client.request(Echo.echo, WireKeyValue(key: "last"), stream: client.nextStream()))
             client.closeForWriting()
             let frames = try client.readUntilClosed()
             #expect(try frames.map { try RawClient.response($0, returning: WireKeyValue.self).key } == ["last"])
@@ -107,12 +83,12 @@ enum Join: CaseIterable { case tcp, socketPair }
         try await withEcho(limits) { server, connect in
             let first = try connect(join)
             let second = try connect(join)
-            #expect(try Self.ask(first, Self.echo, "a") == "a")
-            #expect(try Self.ask(second, Self.echo, "b") == "b")
+            #expect(try Self.ask(first, Echo.echo, "a") == "a")
+            #expect(try Self.ask(second, Echo.echo, "b") == "b")
             let third = try connect(join)
             #expect(try third.readUntilClosed().isEmpty)
             #expect(server.metrics.connectionsRefused.value == 1)
-            #expect(try Self.ask(first, Self.echo, "c") == "c")
+            #expect(try Self.ask(first, Echo.echo, "c") == "c")
         }
     }
 
@@ -136,10 +112,10 @@ enum Join: CaseIterable { case tcp, socketPair }
         limits.connectionsPerAddressMax = 1
         try await withEcho(limits) { _, connect in
             let first = try connect(.tcp)
-            #expect(try Self.ask(first, Self.echo, "a") == "a")
+            #expect(try Self.ask(first, Echo.echo, "a") == "a")
             #expect(try connect(.tcp).readUntilClosed().isEmpty)
             // A pair has another address: none.
-            #expect(try Self.ask(connect(.socketPair), Self.echo, "b") == "b")
+            #expect(try Self.ask(connect(.socketPair), Echo.echo, "b") == "b")
         }
     }
 
@@ -148,13 +124,13 @@ enum Join: CaseIterable { case tcp, socketPair }
         limits.connectionsMax = 1
         try await withEcho(limits) { _, connect in
             let client = try connect(.tcp)
-            try client.send(client.request(Self.hold, WireKeyValue(), stream: client.nextStream()))
+            try client.send(client.request(Echo.hold, WireKeyValue(), stream: client.nextStream()))
             client.reset()
             // The place is free once the held call has ended.
             var answer: Text?
             for _ in 0..<10_000 where answer == nil {
                 usleep(1_000)
-                answer = try? Self.ask(connect(.tcp), Self.echo, "next")
+                answer = try? Self.ask(connect(.tcp), Echo.echo, "next")
             }
             #expect(answer == "next")
         }
@@ -163,7 +139,7 @@ enum Join: CaseIterable { case tcp, socketPair }
     @Test func afterDrainingNobodyIsServed() async throws {
         try await withEcho { server, connect in
             let client = try connect(.tcp)
-            #expect(try Self.ask(client, Self.echo, "a") == "a")
+            #expect(try Self.ask(client, Echo.echo, "a") == "a")
             await server.drain()
             _ = try client.readUntilClosed()
             #expect(try connect(.socketPair).readUntilClosed().isEmpty)

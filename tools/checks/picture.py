@@ -26,13 +26,14 @@ STREAMS = ["Router.streamCall"]
 WAITING = [*STREAMS, "Router.begin"]
 # The functions where a walk begins, and where it goes on behind a protocol, a closure or a queue; and those that a call of
 # this kind cannot come to, whatever it says.
+CONNECTION = ["Connection.readable", "NativeSession.*", "Socket.*"]
 WALKS = {
     "sign-in": ("A sign-in with a password", [
-        "Connection.readable", "Router.handle", "AccountsSignInWithPassword.handle", "PasswordSignIn.*",
+        *CONNECTION, "Router.handle", "AccountsSignInWithPassword.handle", "PasswordSignIn.*",
         "Writer.runUntilClosed"], STREAMS),
-    "verify": ("`VerifyIdToken`", ["Connection.readable", "Router.handle", "TokensVerifyIdToken.handle"], WAITING),
+    "verify": ("`VerifyIdToken`", [*CONNECTION, "Router.handle", "TokensVerifyIdToken.handle"], WAITING),
     "toggle": ("A toggle is switched", [
-        "Connection.readable", "Router.handle", "TenantsUpdate.handle", "Writer.runUntilClosed"], STREAMS),
+        *CONNECTION, "Router.handle", "TenantsUpdate.handle", "Writer.runUntilClosed"], STREAMS),
 }
 
 

@@ -1,0 +1,78 @@
+import Base
+import Wire
+
+/// A protocol on one connection: finds the calls in what comes in, and writes their answers in its own form. It decides,
+/// and touches neither socket nor clock; the connection reads, writes and waits.
+///
+/// The native frames are `NativeSession`. Whatever else is spoken to the router, HTTP/2 for example, is another type; the
+/// first byte of a connection tells which.
+///
+/// A call has a number, its `stream`. The session counts a call from `begin` until `finished`, whatever became of it.
+/// `output` is the connection's; what a session appends to it is sent at the end of the turn. One owner, on one loop.
+protocol ProtocolSession: AnyObject {
+    /// What every connection begins with that speaks this protocol.
+    static var firstByte: UInt8 { get }
+
+    /// A request came, well formed or not.
+    var hasSeenRequest: Bool { get }
+    /// Since when a part of a frame has waited for its rest. Nil between frames.
+    var partialSince: Instant? { get }
+
+    /// Takes the next frame out of `input`. What the event points to is valid until the next call.
+    func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant) -> SessionEvent
+
+    // MARK: The connection
+
+    /// The caller showed a valid credential: larger limits.
+    func authenticated()
+    func lostCredential()
+    /// Ends the connection for a reason that the connection itself noticed.
+    func end(_ reason: CloseReason, output: inout OutputQueue) -> SessionEvent
+    /// Tells the client to go elsewhere; what it sent before it knew is still taken. An `echo` tells that it has come.
+    func beginDrain(output: inout OutputQueue) -> SessionEvent
+    /// Refuses new calls, and ends the connection behind the last call.
+    func finishDrain(output: inout OutputQueue) -> SessionEvent
+
+    // MARK: A call
+
+    /// False once the call was cancelled or failed: nothing may be sent for it any more.
+    func wantsAnswer(stream: UInt32) -> Bool
+    /// Answers a unary call; `write` appends the response message. False: the client would not take so large an answer,
+    /// and nothing was appended. When `write` throws, nothing was appended either.
+    func appendResponse(
+        stream: UInt32, metadata: OutgoingMetadata, output: inout OutputQueue,
+        write: (inout ByteBuffer) throws -> Void
+    ) rethrows -> Bool
+    func appendFailure(stream: UInt32, _ failure: Failure, metadata: OutgoingMetadata, output: inout OutputQueue)
+    /// Whether a message of a stream may be sent now. False: wait for `windowOpened`.
+    func maySendMessage(stream: UInt32) -> Bool
+    /// False: the client would not take so large a message, and nothing was appended.
+    func appendMessage(stream: UInt32, _ message: [UInt8], output: inout OutputQueue) -> Bool
+    /// Ends a stream well.
+    func appendEnd(stream: UInt32, output: inout OutputQueue)
+    /// The handler took a message of so many bytes: the client may send more.
+    func consumed(stream: UInt32, byteCount: Int, output: inout OutputQueue)
+    /// The client was told the end of a call whose work still runs.
+    func abandoned(stream: UInt32)
+    /// The work of a call has stopped, after its last frame was appended. Once for each `begin`.
+    func finished(stream: UInt32, output: inout OutputQueue) -> SessionEvent
+}
+
+/// What a connection has to do next. Whatever the session had to say for it is in the output already.
+enum SessionEvent {
+    case none
+    /// There is no whole frame left in the input.
+    case needMore
+    /// The client greeted with a credential.
+    case authenticate(Text)
+    case begin(stream: UInt32, kind: StreamKind, RequestEnvelope)
+    case message(stream: UInt32, UnsafeRawBufferPointer, isLast: Bool)
+    /// The client sends no more messages on this stream.
+    case remoteClosed(stream: UInt32)
+    case cancel(stream: UInt32)
+    case windowOpened(stream: UInt32)
+    /// The answer to `beginDrain` came, behind all that the client had sent before.
+    case echo
+    /// Take in nothing more, and close when the output is sent.
+    case close
+}

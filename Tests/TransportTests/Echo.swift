@@ -1,0 +1,28 @@
+import Base
+import Wire
+
+@testable import Transport
+
+/// Answers every request with its own payload; one named "Hold" is never answered.
+final class Echo: Dispatcher {
+    static let echo = "test.Service/Echo"
+    static let hold = "test.Service/Hold"
+
+    func makeConnectionContext() -> AnyObject { self }
+
+    func authenticate(_ authorization: Text, on connection: isolated Connection) {}
+
+    func handle(
+        _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection
+    ) {
+        connection.authenticated()
+        if request.method.elementsEqual("Hold".utf8) {
+            connection.run(stream: stream, kind: kind, deadline: .distantFuture, requestByteCount: 0) { _ in
+                try? await Promise<Void>().cancellableValue()
+            }
+            return
+        }
+        let payload = [UInt8](request.payload)
+        connection.respond(stream: stream, metadata: OutgoingMetadata()) { $0.append(contentsOf: payload) }
+    }
+}
