@@ -1,5 +1,5 @@
-/// The bytes of a connection, both ways and in order, over a descriptor that an event loop watches. A `Socket` carries them
-/// as they are; TLS over a socket is another type.
+/// The bytes of a connection, both ways and in order, over a descriptor that an event loop watches. A `Socket` carries
+/// them as they are; TLS over a socket is another type.
 ///
 /// Nothing blocks. `read` and `write` do as much as can be done at once. One owner, on one loop.
 protocol ByteStream {

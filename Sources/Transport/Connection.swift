@@ -5,7 +5,7 @@ import Wire
 // One client connection: the bytes of its stream, the session of its protocol, the calls in flight on it.
 //
 // Runs on its event loop: the stream's events enter by `assumeIsolated`, whatever waits for something comes back to
-// the same thread. The `ProtocolSession` decides; this actor performs: Connection+Input reads, Connection+Output queues and
+// the same thread. The `ProtocolSession` decides; this actor performs: Connection+Input reads, Connection+Output
 // writes, Connection+Calls runs what takes longer than one turn, Connection+Timers ends what takes too long.
 
 /// A client connection. Closed by either side, by a time limit, or by the server's drain.

@@ -3,7 +3,7 @@ import Base
 /// What a connection has to send: frames in their order, but for those that go ahead of what the peer does not take.
 struct OutputQueue: ~Copyable {
     private var front = ByteBuffer()
-    /// The frames that came while the stream was full. They follow `front`, so that a PING's answer can go between the two.
+    /// The frames that came while the stream was full. They follow `front`, so that a PING's answer can go between.
     private var backlog = ByteBuffer()
     /// The stream takes no more for now.
     var isBlocked = false

@@ -1,11 +1,11 @@
 import Base
 import Wire
 
-/// A protocol on one connection: finds the calls in what comes in, and writes their answers in its own form. It decides,
-/// and touches neither socket nor clock; the connection reads, writes and waits.
+/// A protocol on one connection: finds the calls in what comes in, and writes their answers in its own form. It
+/// decides, and touches neither socket nor clock; the connection reads, writes and waits.
 ///
-/// The native frames are `NativeSession`. Whatever else is spoken to the router, HTTP/2 for example, is another type; the
-/// first byte of a connection tells which.
+/// The native frames are `NativeSession`. Whatever else is spoken to the router, HTTP/2 for example, is another type;
+/// the first byte of a connection tells which.
 ///
 /// A call has a number, its `stream`. The session counts a call from `begin` until `finished`, whatever became of it.
 /// `output` is the connection's; what a session appends to it is sent at the end of the turn. One owner, on one loop.

@@ -8,8 +8,8 @@ import Wire
 
 @testable import Transport
 
-/// Another stream than a socket's: each byte is changed on its way, a write takes few bytes at a time, and nothing is read
-/// before the peer has shown a greeting. So is TLS, but for the keys.
+/// Another stream than a socket's: each byte is changed on its way, a write takes few bytes at a time, and nothing is
+/// read before the peer has shown a greeting. So is TLS, but for the keys.
 private struct ScrambledStream: ByteStream {
     static let key: UInt8 = 0x5A
     static let greeting = [UInt8]("scrambled".utf8)
