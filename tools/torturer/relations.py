@@ -139,6 +139,31 @@ def check_sms(store):
                 store.find("codes", f"{table}: {key.hex()} never expires")
 
 
+def check_second_factors(store):
+    """The secrets of authenticator apps and the recovery codes against the users that tell of them; sign-ins that wait."""
+    tombs = {key[:-1] for key, tenant in store.rows["tenants"].items() if tenant.deleted}
+    told, stored, totp = set(), set(), 2
+    for key, row in store.rows["users"].items():
+        user = messages.decode("User", row.user)
+        told |= {(key, factor.factor_id) for factor in user.second_factors if factor.kind == totp}
+        told.add((key, user.recovery_code_count))
+    for key in store.rows["users"]:
+        row = store.rows["second_factors"].get(key)
+        stored |= {(key, app.factor_id) for app in row.totps} if row else set()
+        stored.add((key, len(row.recovery_codes) if row else 0))
+    told = {entry for entry in told if split(entry[0])[0] not in tombs}
+    stored = {entry for entry in stored if split(entry[0])[0] not in tombs}
+    for key, entry in sorted(told ^ stored, key=repr):
+        store.find("records", f"second_factors: {key!r} and its user differ about {entry!r}")
+    for key in store.rows["second_factors"].keys() - store.rows["users"].keys():
+        if split(key)[0] not in tombs:
+            store.find("records", f"second_factors: {key!r} is nobody's")
+    scheduled = expiring(store, "pending_sign_ins")
+    for key in store.rows["pending_sign_ins"]:
+        if key not in scheduled:
+            store.find("codes", f"pending_sign_ins: {key.hex()} never expires")
+
+
 def check_revocations(store):
     """The log of revocations has no gap, and holds every revocation that accounts and sessions tell of."""
     wanted, users, sessions = set(), {}, set()
@@ -191,5 +216,5 @@ def check_names(store):
                 store.find("records", f"{table}: {key!r} holds {name(row)!r}")
 
 
-CHECKS = (check_users, check_sessions, check_codes, check_idempotency, check_outbox, check_sms, check_revocations,
-          check_denials, check_names)
+CHECKS = (check_users, check_sessions, check_codes, check_idempotency, check_outbox, check_sms, check_second_factors,
+          check_revocations, check_denials, check_names)
