@@ -64,6 +64,11 @@ public struct TenantSettingsChange: Sendable {
     public var blockedSMSRegions: [Text]?
     /// Numbers that are sent nothing and have a fixed code; at most 10. Replaces the whole list.
     public var testPhoneNumbers: [TestPhoneNumber]?
+    /// Says whether users may have second factors, or must. See also
+    /// `TenantAdmin.updateSettingsEndingSessionsWithoutSecondFactor`.
+    public var secondFactorState: SecondFactorState?
+    /// The kinds of second factors that users may add. Empty: all. Replaces the whole list.
+    public var allowedSecondFactors: [SecondFactorKind]?
 
     /// Creates a change. The closure sets the settings.
     public init(_ fill: (inout TenantSettingsChange) -> Void = { _ in }) { fill(&self) }
@@ -97,6 +102,8 @@ public struct TenantSettingsChange: Sendable {
         fields.set(.allowedSMSRegions, \.allowedSMSRegions, allowedSMSRegions)
         fields.set(.blockedSMSRegions, \.blockedSMSRegions, blockedSMSRegions)
         fields.set(.testPhoneNumbers, \.testPhoneNumbers, testPhoneNumbers)
+        fields.set(.secondFactorState, \.secondFactorState, secondFactorState)
+        fields.set(.allowedSecondFactors, \.allowedSecondFactors, allowedSecondFactors)
         return fields
     }
 }

@@ -45,7 +45,7 @@ extension Auth {
         return ActionCodeInfo(try await ask { try await backend.accounts.checkOobCode(request) })
     }
 
-    /// Verifies, changes, recovers or rejects an email: the action that the code is for.
+    /// Verifies, changes, recovers or rejects an email, or removes a second factor: the action that the code is for.
     ///
     /// Call it when the person has confirmed, not when a page is opened: mail scanners open every link. `User.reload`
     /// shows the result. Throws expiredActionCode, invalidActionCode.

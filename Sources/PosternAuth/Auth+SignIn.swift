@@ -36,7 +36,8 @@ extension Auth {
     ///
     /// Throws what the kind of credential is refused with, for example invalidCredential. Throws
     /// accountExistsWithDifferentCredential when an account has the email already and signs in another way: sign in
-    /// that way, then link the error's `updatedCredential`.
+    /// that way, then link the error's `updatedCredential`. Throws secondFactorRequired, as every method that signs in
+    /// does, with a `multiFactorResolver` for a user who has a second factor.
     @discardableResult
     public func signIn(with credential: AuthCredential) async throws -> AuthDataResult {
         let isCustom = credential.provider == CustomTokenProvider.id
@@ -70,10 +71,27 @@ extension Auth {
         }
     }
 
-    /// `isBegun`: the server can be asked again for the answer by the attempt alone, so that the storage has it first.
     private func signIn(
         providerID: String?, isBegun: Bool, _ body: ([UInt8]) async throws(AuthError) -> Answer
     ) async throws -> AuthDataResult {
+        let backend = backend
+        do {
+            let (user, answer) = try await signIn(backend, isBegun: isBegun, body)
+            return AuthDataResult(user, answer, providerID: providerID)
+        } catch let error as AuthError {
+            let refused = RefusedSignIn(backend: backend, auth: self, providerID: providerID) { call in
+                try await self.signIn(backend) { attempt throws(AuthError) in try await backend.once(attempt, call) }
+            }
+            throw error.withWayOn(for: refused)
+        }
+    }
+
+    /// Makes the user of the answer the current user.
+    ///
+    /// `isBegun`: the server can be asked again for the answer by the attempt alone, so that the storage has it first.
+    func signIn(
+        _ backend: Backend, isBegun: Bool = false, _ body: ([UInt8]) async throws(AuthError) -> Answer
+    ) async throws -> (user: User, answer: Answer) {
         let attempt = backend.random.bytes(RefreshAttempt.idByteCount)
         if isBegun { await keepBegun(attempt) }
         let asked = backend.clock.moment()
@@ -88,6 +106,6 @@ extension Auth {
         guard let pair = answer.tokens else { throw AuthError.malformedAnswer("tokens") }
         let user = User(answer.account, try TokenSet(pair, asked: asked), backend: backend)
         await become(user)
-        return AuthDataResult(user, answer, providerID: providerID)
+        return (user, answer)
     }
 }

@@ -1,6 +1,9 @@
 public import Base
 import PosternClient
 
+/// A `MultiFactorResolver` or a `MultiFactorEnrollment`. They know `Auth`, which an error does not.
+protocol WayOn: Sendable {}
+
 /// The error of every method: FirebaseAuth's code, and everything that the server reported.
 ///
 /// ```swift
@@ -49,6 +52,8 @@ public struct AuthError: Error, Sendable {
     /// The identity that the user has proved, as a credential: link it after signing in another way, or sign in to its
     /// own account. Valid for ten minutes.
     public var updatedCredential: AuthCredential?
+    /// What finishes the sign-in, where the server wants a second factor.
+    var wayOn: (any WayOn)?
     /// How long to wait before calling again. Nil: the server did not say.
     public var retryAfter: Duration?
     /// True if the same call may succeed later, unchanged.

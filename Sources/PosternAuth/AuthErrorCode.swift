@@ -109,19 +109,19 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable {
     public static let invalidContinueURI = AuthErrorCode(17039)
     /// The continue URL is empty.
     public static let missingContinueURI = AuthErrorCode(17040)
-    /// Not reported yet. FirebaseAuth: the phone number is empty.
+    /// The phone number is empty.
     public static let missingPhoneNumber = AuthErrorCode(17041)
     /// The phone number is not in E.164 form.
     public static let invalidPhoneNumber = AuthErrorCode(17042)
-    /// Not reported yet. FirebaseAuth: the SMS code is empty.
+    /// The code of an SMS or of an authenticator app is empty.
     public static let missingVerificationCode = AuthErrorCode(17043)
-    /// Not reported yet. FirebaseAuth: the SMS code is wrong.
+    /// The code of an SMS or of an authenticator app, or the recovery code, is wrong.
     public static let invalidVerificationCode = AuthErrorCode(17044)
-    /// Not reported yet. FirebaseAuth: the verification id is empty.
+    /// The verification id is empty.
     public static let missingVerificationID = AuthErrorCode(17045)
-    /// Not reported yet. FirebaseAuth: the verification id is unknown.
+    /// The verification id is unknown, or its code was used.
     public static let invalidVerificationID = AuthErrorCode(17046)
-    /// Not reported yet. FirebaseAuth: the SMS code has expired.
+    /// The SMS code has expired, or was guessed at too often. Send another.
     public static let sessionExpired = AuthErrorCode(17051)
     /// A quota of the tenant, of the API key or of the server's storage is used up.
     public static let quotaExceeded = AuthErrorCode(17052)
@@ -139,23 +139,24 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable {
     public static let unsupportedTenantOperation = AuthErrorCode(17073)
     /// Not reported yet. FirebaseAuth: the credential was rejected as malformed or misused.
     public static let rejectedCredential = AuthErrorCode(17075)
-    /// Not reported yet. FirebaseAuth: the user has to prove a second factor.
+    /// The user has to prove a second factor (`AuthError.multiFactorResolver`), or to add one first
+    /// (`AuthError.multiFactorEnrollment`).
     public static let secondFactorRequired = AuthErrorCode(17078)
-    /// Not reported yet. FirebaseAuth: the session of the second factor is missing.
+    /// The session of the second factor is missing.
     public static let missingMultiFactorSession = AuthErrorCode(17081)
-    /// Not reported yet. FirebaseAuth: no second factor was named.
+    /// No second factor was named.
     public static let missingMultiFactorInfo = AuthErrorCode(17082)
-    /// Not reported yet. FirebaseAuth: the session of the second factor is not valid.
+    /// The sign-in that waited for a second factor is over, or the session is one of another purpose. Begin anew.
     public static let invalidMultiFactorSession = AuthErrorCode(17083)
-    /// Not reported yet. FirebaseAuth: the user has no such second factor.
+    /// The user has no such second factor.
     public static let multiFactorInfoNotFound = AuthErrorCode(17084)
     /// Only an administrator can do this: the tenant has sign-up, deletion or anonymous users switched off.
     public static let adminRestrictedOperation = AuthErrorCode(17085)
-    /// Not reported yet. FirebaseAuth: the operation needs a verified email.
+    /// A second factor needs a verified email.
     public static let unverifiedEmail = AuthErrorCode(17086)
-    /// Not reported yet. FirebaseAuth: the second factor is enrolled already.
+    /// The user has this phone number as a second factor already.
     public static let secondFactorAlreadyEnrolled = AuthErrorCode(17087)
-    /// Not reported yet. FirebaseAuth: the user has too many second factors.
+    /// The user has as many second factors as there may be: five.
     public static let maximumSecondFactorCountExceeded = AuthErrorCode(17088)
     /// Not reported yet. FirebaseAuth: this way to sign in allows no second factor.
     public static let unsupportedFirstFactor = AuthErrorCode(17089)

@@ -97,11 +97,7 @@ extension Backend {
                     email: try text(email, .invalidEmail), password: try givenPassword(password)))
         case .emailLink(let email, let code): proof = .emailLink(try emailLink(email, code))
         case .customToken(let token): proof = .customToken(try secret(token, .invalidCustomToken))
-        case .phone(let verificationID, let code):
-            proof = .phone(
-                PhoneCredential(
-                    sessionInfo: try secret(verificationID, .invalidVerificationID),
-                    code: try secret(code, .invalidVerificationCode)))
+        case .phone: proof = .phone(try phone(credential))
         case .temporaryProof:
             throw AuthError(
                 .invalidCredentialOrProviderID, "This credential signs in to another account; it proves nothing here.")
@@ -147,5 +143,15 @@ extension Backend {
         case .password, .emailLink, .customToken, .phone, .temporaryProof: break
         }
         return identity
+    }
+
+    /// The verification ID and the code of a credential.
+    func phone(_ credential: PhoneAuthCredential) throws(AuthError) -> PhoneCredential {
+        guard case .phone(let verificationID, let code) = credential.kind else {
+            throw AuthError(.invalidCredentialOrProviderID, "The credential is not one of an SMS code.")
+        }
+        return PhoneCredential(
+            sessionInfo: try secret(verificationID, .invalidVerificationID),
+            code: try secret(code, .invalidVerificationCode))
     }
 }

@@ -47,11 +47,18 @@ struct Backend: Sendable {
     func callOnce<Result>(
         _ attempt: [UInt8], _ body: (CallOptions) async throws -> Result
     ) async throws(AuthError) -> Result {
+        try await once(attempt) { options throws(AuthError) in try await call { try await body(options) } }
+    }
+
+    /// Does the same for a body that translates failures itself.
+    func once<Result>(
+        _ attempt: [UInt8], _ body: (CallOptions) async throws(AuthError) -> Result
+    ) async throws(AuthError) -> Result {
         do throws(AuthError) {
-            return try await call { try await body(CallOptions(idempotencyKey: Hex.encode(attempt))) }
+            return try await body(CallOptions(idempotencyKey: Hex.encode(attempt)))
         } catch {
             guard error.is(.tooManyIdempotencyKeys) else { throw error }
-            return try await call { try await body(CallOptions()) }
+            return try await body(CallOptions())
         }
     }
 
@@ -125,6 +132,8 @@ struct Answer: Sendable {
     let tokens: TokenPair?
     var isNewUser = false
     var provider: ProviderInfo?
+    /// Made when a second factor was added and the user had none.
+    var recoveryCodes: [Secret] = []
 
     init(_ account: Messages.User?, _ tokens: TokenPair?, isNewUser: Bool = false, provider: ProviderInfo? = nil)
         throws(AuthError)

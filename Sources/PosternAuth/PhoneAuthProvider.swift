@@ -50,6 +50,31 @@ public struct PhoneAuthProvider: Sendable {
         }
     }
 
+    /// Sends a code to a phone number that is about to become a second factor. Returns the verification ID.
+    ///
+    /// Without a session the code is for signing in. Throws what `verifyPhoneNumber(_:uiDelegate:)` throws, and
+    /// requiresRecentLogin, unverifiedEmail, secondFactorAlreadyEnrolled, maximumSecondFactorCountExceeded.
+    public func verifyPhoneNumber(
+        _ phoneNumber: String, uiDelegate: Never? = nil, multiFactorSession: MultiFactorSession?
+    ) async throws -> String {
+        guard let session = multiFactorSession else { return try await verifyPhoneNumber(phoneNumber) }
+        return try await session.startPhoneEnrollment(phoneNumber)
+    }
+
+    /// Sends a code to a second factor of the user who signs in. Returns the verification ID.
+    ///
+    /// `multiFactorSession` is the `MultiFactorResolver`'s. Throws invalidMultiFactorSession when the sign-in is over,
+    /// missingMultiFactorSession for nil, and tooManyRequests with `retryAfter`.
+    public func verifyPhoneNumber(
+        with phoneMultiFactorInfo: PhoneMultiFactorInfo, uiDelegate: Never? = nil,
+        multiFactorSession: MultiFactorSession?
+    ) async throws -> String {
+        guard let session = multiFactorSession else {
+            throw AuthError(.missingMFAPendingCredential, "A second factor's code needs the resolver's session.")
+        }
+        return try await session.startPhoneSignIn(phoneMultiFactorInfo)
+    }
+
     /// Makes a credential of the code that the user read.
     public func credential(withVerificationID verificationID: String, verificationCode: String) -> PhoneAuthCredential {
         AuthCredential(
@@ -63,7 +88,7 @@ extension User {
     /// Needs a recent login. A change signs the user out on every other device. Throws credentialAlreadyInUse for a
     /// number of another account, with an `updatedCredential` that signs in to that one.
     public func updatePhoneNumber(_ credential: PhoneAuthCredential) async throws {
-        _ = try await exchange(.providersChanged) { [backend] idToken, options throws(AuthError) in
+        try await prove(credential, .providersChanged) { [backend] idToken, options throws(AuthError) in
             try await backend.signInWithPhone(credential, linkingTo: idToken, changes: true, options)
         }
     }

@@ -143,6 +143,10 @@ extension Messages.User {
         members.append(.init("created_at_micros", .integer(createdAtMicros)))
         members.append(.init("last_sign_in_at_micros", .integer(lastSignInAtMicros)))
         members.append(.init("providers", .array(providers.map(\.saved))))
+        if !secondFactors.isEmpty {
+            members.append(.init("second_factors", .array(secondFactors.map(\.saved))))
+            members.append(.init("recovery_code_count", .integer(Int64(recoveryCodeCount))))
+        }
         return .object(members)
     }
 
@@ -157,7 +161,9 @@ extension Messages.User {
             providers: saved["providers"]?.array?.map { ProviderInfo(saved: $0) } ?? [],
             customClaimsJSON: saved["custom_claims"]?.text?.bytes ?? [],
             createdAtMicros: saved["created_at_micros"]?.integer ?? 0,
-            lastSignInAtMicros: saved["last_sign_in_at_micros"]?.integer ?? 0)
+            lastSignInAtMicros: saved["last_sign_in_at_micros"]?.integer ?? 0,
+            secondFactors: saved["second_factors"]?.array?.map { SecondFactor(saved: $0) } ?? [],
+            recoveryCodeCount: Int32(clamping: saved["recovery_code_count"]?.integer ?? 0))
     }
 }
 
@@ -175,5 +181,24 @@ extension ProviderInfo {
         self.init(
             providerID: text("provider_id"), rawID: text("raw_id"), email: text("email"),
             displayName: text("display_name"), photoURL: text("photo_url"), phoneNumber: text("phone_number"))
+    }
+}
+
+extension SecondFactor {
+    fileprivate var saved: JSONValue {
+        [
+            "factor_id": .string(factorID), "kind": .integer(Int64(kind.rawValue)),
+            "display_name": .string(displayName), "phone_number": .string(phoneNumber),
+            "enrolled_at_micros": .integer(enrolledAtMicros),
+        ]
+    }
+
+    fileprivate init(saved: JSONValue) {
+        func text(_ name: Text) -> Text { saved[name]?.text ?? .empty }
+        self.init(
+            factorID: text("factor_id"),
+            kind: SecondFactorKind(rawValue: Int32(clamping: saved["kind"]?.integer ?? 0)) ?? .unspecified,
+            displayName: text("display_name"), phoneNumber: text("phone_number"),
+            enrolledAtMicros: saved["enrolled_at_micros"]?.integer ?? 0)
     }
 }

@@ -18,4 +18,6 @@ public enum TokenRefreshCause: Sendable, Equatable {
     case emailChanged
     /// A way to sign in was linked or unlinked.
     case providersChanged
+    /// The application added or removed a second factor.
+    case secondFactorsChanged
 }

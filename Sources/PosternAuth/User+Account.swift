@@ -17,13 +17,13 @@ extension User {
     /// Proves again that the user is present, with any credential that is linked to the account. Operations that need a
     /// recent login work afterwards.
     ///
-    /// Throws userMismatch for a credential of another user.
+    /// Throws userMismatch for a credential of another user, and secondFactorRequired with a `multiFactorResolver` for
+    /// a user who has a second factor.
     @discardableResult
     public func reauthenticate(with credential: AuthCredential) async throws -> AuthDataResult {
-        let answer = try await exchange(.reauthenticated) { [backend] idToken, options throws(AuthError) in
+        try await prove(credential, .reauthenticated) { [backend] idToken, options throws(AuthError) in
             try await backend.reauthenticate(credential, idToken, options)
         }
-        return AuthDataResult(self, answer, providerID: credential.provider)
     }
 
     /// Adds a way to sign in.
@@ -33,10 +33,9 @@ extension User {
     /// account; providerAlreadyLinked; emailAlreadyInUse.
     @discardableResult
     public func link(with credential: AuthCredential) async throws -> AuthDataResult {
-        let answer = try await exchange(.providersChanged) { [backend] idToken, options throws(AuthError) in
+        try await prove(credential, .providersChanged) { [backend] idToken, options throws(AuthError) in
             try await backend.link(credential, to: idToken, options)
         }
-        return AuthDataResult(self, answer, providerID: credential.provider)
     }
 
     /// Removes a way to sign in, for example "google.com".
@@ -113,6 +112,23 @@ extension User {
             }
             // In turn: what the server tells of it by itself comes after.
             end(nil)
+        }
+    }
+
+    /// Makes a change that a credential proves, and for which the server may want a second factor.
+    @discardableResult
+    func prove(
+        _ credential: AuthCredential, _ cause: TokenRefreshCause,
+        _ change: @escaping @Sendable (Text, CallOptions) async throws(AuthError) -> Answer
+    ) async throws -> AuthDataResult {
+        let providerID = credential.provider
+        do {
+            return AuthDataResult(self, try await exchange(cause, change), providerID: providerID)
+        } catch let error as AuthError {
+            let refused = RefusedSignIn(backend: backend, auth: observers.first, providerID: providerID) { call in
+                (self, try await self.exchange(cause) { _, options throws(AuthError) in try await call(options) })
+            }
+            throw error.withWayOn(for: refused)
         }
     }
 

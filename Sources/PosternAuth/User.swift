@@ -164,7 +164,8 @@ extension Messages.User {
     fileprivate func looksLike(_ other: Messages.User) -> Bool {
         email == other.email && emailVerified == other.emailVerified && displayName == other.displayName
             && photoURL == other.photoURL && phoneNumber == other.phoneNumber && providers == other.providers
-            && customClaimsJSON == other.customClaimsJSON
+            && customClaimsJSON == other.customClaimsJSON && secondFactors == other.secondFactors
+            && recoveryCodeCount == other.recoveryCodeCount
     }
 }
 

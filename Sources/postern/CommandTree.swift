@@ -3,8 +3,8 @@ enum CommandTree {
     static let commands =
         TenantCommands.all + ProviderCommands.all + EmailConfigCommands.all + SMSConfigCommands.all
         + OutboxCommands.all + UserCommands.all
-        + UserLinkCommands.all + SessionCommands.all + RevocationCommands.all + KeyCommands.all + APIKeyCommands.all
-        + ServiceAccountCommands.all + TokenCommands.all
+        + UserLinkCommands.all + UserMFACommands.all + SessionCommands.all + RevocationCommands.all
+        + KeyCommands.all + APIKeyCommands.all + ServiceAccountCommands.all + TokenCommands.all
         + AccountCommands.all + DenialCommands.all + ServerCommands.all + StoreCommands.all + ContextCommands.all
         + InformationCommands.all
 

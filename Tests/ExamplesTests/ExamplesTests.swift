@@ -1,19 +1,11 @@
 import Base
 import Glibc
-import JSON
 import Messages
 import TestSupport
 import Testing
 
 /// The example programs, run as their users would run them.
 @Suite struct ExamplesTests {
-    /// A file with the server's key, as the programs want it.
-    private static func keyFile(_ server: TestServer) -> String {
-        let path = "\(server.directory)/key"
-        writeFile(path, server.adminKey.withBytes { [UInt8]($0) })
-        return path
-    }
-
     private static func signUp(_ client: RawClient) throws -> AccountsSignUpResponse {
         try client.call(
             "postern.v1.Accounts/SignUp",
@@ -38,7 +30,7 @@ import Testing
             let admin = try server.connect()
             let port = try freePort()
             let process = try ChildProcess(
-                ChildProcess.built("ExampleService"), ["127.0.0.1:\(server.port)", Self.keyFile(server), "\(port)"],
+                ChildProcess.built("ExampleService"), ["127.0.0.1:\(server.port)", keyFile(server), "\(port)"],
                 output: "\(server.directory)/service")
             for _ in 0..<1_000 where (try? Self.get("/", port: port)) == nil { usleep(20_000) }
             let ada = try Self.signUp(admin)
@@ -65,40 +57,10 @@ import Testing
 
     // MARK: The terminal
 
-    private enum Step {
-        case expect(String)
-        case type(String)
-
-        var json: JSONValue {
-            switch self {
-            case .expect(let text): ["expect": .string(Text(text))]
-            case .type(let line): ["type": .string(Text(line))]
-            }
-        }
-    }
-
-    /// Runs the program in a pseudo-terminal (Tests/Fixtures/drive_terminal.py) to its end; what it showed.
-    private static func drive(_ server: TestServer, _ steps: [Step]) throws -> String {
-        let script = "\(server.directory)/steps"
-        writeFile(script, steps.flatMap { $0.json.serialized() + [UInt8(ascii: "\n")] })
-        let folder = #filePath.split(separator: "/").dropLast(2).joined(separator: "/")
-        let output = "\(server.directory)/terminal"
-        let process = try ChildProcess(
-            "/usr/bin/python3",
-            [
-                "/\(folder)/Fixtures/drive_terminal.py", script, ChildProcess.built("ExampleTerminal"),
-                "127.0.0.1:\(server.port)", keyFile(server), "\(server.directory)/user.json",
-            ], output: output)
-        let status = process.wait(seconds: 120)
-        let shown = String(decoding: readFile(output) ?? [], as: UTF8.self)
-        #expect(status == 0, "\(shown)")
-        return shown
-    }
-
     @Test func aTerminalSignsInListensAndKnowsItsUserAfterARestart() async throws {
         try await withServer { server in
             _ = try Self.signUp(server.connect())
-            let first = try Self.drive(
+            let first = try drive(
                 server,
                 [
                     .expect("* nobody is signed in"), .type("whoami"), .expect("nobody"),
@@ -109,14 +71,14 @@ import Testing
                 ])
             // What is typed at the prompt for it is not shown.
             #expect(first.contains("whoami") && !first.contains("correct horse"))
-            _ = try Self.drive(
+            _ = try drive(
                 server,
                 [
                     .expect("* welcome back, ada@example.com"), .type("whoami"), .expect("Ada ("),
                     .type("token"), .expect("signed in with password"), .type("sign-out"), .expect("* signed out"),
                     .type("quit"),
                 ])
-            _ = try Self.drive(server, [.expect("* nobody is signed in"), .type("quit")])
+            _ = try drive(server, [.expect("* nobody is signed in"), .type("quit")])
         }
     }
 
@@ -130,7 +92,7 @@ import Testing
                 TenantsUpdateRequest(
                     tenant: tenant,
                     updateMask: ProtobufFieldMask(paths: ["enable_phone_signin", "test_phone_numbers"])))
-            _ = try Self.drive(
+            _ = try drive(
                 server,
                 [
                     .expect("* nobody is signed in"), .type("sign-in-phone 0151"), .expect("invalidPhoneNumber"),

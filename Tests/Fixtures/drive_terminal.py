@@ -1,14 +1,24 @@
 """Drives a program in a terminal: python3 drive_terminal.py STEPS PROGRAM [ARGUMENT ...]
 
-STEPS is a file of JSON lines, each {"expect": TEXT} (waits until the program has shown TEXT) or {"type": LINE}. What was
-shown is printed at the end; the status is the program's, or 1 when something expected did not come within 30 seconds.
+STEPS is a file of JSON lines, each of them one of
+  {"expect": TEXT}                     waits until the program has shown TEXT
+  {"type": LINE}
+  {"type-what-followed": TEXT}         types the word that was shown behind TEXT, where it was shown last
+  {"type-totp": TEXT, "at": SECONDS}   types oathtool's code of the base32 secret behind TEXT, at a time since 1970
+What was shown is printed at the end; the status is the program's, or 1 when something expected did not come within 30 seconds.
 """
 import json
 import os
 import pty
 import select
+import subprocess
 import sys
 import time
+
+
+def totp(secret, seconds):
+    line = ["oathtool", "--totp", "--base32", f"--now=@{seconds}", secret]
+    return subprocess.run(line, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def main():
@@ -30,10 +40,18 @@ def main():
         shown += data.decode("utf-8", "replace")
         return bool(data)
 
+    def followed(text):
+        return shown.rpartition(text)[2].split()[0]
+
     failed = None
     for step in steps:
-        if "type" in step:
-            os.write(terminal, (step["type"] + "\n").encode())
+        if "expect" not in step:
+            line = step.get("type")
+            if "type-what-followed" in step:
+                line = followed(step["type-what-followed"])
+            elif "type-totp" in step:
+                line = totp(followed(step["type-totp"]), step["at"])
+            os.write(terminal, (line + "\n").encode())
             continue
         deadline = time.monotonic() + 30
         while step["expect"] not in shown[seen:] and not failed:

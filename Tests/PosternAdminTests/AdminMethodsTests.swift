@@ -15,6 +15,7 @@ import Testing
             let acme = scene.project.tenant("acme")
             try await Self.callUsers(acme, recorder)
             try await Self.callSignIn(acme, scene, recorder)
+            try await Self.callSecondFactors(acme, recorder)
             try await Self.callProviders(acme, recorder)
             try await Self.callMail(acme, scene, recorder)
             try await Self.callDenials(acme, scene, recorder)
@@ -162,6 +163,28 @@ import Testing
             try await admin.generateOobLink(.passwordReset, email: "ada@example.com")
         }
         #expect(!link.oobLink.isEmpty && !link.oobCode.isEmpty)
+    }
+
+    private static func callSecondFactors(_ admin: TenantAdmin, _ recorder: MethodRecorder) async throws {
+        _ = try await admin.updateUser("ada", UserChange(emailVerified: true))
+        let added = try await recorder.expect("Users/AddSecondFactor") {
+            try await admin.addSecondFactor(phoneNumber: "+1 415 555 0123", displayName: "work", to: "ada")
+        }
+        #expect(added.kind == .phone && added.phoneNumber == "+14155550123" && added.displayName == "work")
+        #expect(try await admin.secondFactors(of: "ada") == [added])
+        let left = try await recorder.expect("Users/RemoveSecondFactor") {
+            try await admin.removeSecondFactor(added.factorID, from: "ada")
+        }
+        #expect(left.secondFactors.isEmpty)
+        try await admin.addSecondFactor(phoneNumber: "+1 415 555 0124", to: "ada")
+        #expect(try await admin.removeAllSecondFactors(from: "ada").secondFactors.isEmpty)
+        await expectRefusal("MFA_ENROLLMENT_NOT_FOUND") { () throws(Failure) in
+            _ = try await admin.removeSecondFactor("none", from: "ada")
+        }
+        let (settings, endedCount) = try await admin.updateSettingsEndingSessionsWithoutSecondFactor(
+            TenantSettingsChange { $0.secondFactorState = .mandatory })
+        #expect(settings.secondFactorState == .mandatory && endedCount == 0)
+        try await admin.updateSettings(TenantSettingsChange { $0.secondFactorState = .disabled })
     }
 
     private static func callProviders(_ admin: TenantAdmin, _ recorder: MethodRecorder) async throws {

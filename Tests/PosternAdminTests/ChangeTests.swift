@@ -37,6 +37,8 @@ import Testing
         $0.allowedSMSRegions = ["DE", "US"]
         $0.blockedSMSRegions = ["KP"]
         $0.testPhoneNumbers = [TestPhoneNumber(phoneNumber: "+14155550123", code: "123456")]
+        $0.secondFactorState = .enabled
+        $0.allowedSecondFactors = [.totp]
     }
 
     @Test func `Nil leaves a user's property as it is, an empty value removes it`() async throws {

@@ -28,9 +28,21 @@ import Testing
 
             #expect(!appKey.isEmpty && !token.isEmpty && sessions.isEmpty)
             #expect(try await acme.getUser(ada.uid).displayName.isEmpty)
+            try await Self.requireFactors(acme, ada)
             try await Self.findOrCreate(acme)
             try await Self.importRows(acme)
         }
+    }
+
+    private static func requireFactors(_ acme: TenantAdmin, _ ada: User) async throws {
+        try await acme.updateUser(ada.uid, UserChange(emailVerified: true))
+        let mandatory = TenantSettingsChange { $0.secondFactorState = .mandatory }
+        let (_, endedCount) = try await acme.updateSettingsEndingSessionsWithoutSecondFactor(mandatory)
+        try await acme.addSecondFactor(phoneNumber: "+14155550123", displayName: "work", to: ada.uid)
+        #expect(endedCount == 0)
+        #expect(try await acme.secondFactors(of: ada.uid).map(\.displayName) == ["work"])
+        try await acme.removeAllSecondFactors(from: ada.uid)
+        #expect(try await acme.secondFactors(of: ada.uid).isEmpty)
     }
 
     private static func findOrCreate(_ acme: TenantAdmin) async throws {

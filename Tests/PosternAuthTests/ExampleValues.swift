@@ -19,5 +19,13 @@ struct ExampleValues {
     let nonce: String
     /// Six digits that the user read.
     let code: String
+    /// Of an SMS that was sent.
+    let verificationID: String
+    /// Of a sign-in that waits for a second factor.
+    let resolver: MultiFactorResolver
+    /// The proof of a second factor.
+    let assertion: MultiFactorAssertion
+    /// A second factor's `uid`.
+    let factorID: String
     let openBrowser: (String) async throws -> String
 }

@@ -2,13 +2,15 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Holds docs/client.md to the pieces of code in FirebaseSnippets.swift, which the compiler has checked.
+/// Holds docs/client.md to the pieces of code in the two files of snippets, which the compiler has checked.
 @Suite struct FirebaseSnippetsTests {
-    @Test func `There are forty-two, and the documentation names all that is written another way here`() throws {
+    @Test func `There are forty-eight, and the documentation names all that is written another way here`() throws {
         let tests = #filePath.split(separator: "/").dropLast().joined(separator: "/")
-        let source = try text(ofFile: "/\(tests)/FirebaseSnippets.swift")
-        let lines = source.split(separator: "\n").map(String.init)
-        #expect(lines.count { $0.contains("func snippet") } == 42)
+        let source = try ["FirebaseSnippets", "FirebaseSecondFactorSnippets"].map { name in
+            try text(ofFile: "/\(tests)/\(name).swift")
+        }
+        let lines = source.joined(separator: "\n").split(separator: "\n").map(String.init)
+        #expect(lines.count { $0.contains("func snippet") } == 48)
         let page = try text(ofFile: "/\(tests)/../../docs/client.md")
         let marker = "// FirebaseAuth: "
         let others = lines.compactMap { line in line.firstRange(of: marker).map { String(line[$0.upperBound...]) } }

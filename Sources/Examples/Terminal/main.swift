@@ -24,8 +24,8 @@ do {
     let listening = Terminal.sayWhatHappens(to: auth)
     defer { listening.cancel() }
     print(
-        "commands: sign-up EMAIL, sign-in EMAIL, sign-in-phone NUMBER, whoami, token, name TEXT, password, sign-out, "
-            + "delete, quit")
+        "commands: sign-up EMAIL, sign-in EMAIL, sign-in-phone NUMBER, whoami, token, name TEXT, password, factors, "
+            + "add-factor [phone NUMBER], remove-factor ID, recovery-codes, sign-out, delete, quit")
     while let line = Terminal.ask("> "), line != "quit" {
         do {
             try await Commands(auth: auth).run(line)

@@ -91,7 +91,7 @@ extension AuthErrorCode {
                 .missingPhoneNumber
             case .sessionExpired, .invalidTemporaryProof:
                 .sessionExpired
-            case .secondFactorRequired:
+            case .secondFactorRequired, .secondFactorEnrollmentRequired:
                 .secondFactorRequired
             case .missingMFAPendingCredential:
                 .missingMultiFactorSession

@@ -60,7 +60,7 @@ struct FailureReport {
     private var metadata: [Failure.Entry] {
         var keys: Set<String> = ["request_id"]
         return failure.metadata.filter { entry in
-            let isSecret = ["token", "secret", "password"].contains { entry.key.contains($0) }
+            let isSecret = ["token", "secret", "password", "credential"].contains { entry.key.contains($0) }
             return !isSecret && keys.insert(entry.key).inserted
         }
     }
@@ -101,6 +101,12 @@ struct FailureReport {
             hints.append("this is the caller's own credential, not an end user's")
         case .invalidLoginCredentials, .invalidPassword, .emailNotFound:
             hints.append("this is the end user's email or password; the API key is good")
+        case .secondFactorRequired:
+            hints.append(
+                "the password is right; an application finishes the sign-in with one of these factors (docs/client.md)")
+            hints.append("an admin helps a user who lost them: postern user mfa remove UID --all")
+        case .secondFactorEnrollmentRequired:
+            hints.append("the user adds a second factor in an application first (docs/client.md)")
         case .tenantNotFound: hints.append("postern tenant list shows the tenants there are")
         case .connectionFailed: hints.append("is posternd running there? --server HOST:PORT says where")
         default: break

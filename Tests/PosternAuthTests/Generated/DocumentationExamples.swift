@@ -183,6 +183,104 @@ extension ExampleValues {
         }
     }
 
+    // Sources/PosternAuth/MultiFactor.swift
+    func exampleOfMultiFactor() async throws {
+        let session = try await user.multiFactor.session()
+        let secret = try await TOTPMultiFactorGenerator.generateSecret(with: session)
+        print("Scan this:", secret.qrCodeURL)
+        let assertion = TOTPMultiFactorGenerator.assertionForEnrollment(with: secret, oneTimePassword: code)
+        try await user.multiFactor.enroll(with: assertion, displayName: "My phone")
+    }
+
+    // Sources/PosternAuth/MultiFactor.swift
+    func exampleOfMultiFactorEnrollmentResult() async throws {
+        let result = try await user.multiFactor.enroll(with: assertion)
+        for code in result.recoveryCodes { print(code) }
+    }
+
+    // Sources/PosternAuth/MultiFactorAssertion.swift
+    func exampleOfMultiFactorAssertion() async throws {
+        let assertion = TOTPMultiFactorGenerator.assertionForSignIn(withEnrollmentID: factorID, oneTimePassword: code)
+        try await resolver.resolveSignIn(with: assertion)
+    }
+
+    // Sources/PosternAuth/MultiFactorAssertion.swift
+    func exampleOfPhoneMultiFactorGenerator() async throws {
+        let provider = PhoneAuthProvider.provider(auth: auth)
+        let credential = provider.credential(withVerificationID: verificationID, verificationCode: code)
+        let assertion = PhoneMultiFactorGenerator.assertion(with: credential)
+        try await resolver.resolveSignIn(with: assertion)
+    }
+
+    // Sources/PosternAuth/MultiFactorAssertion.swift
+    func exampleOfTOTPMultiFactorGenerator() async throws {
+        let secret = try await TOTPMultiFactorGenerator.generateSecret(with: user.multiFactor.session())
+        print("Scan this:", secret.generateQRCodeURL(withAccountName: email, issuer: "Acme"))
+        let assertion = TOTPMultiFactorGenerator.assertionForEnrollment(with: secret, oneTimePassword: code)
+        try await user.multiFactor.enroll(with: assertion, displayName: "My phone")
+    }
+
+    // Sources/PosternAuth/MultiFactorAssertion.swift
+    func exampleOfRecoveryCodeMultiFactorGenerator() async throws {
+        let assertion = RecoveryCodeMultiFactorGenerator.assertionForSignIn(withRecoveryCode: code)
+        try await resolver.resolveSignIn(with: assertion)
+    }
+
+    // Sources/PosternAuth/MultiFactorEnrollment.swift
+    func exampleOfMultiFactorEnrollment() async throws {
+        do {
+            try await auth.signIn(withEmail: email, password: password)
+        } catch let error as AuthError {
+            guard let enrollment = error.multiFactorEnrollment else { throw error }
+            let secret = try await TOTPMultiFactorGenerator.generateSecret(with: enrollment.session)
+            print("Scan this:", secret.qrCodeURL)
+            let assertion = TOTPMultiFactorGenerator.assertionForEnrollment(with: secret, oneTimePassword: code)
+            let result = try await enrollment.enroll(with: assertion, displayName: "My phone")
+            print("Keep these:", result.recoveryCodes)
+        }
+    }
+
+    // Sources/PosternAuth/MultiFactorInfo.swift
+    func exampleOfMultiFactorInfo() async throws {
+        for factor in user.multiFactor.enrolledFactors {
+            print(factor.displayName ?? factor.factorID, "since", factor.enrollmentDate.seconds)
+        }
+    }
+
+    // Sources/PosternAuth/MultiFactorInfo.swift
+    func exampleOfPhoneMultiFactorInfo() async throws {
+        if let phone = resolver.hints.first as? PhoneMultiFactorInfo {
+            print("A code goes to", phone.phoneNumber)
+        }
+    }
+
+    // Sources/PosternAuth/MultiFactorInfo.swift
+    func exampleOfTOTPMultiFactorInfo() async throws {
+        if let app = resolver.hints.first as? TOTPMultiFactorInfo {
+            let assertion = TOTPMultiFactorGenerator.assertionForSignIn(
+                withEnrollmentID: app.uid, oneTimePassword: code)
+            try await resolver.resolveSignIn(with: assertion)
+        }
+    }
+
+    // Sources/PosternAuth/MultiFactorResolver.swift
+    func exampleOfMultiFactorResolver() async throws {
+        do {
+            try await auth.signIn(withEmail: email, password: password)
+        } catch let error as AuthError {
+            guard let resolver = error.multiFactorResolver, let hint = resolver.hints.first else { throw error }
+            let assertion = TOTPMultiFactorGenerator.assertionForSignIn(withEnrollmentID: hint.uid, oneTimePassword: code)
+            try await resolver.resolveSignIn(with: assertion)
+        }
+    }
+
+    // Sources/PosternAuth/MultiFactorSession.swift
+    func exampleOfMultiFactorSession() async throws {
+        let session = try await user.multiFactor.session()
+        let secret = try await TOTPMultiFactorGenerator.generateSecret(with: session)
+        print(secret.qrCodeURL)
+    }
+
     // Sources/PosternAuth/OAuthAuthorizationRequest.swift
     func exampleOfOAuthAuthorizationRequest() async throws {
         let provider = OAuthProvider(providerID: .google)
@@ -211,6 +309,13 @@ extension ExampleValues {
         let verificationID = try await provider.verifyPhoneNumber("+1 415 555 0123")
         let credential = provider.credential(withVerificationID: verificationID, verificationCode: code)
         try await auth.signIn(with: credential)
+    }
+
+    // Sources/PosternAuth/TOTPSecret.swift
+    func exampleOfTOTPSecret() async throws {
+        let secret = try await TOTPMultiFactorGenerator.generateSecret(with: user.multiFactor.session())
+        print("Type this into your app:", secret.sharedSecretKey())
+        print("Or scan it:", secret.qrCodeURL)
     }
 
     // Sources/PosternAuth/TokenRefreshCause.swift

@@ -1,0 +1,41 @@
+import Base
+import JSON
+import Messages
+import PosternClient
+
+extension AuthError {
+    /// Finishes the sign-in with a second factor. Nil unless the user has one and the server asks for it:
+    /// secondFactorRequired.
+    public var multiFactorResolver: MultiFactorResolver? { wayOn as? MultiFactorResolver }
+
+    /// Adds the second factor that the tenant requires and the user lacks, and signs in. Nil unless the reason is
+    /// SECOND_FACTOR_ENROLLMENT_REQUIRED.
+    public var multiFactorEnrollment: MultiFactorEnrollment? { wayOn as? MultiFactorEnrollment }
+
+    /// The error with what finishes the sign-in, where the server wants a second factor.
+    func withWayOn(for refused: RefusedSignIn) -> AuthError {
+        var error = self
+        if self.is(.secondFactorRequired), let text = failure?.metadataValue("pending_credential") {
+            let credential = Secret(text)
+            error.wayOn = MultiFactorResolver(
+                session: MultiFactorSession(.signIn(credential), backend: refused.backend),
+                hints: hints.compactMap(\.info), credential: credential, refused: refused)
+        }
+        if self.is(.secondFactorEnrollmentRequired), let text = failure?.metadataValue("enrollment_credential"),
+            let credential = Text(validating: [UInt8](text.utf8))
+        {
+            error.wayOn = MultiFactorEnrollment(
+                session: MultiFactorSession(.requiredEnrollment(credential), backend: refused.backend),
+                credential: credential, refused: refused)
+        }
+        return error
+    }
+
+    /// The second factors that the refusal names.
+    private var hints: [SecondFactor] {
+        guard let text = failure?.metadataValue("second_factors"),
+            let json = try? JSONValue(parsing: [UInt8](text.utf8))
+        else { return [] }
+        return json.array?.compactMap { SecondFactor(hint: $0) } ?? []
+    }
+}
