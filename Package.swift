@@ -72,7 +72,7 @@ let package = Package(
         library("Reactor", ["Base", "CEvent"]),  // event loops that are serial executors; worker pools; HTTP side port
         library("Crypto", ["Base", "COpenSSL", "CSodium", "CCrypt"]),  // random, password hashes, keys, sealing
         library("Tokens", ["Base", "JSON", "Crypto"]),  // claims, key sets, the verifier: pure
-        // What holds for accounts, sessions, tenants and mail: values in, decisions out. It reaches no store, no loop
+        // What holds for accounts, sessions, tenants, mail and identity providers: values in, decisions out. It reaches no store, no loop
         // and no network, so that no rule can.
         library("Rules", ["Base", "JSON", "Messages", "Crypto", "Tokens"]),
         library("Store", ["Base", "Messages", "Crypto", "CLMDB", "CStoreFault"]),  // LMDB: typed tables, group commit
@@ -82,7 +82,7 @@ let package = Package(
         // The owner of the signing keys.
         library("Signing", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens"]),
         // Identity providers: discovery, key sets, their tokens, and when to trust their word on an email.
-        library("Federation", ["Base", "JSON", "Messages", "Crypto", "Tokens", "Outbound"]),
+        library("Federation", ["Base", "JSON", "Messages", "Crypto", "Tokens", "Rules", "Outbound"]),
         // Tenants, users, sessions, callers: their owners and use cases.
         library(
             "Identity",
@@ -157,7 +157,8 @@ let package = Package(
         tests("RulesTests", ["Base", "JSON", "Messages", "Crypto", "Tokens", "Rules"]),
         tests("SigningTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens", "Signing"]),
         tests(
-            "FederationTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Outbound", "Tokens", "Federation"]),
+            "FederationTests",
+            ["Base", "JSON", "Messages", "Reactor", "Crypto", "Outbound", "Tokens", "Rules", "Federation"]),
         tests("PosternBenchTests", ["Base", "JSON", "Messages", "Wire", "Crypto", "PosternBench"]),
         tests(
             "IdentityTests",

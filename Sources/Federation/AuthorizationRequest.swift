@@ -2,6 +2,7 @@ public import Base
 import Crypto
 import Messages
 import Outbound
+import Rules
 
 /// A sign-in at a provider in a browser (RFC 6749 §4.1.1, OpenID Connect Core 1.0 §3.1.2.1): the URL that the browser
 /// opens, and the values that its sender keeps until the browser comes back.
@@ -18,7 +19,7 @@ public struct AuthorizationRequest: Sendable {
     /// The length of the state, the nonce and the verifier, each 43 characters of base64url.
     private static let secretByteCount = 32
 
-    /// `scopes` beyond the provider's usual ones; `parameters` must not hold those that are set here.
+    /// `scopes` beyond the provider's usual ones; `parameters` hold none of those that are set here (`AuthorizationRules`).
     init(
         at endpoint: HTTPURL, _ configuration: ProviderConfiguration, redirectURI: Text, scopes: [Text],
         parameters: [(name: Text, value: Text)], random: RandomSource
@@ -50,13 +51,6 @@ public struct AuthorizationRequest: Sendable {
         }
         self.uri = Text(unchecked: uri)
     }
-
-    /// The parameters that nobody else may set: the request's own, those that would replace it (RFC 9101) and the way
-    /// the answer comes.
-    public static let ownParameters: Set<Text> = [
-        "response_type", "response_mode", "client_id", "client_secret", "redirect_uri", "scope", "state", "nonce",
-        "code_challenge", "code_challenge_method", "request", "request_uri", "registration",
-    ]
 }
 
 extension ProviderClient {

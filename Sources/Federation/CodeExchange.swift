@@ -1,8 +1,9 @@
-public import Base
+import Base
 import Crypto
 import JSON
 import Messages
 import Outbound
+import Rules
 
 /// Exchanges an authorization code for the provider's tokens (RFC 6749 §4.1.3, RFC 7636), as the confidential client
 /// that the configuration says.
@@ -99,7 +100,9 @@ enum AppleClientSecret {
     /// Nil when the configuration has no Apple key: its client secret is ready-made. BAD_PRIVATE_KEY.
     static func make(_ configuration: ProviderConfiguration, now: Timestamp) throws(FederationError) -> Secret? {
         guard let apple = configuration.provider.apple else { return nil }
-        guard let key = key(try configuration.clientSecret) else { throw .misconfigured(.badPrivateKey) }
+        guard let key = ApplePrivateKey.read(try configuration.clientSecret) else {
+            throw .misconfigured(.badPrivateKey)
+        }
         var header = JSONWriter()
         header.beginObject()
         header.member("alg", text: "ES256")
@@ -117,20 +120,4 @@ enum AppleClientSecret {
         let signed = Base64.url.encode(header.bytes) + dot + Base64.url.encode(claims.bytes)
         return Secret(signed + dot + Base64.url.encode(key.sign(signed)))
     }
-
-    /// A PEM of PKCS#8 (RFC 7468 §10) with a P-256 key; white space around and in it does not matter.
-    static func key(_ pem: Secret) -> SigningKey? {
-        let text = pem.withBytes { bytes in bytes.filter { ![0x20, 0x09, 0x0D, 0x0A].contains($0) } }
-        let (begin, end) = (Array("-----BEGINPRIVATEKEY-----".utf8), Array("-----ENDPRIVATEKEY-----".utf8))
-        guard text.count > begin.count + end.count, text.starts(with: begin), text.suffix(end.count).elementsEqual(end),
-            let der = Base64.standard.decode(text[begin.count..<(text.count - end.count)]),
-            let key = try? SigningKey(der: Secret(der)), key.algorithm == .es256
-        else { return nil }
-        return key
-    }
-}
-
-extension ProviderConfiguration {
-    /// Whether a client secret is a private key that Apple's client secrets can be made with.
-    public static func isPrivateKey(_ secret: Secret) -> Bool { AppleClientSecret.key(secret) != nil }
 }

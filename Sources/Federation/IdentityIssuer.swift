@@ -1,5 +1,6 @@
 public import Base
 public import Messages
+import Rules
 
 extension ProviderConfiguration {
     /// The issuer of the provider's user identifiers. Two identities can be the same person only if their issuers are

@@ -2,6 +2,7 @@ public import Base
 public import JSON
 import Messages
 public import Outbound
+public import Rules
 import Tokens
 
 /// A credential that an application got from a provider.

@@ -1,6 +1,7 @@
 public import Base
 public import Messages
 import Outbound
+public import Rules
 
 /// One tenant's use of a provider, resolved: what is configured, over what is known of the provider.
 ///

@@ -3,6 +3,7 @@ import Crypto
 import JSON
 import Messages
 import Outbound
+import Rules
 import Tokens
 
 /// A provider's ID token (OpenID Connect Core 1.0 §2), checked as §3.1.3.7 says. Pure.

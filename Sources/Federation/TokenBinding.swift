@@ -2,6 +2,7 @@ import Base
 import JSON
 import Messages
 import Outbound
+import Rules
 
 /// Checks whether an access token was issued to this client. Without the check, the operator of any other application
 /// could sign in here with the tokens of its users (RFC 6819 §4.6.4, the confused deputy).

@@ -3,6 +3,7 @@ import Crypto
 import JSON
 import Messages
 import Outbound
+import Rules
 
 /// Fetches the profile of an access token's user. `TokenBinding` checks whether the token was issued to this client.
 struct UserInfo: Sendable {

@@ -2,6 +2,7 @@ import Base
 import Federation
 import JSON
 import Messages
+import Rules
 import TestSupport
 import Testing
 

@@ -2,6 +2,7 @@ import Base
 import Crypto
 import JSON
 import Messages
+import Rules
 import TestSupport
 import Testing
 

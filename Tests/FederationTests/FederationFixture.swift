@@ -4,6 +4,7 @@ import JSON
 import Messages
 import Outbound
 import Reactor
+import Rules
 import TestSupport
 
 @testable import Federation

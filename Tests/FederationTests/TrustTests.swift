@@ -4,6 +4,7 @@ import Messages
 import Testing
 
 @testable import Federation
+@testable import Rules
 
 /// Whose word on which email is believed: the whole table, for the defaults and for what an operator can configure.
 @Suite struct TrustTests {

@@ -1,6 +1,7 @@
 public import Base
 import Federation
 public import Messages
+import Rules
 
 extension IdentityProviders {
     /// Where an end user's browser goes to sign in with a provider. Nothing is stored.

@@ -3,6 +3,7 @@ public import Crypto
 import Federation
 public import Messages
 public import Outbound
+import Rules
 public import Store
 
 /// The identity providers of all tenants: their configurations, and the proof of what applications bring from them.

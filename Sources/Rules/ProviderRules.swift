@@ -1,8 +1,5 @@
 public import Base
-import Federation
 public import Messages
-import Outbound
-import Rules
 
 /// The checks of a provider's configuration, each with its reason. Pure.
 public enum ProviderRules {
@@ -42,7 +39,7 @@ public enum ProviderRules {
     /// A client secret as it comes in; empty = none. INVALID_CLIENT_SECRET.
     public static func checkSecret(_ secret: Secret, of provider: Provider) throws(Failure) {
         try checkSecretLength(secret)
-        guard provider.apple == nil || secret.isEmpty || ProviderConfiguration.isPrivateKey(secret) else {
+        guard provider.apple == nil || secret.isEmpty || ApplePrivateKey.read(secret) != nil else {
             throw .invalid(
                 .invalidClientSecret, field: "provider.client_secret",
                 "must be the private key's PEM file, as Apple gives it out, when `apple` is set")

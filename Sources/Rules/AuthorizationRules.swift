@@ -1,7 +1,5 @@
 public import Base
-import Federation
 public import Messages
-import Rules
 
 /// What a caller may put into an authorization request to a provider. Pure.
 public enum AuthorizationRules {
@@ -10,6 +8,12 @@ public enum AuthorizationRules {
     static let parametersMax = 20
     static let nameByteCountMax = 64
     static let valueByteCountMax = 1_024
+    /// The parameters that nobody else may set: the request's own, those that would replace it (RFC 9101) and the way
+    /// the answer comes.
+    static let ownParameters: Set<Text> = [
+        "response_type", "response_mode", "client_id", "client_secret", "redirect_uri", "scope", "state", "nonce",
+        "code_challenge", "code_challenge_method", "request", "request_uri", "registration",
+    ]
 
     /// MISSING_CONTINUE_URI, INVALID_CONTINUE_URI, INVALID_SCOPE, INVALID_CUSTOM_PARAMETER.
     public static func check(_ request: AccountsCreateAuthUriRequest, limits: Limits) throws(Failure) {
@@ -64,7 +68,7 @@ public enum AuthorizationRules {
                     isLetter($0) || isDigit($0) || [0x2D, 0x2E, 0x5F].contains($0)
                 })
             else { throw invalid("have names of 1 to \(nameByteCountMax) characters of [A-Za-z0-9_.-]") }
-            guard !AuthorizationRequest.ownParameters.contains(parameter.name) else {
+            guard !ownParameters.contains(parameter.name) else {
                 throw invalid("\(parameter.name) is set by the server")
             }
             guard names.insert(parameter.name).inserted else { throw invalid("\(parameter.name) is there twice") }

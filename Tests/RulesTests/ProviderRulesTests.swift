@@ -2,7 +2,7 @@ import Base
 import Messages
 import Testing
 
-@testable import Identity
+@testable import Rules
 
 @Suite struct ProviderRulesTests {
     private func reason(_ change: (inout Provider) -> Void) -> String? {

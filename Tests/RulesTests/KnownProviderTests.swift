@@ -1,7 +1,7 @@
 import Base
 import Testing
 
-@testable import Federation
+@testable import Rules
 
 @Suite struct KnownProviderTests {
     @Test(

@@ -1,40 +1,40 @@
 public import Base
-import Messages
+public import Messages
 
 /// The built-in knowledge about a provider: its endpoints, its dialect, and how far its word on an email is trusted.
 ///
 /// Sources: the providers' own documentation of OpenID Connect and OAuth 2.0, as named beside each.
 public struct KnownProvider: Sendable {
     /// The form of the user-info answer.
-    enum UserInfoShape: Sendable { case oidc, facebook, gitHub, twitter }
+    public enum UserInfoShape: Sendable { case oidc, facebook, gitHub, twitter }
 
     /// The way to learn which client an access token was issued to.
-    enum TokenCheck: Sendable { case none, googleTokenInfo, facebookDebug, gitHubApplication, introspection }
+    public enum TokenCheck: Sendable { case none, googleTokenInfo, facebookDebug, gitHubApplication, introspection }
 
     /// The way in which a client proves itself at the token endpoint (RFC 6749 §2.3.1).
-    enum ClientAuthentication: Sendable { case discovered, basic, post }
+    public enum ClientAuthentication: Sendable { case discovered, basic, post }
 
     /// The parameters of the authorization endpoint.
-    struct Authorization: Sendable {
-        var scopes: [Text] = ["openid", "email", "profile"]
-        var parameters: [(name: Text, value: Text)] = []
+    public struct Authorization: Sendable {
+        public internal(set) var scopes: [Text] = ["openid", "email", "profile"]
+        public internal(set) var parameters: [(name: Text, value: Text)] = []
         /// Whether its ID tokens carry the nonce that was asked for.
-        var hasNonce = true
+        public internal(set) var hasNonce = true
         /// RFC 7636.
-        var hasPKCE = true
+        public internal(set) var hasPKCE = true
     }
 
-    let issuer: Text
+    public let issuer: Text
     /// A second spelling of the issuer that `iss` may have.
-    var issuerAlias: Text = .empty
+    public internal(set) var issuerAlias: Text = .empty
     /// `iss` holds the user's directory instead of `{tenantid}` in the discovery document.
-    var hasIssuerTemplate = false
-    let endpoints: ProviderEndpoints
-    var userInfoShape = UserInfoShape.oidc
-    var tokenCheck = TokenCheck.none
-    var clientAuthentication = ClientAuthentication.post
-    var authorization = Authorization()
-    var trust: TrustPolicy = .never
+    public internal(set) var hasIssuerTemplate = false
+    public let endpoints: ProviderEndpoints
+    public internal(set) var userInfoShape = UserInfoShape.oidc
+    public internal(set) var tokenCheck = TokenCheck.none
+    public internal(set) var clientAuthentication = ClientAuthentication.post
+    public internal(set) var authorization = Authorization()
+    public internal(set) var trust: TrustPolicy = .never
 
     /// Nil for an id that is neither known nor `oidc.<name>`.
     public init?(_ providerID: Text) {
