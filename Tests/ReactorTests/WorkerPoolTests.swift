@@ -275,20 +275,6 @@ private func failure(of task: Task<Void, any Error>) async -> Failure? {
             try await expectAnswered(pool, gate, journal, count: 1, lastIsShort: true)
         }
     }
-
-    @Test func everyThreadOfAPoolEnds() async throws {
-        let pool = WorkerPool(name: "test", workers: 8, queueMax: 64, queueMaxPerTenant: 64)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for number in 0..<32 {
-                let deadline = number % 4 == 0 ? Instant.now : .distantFuture
-                group.addTask { _ = try? await pool.run(deadline: deadline, isShort: true) { usleep(100) } }
-            }
-            group.cancelAll()
-            try await group.waitForAll()
-        }
-        close(pool)
-        #expect(pool.counts.running == 0 && pool.counts.queued == 0)
-    }
 }
 
 private func join(_ thread: OSThread) { thread.join() }

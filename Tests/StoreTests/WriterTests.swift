@@ -8,43 +8,6 @@ import Testing
 
 private struct Refused: Error, Equatable {}
 
-/// Holds the writer inside of a body, so that what is queued meanwhile becomes one batch.
-private final class Gate: Sendable {
-    private let entered = Semaphore()
-    private let opened = Semaphore()
-
-    func close(_ store: Store) throws {
-        try store.write { [entered, opened] _ in
-            entered.signal()
-            opened.wait()
-        } completion: { _ in
-        }
-        entered.wait()
-    }
-
-    func open() { opened.signal() }
-}
-
-/// Collects the outcomes of callback writes in the order they come.
-private final class Outcomes: Sendable {
-    private let list = Mutex<[(Int, StoreError?)]>([])
-    private let arrived = Semaphore()
-
-    func record(_ number: Int, _ result: Result<some Sendable, any Error>) {
-        var error: StoreError?
-        if case .failure(let failure) = result {
-            error = failure as? StoreError ?? .system(code: 0, operation: "other")
-        }
-        list.withLock { $0.append((number, error)) }
-        arrived.signal()
-    }
-
-    func wait(for count: Int) -> [(number: Int, error: StoreError?)] {
-        for _ in 0..<count { arrived.wait() }
-        return list.withLock { $0 }
-    }
-}
-
 @Suite struct WriterTests {
     @Test func aWriteReturnsItsBodysResultOnceItCanBeRead() async throws {
         try await withTemporaryStore(tables: testTables) { store in
@@ -60,8 +23,8 @@ private final class Outcomes: Sendable {
     @Test func queuedWritesShareOneCommit() throws {
         try withTemporaryStore(tables: testTables) { store in
             let before = try store.statistics()
-            let gate = Gate()
-            let outcomes = Outcomes()
+            let gate = WriterGate()
+            let outcomes = WriteOutcomes()
             try gate.close(store)
             for number in 0..<100 {
                 try store.write {
@@ -103,8 +66,8 @@ private final class Outcomes: Sendable {
 
     @Test func aBodySeesTheBatchsEarlierWrites() throws {
         try withTemporaryStore(tables: testTables) { store in
-            let gate = Gate()
-            let outcomes = Outcomes()
+            let gate = WriterGate()
+            let outcomes = WriteOutcomes()
             try gate.close(store)
             for number in 0..<50 {
                 try store.write { transaction in
@@ -138,8 +101,8 @@ private final class Outcomes: Sendable {
     @Test(arguments: [[3], [0], [19], [0, 1, 2], [2, 3, 5, 7, 11, 13, 17, 19], Array(0..<20)])
     func aBodyThatThrowsAfterAChangeWritesNothing(failing: [Int]) throws {
         try withTemporaryStore(tables: testTables) { store in
-            let gate = Gate()
-            let outcomes = Outcomes()
+            let gate = WriterGate()
+            let outcomes = WriteOutcomes()
             try gate.close(store)
             for number in 0..<20 {
                 try store.write { transaction in
@@ -167,8 +130,8 @@ private final class Outcomes: Sendable {
 
     @Test func aBodyThatThrowsBeforeItsFirstChangeFailsAlone() throws {
         try withTemporaryStore(tables: testTables) { store in
-            let gate = Gate()
-            let outcomes = Outcomes()
+            let gate = WriterGate()
+            let outcomes = WriteOutcomes()
             try gate.close(store)
             for number in 0..<10 {
                 try store.write { transaction in
@@ -189,8 +152,8 @@ private final class Outcomes: Sendable {
         try withTemporaryStore(tables: testTables) {
             $0.limits.writeQueueMax = 3
         } _: { store in
-            let gate = Gate()
-            let outcomes = Outcomes()
+            let gate = WriterGate()
+            let outcomes = WriteOutcomes()
             try gate.close(store)
             for number in 0..<3 {
                 try store.write { _ in
@@ -214,8 +177,8 @@ private final class Outcomes: Sendable {
             $0.limits.writeBatchMax = 4
         } _: { store in
             let before = try store.statistics().commits
-            let gate = Gate()
-            let outcomes = Outcomes()
+            let gate = WriterGate()
+            let outcomes = WriteOutcomes()
             try gate.close(store)
             for number in 0..<9 {
                 try store.write {
@@ -233,7 +196,7 @@ private final class Outcomes: Sendable {
     @Test func closeFinishesWhatIsQueuedAndRefusesTheRest() throws {
         try withTemporaryDirectory { directory in
             let store = try openTestStore(at: directory, tables: testTables)
-            let outcomes = Outcomes()
+            let outcomes = WriteOutcomes()
             for number in 0..<20 {
                 try store.write {
                     try $0.put(blobs, [UInt8(number)], [1])
@@ -250,116 +213,6 @@ private final class Outcomes: Sendable {
             let again = try openTestStore(at: directory, tables: testTables)
             defer { again.close() }
             #expect(try again.read { try $0.count(blobs) } == 20)
-        }
-    }
-}
-
-@Suite struct WriterFailureTests {
-    private func fill(_ store: Store) throws -> Int {
-        var count = 0
-        while true {
-            do {
-                let number = count
-                try store.writeBlocking { transaction in
-                    let key = withUnsafeBytes(of: UInt32(number).bigEndian) { [UInt8]($0) }
-                    try transaction.put(blobs, key, [UInt8](repeating: 1, count: 3_000))
-                }
-            } catch StoreError.full {
-                return count
-            }
-            count += 1
-        }
-    }
-
-    @Test func aFullMapFailsWritesAndNothingElse() throws {
-        try withTemporaryStore(tables: testTables) {
-            $0.mapByteCount = 1 << 20
-        } _: { store in
-            let count = try fill(store)
-            #expect(count > 50)
-            #expect(try store.read { try $0.count(blobs) } == count)
-            #expect(try store.statistics().writeErrors > 0)
-            // Deleting needs pages too, and finds those kept by one transaction's freed ones at the latest.
-            for _ in 0..<4 {
-                _ = try? store.writeBlocking { try $0.deleteAll(blobs, prefix: EmptyPrefix(), limit: 20) }
-            }
-            #expect(try store.read { try $0.count(blobs) } < count)
-            try store.writeBlocking { try $0.put(blobs, [9], [1]) }
-            #expect(try store.read { try $0.get(blobs, [9]) } == [1])
-        }
-    }
-
-    @Test func oneGiantWriteFailsAlone() throws {
-        try withTemporaryStore(tables: testTables) {
-            $0.mapByteCount = 1 << 20
-        } _: { store in
-            let gate = Gate()
-            let outcomes = Outcomes()
-            try gate.close(store)
-            for number in 0..<30 {
-                try store.write { transaction in
-                    let byteCount = number == 17 ? 4 << 20 : 10
-                    // Swallowing the error must not let the batch be committed as if nothing had happened.
-                    if number == 18 { try? transaction.put(blobs, [0], [1]) }
-                    try transaction.put(blobs, [1, UInt8(number)], [UInt8](repeating: 1, count: byteCount))
-                } completion: {
-                    outcomes.record(number, $0)
-                }
-            }
-            gate.open()
-            let results = outcomes.wait(for: 30)
-            #expect(results.map(\.number) == Array(0..<30))
-            #expect(results.filter { $0.error != nil }.map(\.number) == [17])
-            #expect(results[17].error == .full)
-            #expect(try store.read { try $0.count(blobs) } == 30)
-        }
-    }
-
-    @Test func aSwallowedFullErrorStillFailsTheWrite() throws {
-        try withTemporaryStore(tables: testTables) {
-            $0.mapByteCount = 1 << 20
-        } _: { store throws in
-            #expect(throws: StoreError.full) {
-                try store.writeBlocking { transaction in
-                    try transaction.put(blobs, [1], [1])
-                    try? transaction.put(blobs, [2], [UInt8](repeating: 1, count: 4 << 20))
-                }
-            }
-            #expect(try store.read { try $0.count(blobs) } == 0)
-        }
-    }
-
-    @Test func aFailedSyncIsFatal() throws {
-        try withTemporaryDirectory { directory in
-            let failing = Atomic(false)
-            let reported = Mutex<[StoreError]>([])
-            let environment = try Environment(
-                StoreConfiguration(directory: directory, tables: testTables), authenticator: TestAuthenticator(),
-                eventHash: testEventHash)
-            let store = try Store(environment) { counters throws(StoreError) in
-                try Writer(
-                    environment, counters: counters, onFatal: { error in reported.withLock { $0.append(error) } },
-                    commitOutcome: { failing.load(ordering: .relaxed) ? EIO : $0 })
-            }
-            defer { store.close() }
-            try store.writeBlocking { try $0.put(blobs, [1], [1]) }
-            let gate = Gate()
-            let outcomes = Outcomes()
-            try gate.close(store)
-            for number in 0..<5 {
-                try store.write {
-                    try $0.put(blobs, [2], [2])
-                } completion: {
-                    outcomes.record(number, $0)
-                }
-            }
-            failing.store(true, ordering: .relaxed)
-            gate.open()
-            #expect(outcomes.wait(for: 5).allSatisfy { $0.error == .fatal(code: EIO) })
-            failing.store(false, ordering: .relaxed)
-            #expect(throws: StoreError.fatal(code: EIO)) { try store.writeBlocking { _ in } }
-            #expect(reported.withLock { $0 } == [.fatal(code: EIO)])
-            #expect(try store.read { try $0.get(blobs, [1]) } == [1])
         }
     }
 }
