@@ -72,8 +72,8 @@ let package = Package(
         library("Reactor", ["Base", "CEvent"]),  // event loops that are serial executors; worker pools; HTTP side port
         library("Crypto", ["Base", "COpenSSL", "CSodium", "CCrypt"]),  // random, password hashes, keys, sealing
         library("Tokens", ["Base", "JSON", "Crypto"]),  // claims, key sets, the verifier: pure
-        // What holds for accounts, sessions, tenants, mail and identity providers: values in, decisions out. It reaches no store, no loop
-        // and no network, so that no rule can.
+        // What holds for accounts, sessions, tenants, mail and identity providers: values in, decisions out. It reaches
+        // no store, no loop and no network, so that no rule can.
         library("Rules", ["Base", "JSON", "Messages", "Crypto", "Tokens"]),
         library("Store", ["Base", "Messages", "Crypto", "CLMDB", "CStoreFault"]),  // LMDB: typed tables, group commit
         library("Wire", ["Base", "Messages"]),  // frames, envelopes, the connection's state machine: pure

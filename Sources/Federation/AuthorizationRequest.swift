@@ -19,7 +19,7 @@ public struct AuthorizationRequest: Sendable {
     /// The length of the state, the nonce and the verifier, each 43 characters of base64url.
     private static let secretByteCount = 32
 
-    /// `scopes` beyond the provider's usual ones; `parameters` hold none of those that are set here (`AuthorizationRules`).
+    /// `scopes` beyond the provider's usual ones; `parameters` hold none of those that are set here.
     init(
         at endpoint: HTTPURL, _ configuration: ProviderConfiguration, redirectURI: Text, scopes: [Text],
         parameters: [(name: Text, value: Text)], random: RandomSource
