@@ -48,4 +48,18 @@ public struct MultiFactorEnrollment: WayOn, Sendable {
             try await backend.sendCode(.verifyEmail, idToken: credential, settings: settings)
         }
     }
+
+    /// Mails a link to `email`. The link makes `email` the user's email, which is then verified. For users without an
+    /// email, who signed in by phone for example.
+    ///
+    /// The link ends this enrolment, as a new email ends every session: sign in again, for another one.
+    public func sendEmailVerification(
+        beforeUpdatingEmail email: String, actionCodeSettings settings: ActionCodeSettings = ActionCodeSettings()
+    ) async throws {
+        let backend = session.backend
+        let email = try backend.text(email, .invalidEmail)
+        try await cancellable { [credential] () throws(AuthError) in
+            try await backend.sendCode(.verifyAndChangeEmail, newEmail: email, idToken: credential, settings: settings)
+        }
+    }
 }

@@ -61,6 +61,26 @@ import Testing
         }
     }
 
+    @Test func `Where a factor is mandatory, a user without an email adds one first`() async throws {
+        try await Scene.run(.mandatory) { scene in
+            let auth = try scene.application.auth()
+            let provider = PhoneAuthProvider.provider(auth: auth)
+            func enrollment() async throws -> MultiFactorEnrollment {
+                scene.application.server.clock.advance(by: .minutes(1))
+                let id = try await provider.verifyPhoneNumber(Scene.number)
+                let phone = provider.credential(withVerificationID: id, verificationCode: "123456")
+                return try #require(try await error { try await auth.signIn(with: phone) }.multiFactorEnrollment)
+            }
+            try await enrollment().sendEmailVerification(beforeUpdatingEmail: "bob@example.com")
+            try await auth.applyActionCode(try await scene.application.mailedLink())
+            let second = try await enrollment()
+            let secret = try await TOTPMultiFactorGenerator.generateSecret(with: second.session)
+            let assertion = TOTPMultiFactorGenerator.assertionForEnrollment(
+                with: secret, oneTimePassword: try scene.code(secret))
+            #expect(try await second.enroll(with: assertion).user.email == "bob@example.com")
+        }
+    }
+
     @Test func `What belongs to another step is refused here`() async throws {
         try await Scene.run { scene in
             let secret = try await scene.addAuthenticator().secret
