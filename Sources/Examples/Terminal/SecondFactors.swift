@@ -49,9 +49,9 @@ struct SecondFactors {
         }
     }
 
-    /// Asks for a code until it is right, or until the server has seen too many wrong ones.
+    /// Asks for a code until it is right, until the server has seen too many wrong ones, or until nothing is typed.
     private func untilRight(_ body: (String) async throws -> Void) async throws {
-        while let code = Terminal.ask("code: ") {
+        while let code = Terminal.ask("return to stop, or the code: "), !code.isEmpty {
             do {
                 return try await body(code)
             } catch AuthErrorCode.invalidVerificationCode {
@@ -90,6 +90,7 @@ struct SecondFactors {
                 try await addAuthenticator(session, enroll)
             }
         } catch AuthErrorCode.unverifiedEmail {
+            print("a second factor needs a verified email; a mail is on its way")
             try await verifyEmail()
             guard Terminal.ask("open the link that was mailed to you, then press return ") != nil else { return }
             try await add(kind, session, verifyEmail: verifyEmail, enroll)

@@ -41,7 +41,7 @@ enum Terminal {
         case .initialized: event.user == nil ? "nobody is signed in" : "welcome back, \(name)"
         case .signedIn: "signed in as \(name)"
         case .signedOut(nil): "signed out"
-        case .signedOut(let error?): "signed out by the server: \(error.reason)"
+        case .signedOut(let error?): "signed out by the server: \(error.message)"
         case .tokenRefreshed(let cause): "new tokens: \(cause)"
         case .profileChanged: "\(name) is now \(event.user?.displayName ?? "nameless")"
         }
@@ -49,6 +49,7 @@ enum Terminal {
 
     static func explain(_ error: AuthError) {
         print("\(error.code): \(error.message)")
+        if let wait = error.retryAfter { print("try again in \(wait.components.seconds) s") }
         if let guidance = error.guidance { print("\(guidance.message) \(guidance.url)") }
     }
 

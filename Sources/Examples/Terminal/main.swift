@@ -10,8 +10,12 @@ import PosternAuth
 import PosternClient
 
 let arguments = CommandLine.arguments
-guard arguments.count >= 4, let key = Terminal.readKey(arguments[2]) else {
+guard arguments.count >= 4 else {
     print("usage: ExampleTerminal SERVER KEY-FILE STATE-FILE [TENANT]")
+    exit(1)
+}
+guard let key = Terminal.readKey(arguments[2]) else {
+    print("ExampleTerminal: \(arguments[2]) cannot be read; it should hold an API key of the role app")
     exit(1)
 }
 
@@ -23,10 +27,15 @@ do {
     let auth = try Auth(configuration: configuration)
     let listening = Terminal.sayWhatHappens(to: auth)
     defer { listening.cancel() }
-    print(
+    let commands =
         "commands: sign-up EMAIL, sign-in EMAIL, sign-in-phone NUMBER, whoami, token, name TEXT, password, factors, "
-            + "add-factor [phone NUMBER], remove-factor ID, recovery-codes, sign-out, delete, quit")
+        + "add-factor [phone NUMBER], remove-factor ID, recovery-codes, sign-out, delete, help, quit"
+    print(commands)
     while let line = Terminal.ask("> "), line != "quit" {
+        if line == "help" {
+            print(commands)
+            continue
+        }
         do {
             try await Commands(auth: auth).run(line)
         } catch let error as AuthError {

@@ -39,9 +39,12 @@ public struct MailedCodes: Sendable {
             let taken = try transaction.takeOobCode(code, type, tenantID: settings.tenantID, now: now)
             if type == .rejectEmail { return try transaction.rejecting(taken, in: current) }
             if type == .revertSecondFactorAddition { return try transaction.reverting(taken, in: current) }
-            let changed = try current.applying(taken)
+            var changed = try current.applying(taken)
             try transaction.noteApplied(taken, to: current)
             if type == .recoverEmail {
+                // Whoever changed the email may have enrolled a factor, and been mailed of it there.
+                try transaction.removeFactors(
+                    enrolledSince: Timestamp(microseconds: taken.createdAtMicros), from: &changed)
                 try transaction.removeOobCodes(of: current.key) { WaysBack.isVoid($0, onceProved: taken) }
                 try transaction.releaseUnproved(
                     taken.email, for: current.user.uid, tenantID: settings.tenantID, origin: origin, now: now)

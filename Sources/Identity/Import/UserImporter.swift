@@ -122,6 +122,9 @@ extension WriteTransaction {
                 try checkUnique(account, key: key)
                 var replacement = account
                 replacement.user.tokensValidAfterMicros = existing.user.tokensValidAfterMicros
+                // An import brings no factors, and must not take those away that protect the account.
+                replacement.user.secondFactors = existing.user.secondFactors
+                replacement.user.recoveryCodeCount = existing.user.recoveryCodeCount
                 replacement.revokeTokens(.admin, now: now)
                 try replace(existing, by: replacement, origin: origin, kind: .userImported, now: now)
                 try endSessions(of: key, .admin, now: now)

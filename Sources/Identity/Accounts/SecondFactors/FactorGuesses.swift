@@ -10,6 +10,7 @@ import Store
 /// | one pending sign-in | 5, then it is dead |
 /// | an account, over all its sign-ins from devices and addresses that it does not know | 10 an hour, 30 a day |
 /// | an account, from one device or address that it knows | 10 an hour, 30 a day |
+/// | an account, from all devices and addresses that it knows | 30 an hour, 100 a day |
 ///
 /// Who has the password and guesses at codes from elsewhere finds one of three good ones among a million: with 30 a day
 /// in thirty years. The owner is not slowed by that on a device that signed in before. Nothing is ever locked for good.
@@ -22,27 +23,33 @@ struct FactorGuesses: Sendable {
 
     /// `source`: the known device or address; empty: neither is known.
     init(of key: UserKey, source: [UInt8], isSynthetic: Bool) {
-        let subject = key.uid.bytes + [0] + source
-        charges =
-            isSynthetic
-            ? []
-            : [
+        func budget(_ source: [UInt8], hour: Int64, day: Int64) -> [SMSBudgets.Charge] {
+            let subject = key.uid.bytes + [0] + source
+            return [
                 SMSBudgets.Charge(
-                    row: SMSBudgets.row(.wrongFactorCodes, subject, key.tenant), max: 10, window: .hours(1)),
+                    row: SMSBudgets.row(.wrongFactorCodes, subject, key.tenant), max: hour, window: .hours(1)),
                 SMSBudgets.Charge(
-                    row: SMSBudgets.row(.wrongFactorCodesByDay, subject, key.tenant), max: 30, window: .hours(24)),
+                    row: SMSBudgets.row(.wrongFactorCodesByDay, subject, key.tenant), max: day, window: .hours(24)),
             ]
+        }
+        // The first byte of a known source is 1 or 2.
+        let ofAllKnown = source.isEmpty ? [] : budget([3], hour: 30, day: 100)
+        charges = isSynthetic ? [] : budget(source, hour: 10, day: 30) + ofAllKnown
     }
 }
 
 extension GuessThrottle {
     /// The device or the address of a request, where the account knows it; empty where it knows neither.
+    ///
+    /// A device counts as known since it signed in with a second factor: whoever has the password alone could have
+    /// collected any number of device tokens before there was one.
     func knownSource(of account: Account, _ request: EndUserRequest, address: EndUserAddress?, now: Timestamp)
         -> [UInt8]
     {
+        let firstFactorAt = account.user.secondFactors.map(\.enrolledAtMicros).min() ?? 0
         let device = devices.device(
             in: request.deviceToken, tenantID: account.key.tenant, uid: account.key.uid,
-            passwordUpdatedAt: account.passwordUpdatedAt, now: now)
+            passwordUpdatedAt: max(account.passwordUpdatedAt, Timestamp(microseconds: firstFactorAt)), now: now)
         if let device { return [1] + device }
         guard let address else { return [] }
         let hash = keys.address(address)

@@ -40,6 +40,22 @@ extension WriteTransaction {
         try put(Tables.secondFactors, account.key, stored)
     }
 
+    /// Removes the factors that were enrolled since `time`, and all recovery codes: whoever got in then may have
+    /// renewed them. The caller writes the account.
+    func removeFactors(enrolledSince time: Timestamp, from account: inout Account) throws {
+        for factor in account.user.secondFactors where factor.enrolledAtMicros >= time.microseconds {
+            try removeFactor(factor.factorID, from: &account)
+        }
+        try removeRecoveryCodes(from: &account)
+    }
+
+    private func removeRecoveryCodes(from account: inout Account) throws {
+        account.user.recoveryCodeCount = 0
+        guard var stored = try get(Tables.secondFactors, account.key) else { return }
+        stored.recoveryCodes = []
+        try put(Tables.secondFactors, account.key, stored)
+    }
+
     func removeFactors(from account: inout Account) throws {
         account.user.secondFactors = []
         account.user.recoveryCodeCount = 0
@@ -48,13 +64,15 @@ extension WriteTransaction {
 }
 
 extension WriteTransaction {
-    /// Takes back a factor that somebody enrolled. It counts only while the factor is there. INVALID_OOB_CODE.
+    /// Takes back a factor that somebody enrolled, and all recovery codes, which that session could renew. It counts
+    /// only while the factor is there. INVALID_OOB_CODE.
     func reverting(_ code: StoredOobCode, in account: Account) throws -> AccountEffect {
         guard let factor = account.user.secondFactors.first(where: { $0.factorID == code.factorID }) else {
             throw Failure.invalidOobCode
         }
         var changed = account
         try removeFactor(factor.factorID, from: &changed)
+        try removeRecoveryCodes(from: &changed)
         return AccountEffect(
             changed, kind: .secondFactorReverted, detail: factor.eventDetail, endsSessions: .signedOut)
     }

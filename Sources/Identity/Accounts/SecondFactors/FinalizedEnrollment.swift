@@ -228,8 +228,6 @@ extension WriteTransaction {
     ) throws -> SignInIssue<(FinishedSignIn, [Secret])> {
         let tenantID = request.settings.tenantID
         let (pending, current) = try reading.pendingSignIn(id, .enrollment, tenantID: tenantID, now: now)
-        // Somebody else who came in by the same first factor may have been quicker: then that factor is to be shown.
-        guard current.user.secondFactors.isEmpty else { throw Failure.invalidPendingSignIn }
         let sessionID = pending.sessionID.isEmpty ? newID : pending.sessionID
         return try onceIssuing(session: sessionID, request.origin, now: now) {
             try enroll(enrollment, in: current, request, now: now) { account in

@@ -52,7 +52,7 @@ struct PendingSignIns: Sendable {
 
 extension ReadTransaction {
     /// A pending sign-in and its account. INVALID_MFA_PENDING_CREDENTIAL when it is used, expired or of another kind,
-    /// or when the account's sessions were ended since; USER_DISABLED.
+    /// when the account's sessions were ended since, or when it waits for an enrolment that is done; USER_DISABLED.
     func pendingSignIn(
         _ id: [UInt8], _ kind: PendingSignInKind, tenantID: Text, now: Timestamp
     ) throws -> (pending: StoredPendingSignIn, account: Account) {
@@ -60,9 +60,10 @@ extension ReadTransaction {
             pending.isGood(at: now), let account = try account(UserKey(tenantID, pending.uid))
         else { throw Failure.invalidPendingSignIn }
         if account.user.disabled { throw Failure.userDisabled }
-        guard account.user.tokensValidAfterMicros == pending.tokensValidAfterMicros else {
-            throw Failure.invalidPendingSignIn
-        }
+        // Of a user who has a factor by now, that factor is to be shown: an enrollment credential is over.
+        guard account.user.tokensValidAfterMicros == pending.tokensValidAfterMicros,
+            kind == .factor || account.user.secondFactors.isEmpty
+        else { throw Failure.invalidPendingSignIn }
         return (pending, account)
     }
 }

@@ -1,0 +1,132 @@
+import Base
+import Identity
+import Messages
+import Rules
+import TestSupport
+import Testing
+
+/// Who was in an account before its owner had a second factor, or for a while afterwards, and wants to stay.
+@Suite struct FactorTakeoverAttackTests {
+    private static let number: Text = "+14155550199"
+
+    private static func wrong(_ client: IdentityClient, _ user: AppUser, from deviceToken: Text) -> String {
+        failure {
+            _ = try client.finish(
+                try client.pending(user), user.factorID, .totpCode(user.wrongCode(client.server)),
+                deviceToken: deviceToken)
+        }.reason
+    }
+
+    @Test func `Devices that signed in before there was a factor are not known afterwards`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let tokens = try client.verifiedUser("ada@example.com")
+            let hoarded = try (0..<3).map { _ in try client.signIn("ada@example.com").deviceToken }
+            let user = try client.enrollApp("ada@example.com", tokens.idToken)
+            let reasons = (0..<15).map { Self.wrong(client, user, from: hoarded[$0 % 3]) }
+            #expect(reasons.count { $0 == "INVALID_CODE" } == 10)
+            #expect(reasons.last == "TOO_MANY_ATTEMPTS_TRY_LATER")
+        }
+    }
+
+    @Test func `All known devices together have a budget, too`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let user = try client.appUser()
+            let devices = try (0..<4).map { _ in
+                server.clock.advance(by: .seconds(60))
+                return try client.finish(try client.pending(user), user).deviceToken
+            }
+            let reasons = devices.map { device in (0..<11).map { _ in Self.wrong(client, user, from: device) } }
+            let judged = reasons.map { $0.count { $0 == "INVALID_CODE" } }
+            #expect(judged == [10, 10, 10, 0])
+        }
+    }
+
+    @Test func `Getting the email back takes the thief's factor away`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let tokens = try client.verifiedUser("ada@example.com")
+            try client.sendOob(.verifyAndChangeEmail, newEmail: "thief@example.com", idToken: tokens.idToken)
+            let change = try #require(
+                try client.mails().first { $0.message.requestType == .verifyAndChangeEmail })
+            _ = try client.applyOob(change.code)
+            let thief = try client.enrollApp(
+                "thief@example.com", try #require(try client.signIn("thief@example.com").tokens).idToken)
+            let wayBack = try #require(try client.mails().first { $0.message.requestType == .recoverEmail })
+            #expect(try client.applyOob(wayBack.code).email == "ada@example.com")
+            let account = try client.get(thief.uid)
+            #expect(account.secondFactors.isEmpty && account.recoveryCodeCount == 0)
+        }
+    }
+
+    @Test func `A factor of before the theft stays when the email comes back`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let user = try client.appUser()
+            try client.sendOob(.verifyAndChangeEmail, newEmail: "thief@example.com", idToken: user.tokens.idToken)
+            let change = try #require(
+                try client.mails().first { $0.message.requestType == .verifyAndChangeEmail })
+            _ = try client.applyOob(change.code)
+            let wayBack = try #require(try client.mails().first { $0.message.requestType == .recoverEmail })
+            _ = try client.applyOob(wayBack.code)
+            let account = try client.get(user.uid)
+            #expect(account.secondFactors.map(\.factorID) == [user.factorID] && account.recoveryCodeCount == 0)
+        }
+    }
+
+    @Test func `An import that replaces a user keeps its factors`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let user = try client.appUser()
+            let row = ImportUser(uid: user.uid, email: user.email, emailVerified: true)
+            let answer = try ImportTests.importing(client.client, [row], onConflict: .replace)
+            #expect(answer.replacedCount == 1)
+            let account = try client.get(user.uid)
+            #expect(account.secondFactors.map(\.factorID) == [user.factorID])
+            #expect(account.recoveryCodeCount == 10)
+        }
+    }
+
+    @Test func `An enrollment credential is over once the user has a factor`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let tokens = try client.verifiedUser("ada@example.com")
+            try client.setFactors(.mandatory)
+            let thief = failure { _ = try client.signIn("ada@example.com") }.metadata("enrollment_credential") ?? ""
+            #expect(try client.lookup(Text(thief)).email == "ada@example.com")
+            _ = try client.enrollApp("ada@example.com", tokens.idToken)
+            expectRefusal("INVALID_ID_TOKEN") { _ = try client.lookup(Text(thief)) }
+            expectRefusal("INVALID_ID_TOKEN") { _ = try client.startApp(Text(thief)) }
+            expectRefusal("INVALID_ID_TOKEN") {
+                try client.sendOob(.verifyAndChangeEmail, newEmail: "thief@example.com", idToken: Text(thief))
+            }
+        }
+    }
+
+    @Test func `A factor that is taken back takes the recovery codes with it`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            var user = try client.appUser()
+            let phone = try client.enrollPhone(Self.number, user.tokens.idToken)
+            user.tokens = try #require(phone.tokens)
+            let renewed: AccountsRenewRecoveryCodesResponse = try client.client.call(
+                "postern.v1.Accounts/RenewRecoveryCodes",
+                AccountsRenewRecoveryCodesRequest(idToken: user.tokens.idToken))
+            let mail = try #require(
+                try client.mails().first { $0.message.requestType == .revertSecondFactorAddition })
+            _ = try client.applyOob(mail.code)
+            #expect(try client.get(user.uid).recoveryCodeCount == 0)
+            let pending = try client.pending(user)
+            expectRefusal("INVALID_CODE") {
+                _ = try client.finish(pending, "", .recoveryCode(renewed.recoveryCodes[0]))
+            }
+        }
+    }
+}
