@@ -22,8 +22,8 @@ def run(folder, output):
     first, second = debian.build(folder, output), debian.build(folder, output, release="upgrade")
     with tempfile.TemporaryDirectory(prefix="postern-root-") as scratch:
         root = Path(scratch)
-        clean_root(root)
         try:
+            clean_root(root)
             steps(root, first, second)
         finally:
             subprocess.run(["umount", "-q", root / "proc"], check=False)
