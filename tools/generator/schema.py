@@ -139,7 +139,9 @@ class Schema:
     """All files of `proto_folder` and what they import, dependencies first."""
 
     def __init__(self, proto_folder):
-        paths = sorted(str(p.relative_to(proto_folder)) for p in Path(proto_folder).rglob("*.proto"))
+        folder = Path(proto_folder)
+        # public/ is made from the others.
+        paths = sorted(str(p.relative_to(folder)) for p in folder.rglob("*.proto") if folder / "public" not in p.parents)
         arguments = ["protoc", f"-I{proto_folder}", f"-I{SYSTEM_INCLUDE}", "--include_imports",
                      "--include_source_info", "--descriptor_set_out=/dev/stdout", *paths]
         serialized = subprocess.run(arguments, check=True, stdout=subprocess.PIPE).stdout

@@ -37,7 +37,8 @@ def compile_protos(folder):
     """Every message and method of the .proto files in `folder`, to be found by name."""
     if not shutil.which("protoc"):
         sys.exit("postern_client: protoc is missing (Debian: protobuf-compiler)")
-    command = ["protoc", f"-I{folder}", "--include_imports", "-o/dev/stdout", *map(str, folder.rglob("*.proto"))]
+    files = [path for package in ("google", "grpc", "postern") for path in (folder / package).rglob("*.proto")]
+    command = ["protoc", f"-I{folder}", "--include_imports", "-o/dev/stdout", *map(str, files)]
     compiled = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     pool = descriptor_pool.DescriptorPool()
     for file in descriptor_pb2.FileDescriptorSet.FromString(compiled).file:

@@ -1,0 +1,40 @@
+#!/usr/bin/python3
+"""proto/public, the .proto files for clients in other languages, compiles with stock tools: protoc for each language that
+it brings, and grpc_tools where that is installed. That the copies are current is tools/generate's to check.
+"""
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "proto" / "public"
+LANGUAGES = ["cpp", "csharp", "java", "kotlin", "objc", "php", "pyi", "python", "ruby"]
+
+
+def main():
+    files = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.proto"))
+    if not files:
+        sys.exit("proto/public is empty")
+    for language in LANGUAGES:
+        compile_with(["protoc"], [f"--{language}_out"], files)
+    tools = "protoc"
+    if importlib.util.find_spec("grpc_tools"):
+        compile_with([sys.executable, "-m", "grpc_tools.protoc"], ["--python_out", "--grpc_python_out"], files)
+        tools += " and grpc_tools"
+    print(f"{len(files)} files, {len(LANGUAGES)} languages, {tools}")
+
+
+def compile_with(command, outputs, files):
+    with tempfile.TemporaryDirectory() as made:
+        # Nothing but proto/public and what protoc brings itself.
+        done = subprocess.run([*command, f"-I{FOLDER}", "-I/usr/include", *(f"{output}={made}" for output in outputs),
+                               *files], stderr=subprocess.PIPE, text=True)
+        if done.returncode or done.stderr:
+            sys.exit(f"{' '.join(command)} {' '.join(outputs)}: {done.stderr}")
+        if not any(path.is_file() for path in Path(made).rglob("*")):
+            sys.exit(f"{' '.join(outputs)}: nothing was made")
+
+
+main()
