@@ -820,8 +820,9 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "StartMfaEnrollment", request, idempotent: false, options: options)
     }
 
-    /// Enrolls the factor whose code is shown. The session goes on with new tokens, which say that it showed the factor;
-    /// with an enrollment credential the session begins. The user is sent a mail with a link that takes the factor back.
+    /// Enrolls the factor whose code is shown. The session goes on with new tokens, which say that it showed the factor,
+    /// and every other session of the user ends; with an enrollment credential the session begins. The user is sent a mail
+    /// with a link that takes the factor back.
     ///
     /// Checks in order: those of StartMfaEnrollment up to SECOND_FACTOR_LIMIT_EXCEEDED, MISSING_SESSION_INFO,
     /// MISSING_VERIFICATION_CODE, INVALID_DISPLAY_NAME, INVALID_SESSION_INFO (none of this user's, used, begun anew, or
@@ -833,7 +834,8 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "FinalizeMfaEnrollment", request, idempotent: false, options: options)
     }
 
-    /// Removes a second factor; with the last one the recovery codes go. Needs a recent login that showed a factor.
+    /// Removes a second factor; with the last one the recovery codes go. Needs a recent login that showed a factor. The
+    /// session goes on with new tokens, and every other session of the user ends.
     ///
     /// Checks in order: MISSING_ID_TOKEN, INVALID_ID_TOKEN and the like, CREDENTIAL_TOO_OLD_LOGIN_AGAIN,
     /// MISSING_MFA_ENROLLMENT_ID, MFA_ENROLLMENT_NOT_FOUND.

@@ -129,4 +129,34 @@ import Testing
             }
         }
     }
+
+    @Test func `Sessions of before the factor end when it is enrolled`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let tokens = try client.verifiedUser("ada@example.com")
+            let thief = try #require(try client.signIn("ada@example.com").tokens)
+            let user = try client.enrollApp("ada@example.com", tokens.idToken)
+            expectRefusal("TOKEN_EXPIRED") { _ = try client.refresh(thief.refreshToken) }
+            expectRefusal("TOKEN_EXPIRED") { _ = try client.lookup(thief.idToken) }
+            expectRefusal("TOKEN_EXPIRED") { _ = try client.refresh(tokens.refreshToken) }
+            #expect(try client.lookup(user.tokens.idToken).uid == user.uid)
+        }
+    }
+
+    @Test func `Other sessions end when a factor is withdrawn`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setFactors(.enabled)
+            let user = try client.appUser()
+            server.clock.advance(by: .seconds(60))
+            let other = try #require(try client.finish(try client.pending(user), user).tokens)
+            let withdrawn: AccountsWithdrawMfaEnrollmentResponse = try client.client.call(
+                "postern.v1.Accounts/WithdrawMfaEnrollment",
+                AccountsWithdrawMfaEnrollmentRequest(idToken: user.tokens.idToken, factorID: user.factorID))
+            expectRefusal("TOKEN_EXPIRED") { _ = try client.refresh(other.refreshToken) }
+            expectRefusal("TOKEN_EXPIRED") { _ = try client.lookup(other.idToken) }
+            #expect(try client.lookup(try #require(withdrawn.tokens).idToken).secondFactors.isEmpty)
+        }
+    }
 }

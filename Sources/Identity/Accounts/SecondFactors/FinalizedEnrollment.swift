@@ -205,12 +205,14 @@ extension WriteTransaction {
         return .failure(.invalidVerificationCode)
     }
 
-    /// The session in which a factor was enrolled has shown it.
+    /// The session in which a factor was enrolled has shown it. All others end: they never did, and could go on for as
+    /// long as they are used.
     fileprivate func goOn(
         _ former: StoredSession, of token: VerifiedToken, _ factor: SecondFactor, _ account: Account,
         _ current: Account, _ request: EndUserRequest, now: Timestamp
     ) throws -> FinishedSignIn {
-        let effect = AccountEffect(account, kind: .secondFactorEnrolled, detail: factor.eventDetail)
+        let effect = AccountEffect(
+            account, kind: .secondFactorEnrolled, detail: factor.eventDetail, endsSessions: .signedOut)
         var session = former
         session.goOn(effect, origin: request.origin, now: now)
         session.secondFactor = factor.kind.name

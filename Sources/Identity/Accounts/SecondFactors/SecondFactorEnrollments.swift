@@ -113,7 +113,8 @@ public struct SecondFactorEnrollments: Sendable {
             let factor = try current.user.secondFactor(factorID)
             var changed = current
             try transaction.removeFactor(factorID, from: &changed)
-            return AccountEffect(changed, kind: .secondFactorRemoved, detail: factor.eventDetail)
+            return AccountEffect(
+                changed, kind: .secondFactorRemoved, detail: factor.eventDetail, endsSessions: .signedOut)
         }
     }
 
