@@ -7,6 +7,7 @@
 #include "grpc/health/v1/health.pb-c.h"
 #include "postern/v1/role.pb-c.h"
 #include "grpc/reflection/v1/reflection.pb-c.h"
+#include "postern/store/v1/backup.pb-c.h"
 #include "google/protobuf/field_mask.pb-c.h"
 #include "postern/v1/oob.pb-c.h"
 #include "postern/v1/email_configs.pb-c.h"

@@ -75,6 +75,8 @@ extern const PosternSchema grpc__reflection__v1__error_response__table;
 static inline const PosternSchema *grpc__reflection__v1__error_response__schema(void) { return &grpc__reflection__v1__error_response__table; }
 extern const PosternSchema grpc__reflection__v1__server_reflection_response__table;
 static inline const PosternSchema *grpc__reflection__v1__server_reflection_response__schema(void) { return &grpc__reflection__v1__server_reflection_response__table; }
+extern const PosternSchema postern__store__v1__backup_header__table;
+static inline const PosternSchema *postern__store__v1__backup_header__schema(void) { return &postern__store__v1__backup_header__table; }
 extern const PosternSchema google__protobuf__field_mask__table;
 static inline const PosternSchema *google__protobuf__field_mask__schema(void) { return &google__protobuf__field_mask__table; }
 extern const PosternSchema postern__v1__smtp_config__table;
