@@ -190,14 +190,13 @@ const PosternSchema grpc__reflection__v1__server_reflection_response__table = {
 static const PosternField postern__store__v1__backup_header__fields[] = {
     [1] = {"format_version", 0, 0x0, 0x0, 3, 0, 0, 0},
     [2] = {"schema_version", 0, 0x0, 0x0, 3, 0, 0, 1},
-    [3] = {"software_version", 0, 0x0, 0x0, 9, 2, 0, 2},
-    [4] = {"project_id", 0, 0x0, 0x0, 9, 2, 0, 3},
-    [5] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4},
-    [6] = {"newest_event", 0, 0x0, 0x0, 1, 0, 0, 5},
-    [7] = {"master_key_id", 0, 0x0, 0x0, 8, 2, 0, 6},
+    [3] = {"project_id", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3},
+    [5] = {"newest_event", 0, 0x0, 0x0, 1, 0, 0, 4},
+    [6] = {"master_key_id", 0, 0x0, 0x0, 8, 2, 0, 5},
 };
 const PosternSchema postern__store__v1__backup_header__table = {
-    &postern__store__v1__backup_header__descriptor, postern__store__v1__backup_header__fields, 8, 0,
+    &postern__store__v1__backup_header__descriptor, postern__store__v1__backup_header__fields, 7, 0,
 };
 
 static const PosternField google__protobuf__field_mask__fields[] = {
