@@ -196,6 +196,10 @@ public struct Limits: Sendable {
     public var idempotencyRecordsPerSubjectMax = 1_000
     public var idempotencyLifetime = Duration.hours(24)
 
+    // Logs
+    /// The lines of the access log that its destination has not taken yet. What does not fit is dropped and counted.
+    public var accessLogBufferMax = 4 << 20
+
     // Refusals
     public var denialsKeptPerTenant = 10_000
     /// The refusals of all tenants: 1 GiB of records of at most 268 bytes. Each tenant keeps its last

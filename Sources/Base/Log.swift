@@ -13,10 +13,7 @@ public final class Log: Sendable {
         public var name: String { "\(self)" }
     }
 
-    public enum Value: Sendable {
-        case text(String)
-        case integer(Int64)
-    }
+    public typealias Value = LogValue
 
     private struct Queue {
         var lines: [[UInt8]] = []
@@ -138,50 +135,5 @@ public final class Log: Sendable {
             if written <= 0 { return }
             offset += written
         }
-    }
-}
-
-/// Builds one line: `{"time_micros":…,"level":…,"message":…,…}` with everything outside printable ASCII escaped, values
-/// cut at 512 UTF-16 units and never within a character.
-private struct LogLine {
-    private var bytes: [UInt8] = []
-
-    init(time: Timestamp, level: String, message: String) {
-        bytes.append(UInt8(ascii: "{"))
-        append("time_micros", .integer(time.microseconds))
-        append("level", .text(level))
-        append("message", .text(message))
-    }
-
-    mutating func append(_ key: String, _ value: Log.Value) {
-        if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
-        appendQuoted(key)
-        bytes.append(UInt8(ascii: ":"))
-        switch value {
-        case .text(let text): appendQuoted(text)
-        case .integer(let number): bytes.append(contentsOf: "\(number)".utf8)
-        }
-    }
-
-    mutating func finish() -> [UInt8] {
-        bytes.append(contentsOf: "}\n".utf8)
-        return bytes
-    }
-
-    private mutating func appendQuoted(_ text: String) {
-        bytes.append(UInt8(ascii: "\""))
-        var units = text.utf16.prefix(512)
-        if let last = units.last, UTF16.isLeadSurrogate(last) { units = units.dropLast() }
-        for unit in units {
-            switch unit {
-            case 0x22: bytes.append(contentsOf: #"\""#.utf8)
-            case 0x5C: bytes.append(contentsOf: #"\\"#.utf8)
-            case 0x20...0x7E: bytes.append(UInt8(unit))
-            default:
-                let hex = String(unit, radix: 16)
-                bytes.append(contentsOf: (#"\u"# + String(repeating: "0", count: 4 - hex.count) + hex).utf8)
-            }
-        }
-        bytes.append(UInt8(ascii: "\""))
     }
 }

@@ -28,7 +28,8 @@ public final class HTTPClient: Sendable {
         self.certificateFile = certificateFile
     }
 
-    /// Sends `request` for `tenant` and returns its answer, whatever its status, but not a redirection.
+    /// Sends `request` for `tenant` and returns its answer, whatever its status, but not a redirection. The trace of
+    /// the call that the task works for goes along.
     ///
     /// - Throws: `OutboundError`; what the pool throws when it is full or closed or the deadline passes;
     ///   `CancellationError`.
@@ -46,9 +47,11 @@ public final class HTTPClient: Sendable {
         }
         try begin(tenant)
         defer { end(tenant) }
+        var request = request
+        if let parent = CallTrace.current?.parent { request.fields.append(.init("traceparent", parent.header)) }
         let cancelFlag = CancelFlag()
         return try await withTaskCancellationHandler {
-            try await pool.run(tenant: tenant, deadline: deadline) { [self] in
+            try await pool.run(tenant: tenant, deadline: deadline) { [self, request] in
                 try transform(exchange(request, cancelFlag, deadline))
             }
         } onCancel: {

@@ -83,6 +83,7 @@ public final class WorkerPool: Sendable {
     ) async throws -> T {
         try Task.checkCancellation()
         let promise = Promise<T>()
+        let work = Self.timed(work)
         let item = Work(
             tenant: tenant, deadline: deadline, isShort: isShort, cost: cost,
             execute: {
@@ -96,6 +97,18 @@ public final class WorkerPool: Sendable {
         } onCancel: {
             shared.queue.withLock { $0.cancel(item) }
             promise.fail(CancellationError())
+        }
+    }
+
+    /// The same work, whose waiting and working time is added to what is known of the call, if anybody wants to know.
+    private static func timed<T>(_ work: @escaping @Sendable () throws -> T) -> @Sendable () throws -> T {
+        guard let trace = CallTrace.current else { return work }
+        let submitted = Instant.now
+        return {
+            let begun = Instant.now
+            trace.add(queuedNanoseconds: begun.nanoseconds(since: submitted))
+            defer { trace.add(workedNanoseconds: Instant.now.nanoseconds(since: begun)) }
+            return try work()
         }
     }
 

@@ -36,6 +36,16 @@ final class ConnectionContext {
     var lastMethod = 0
     var lastSettings: Dated<TenantSettings>?
 
+    /// The tenant that the gate let the present call pass for.
+    private(set) var admittedTenantID: Text?
+
+    /// A new call came in.
+    func forgetAdmittedTenant() {
+        if admittedTenantID != nil { admittedTenantID = nil }
+    }
+
+    func noteAdmitted(tenantID: Text) { admittedTenantID = tenantID }
+
     /// The settings that were found for this tenant, while no tenant's settings have changed since.
     func settings(of tenantID: Text, in tenants: TenantDirectory) -> TenantSettings? {
         guard let lastSettings, tenants.isCurrent(lastSettings), lastSettings.value.tenantID == tenantID else {

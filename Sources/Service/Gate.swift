@@ -53,6 +53,11 @@ struct Gate: Sendable {
         }
         let settings = try settings(of: tenantID, context: context, in: transaction)
         if method.tenant == .request, requested != nil { try settings.checkOpen(to: caller, for: method) }
+        if method.tenant == .named {
+            context.noteAdmitted(tenantID: namedTenantID)
+        } else if method.tenant == .request, requested != nil {
+            context.noteAdmitted(tenantID: settings.tenantID)
+        }
         return Admission(
             service: service, method: method, caller: caller, settings: settings, namedTenantID: namedTenantID)
     }

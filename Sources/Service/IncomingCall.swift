@@ -10,9 +10,21 @@ struct IncomingCall {
     let kind: StreamKind
     /// The client's, or one that was made for it.
     let requestID: UnsafeRawBufferPointer
+    let connectionID: UInt64
     let start: Instant
 
     var metadata: OutgoingMetadata { OutgoingMetadata(requestID: requestID) }
+    var parent: TraceParent? { request.metadata.traceparent.flatMap { TraceParent($0) } }
+
+    /// For the logs, once the call ended. `method` is nil for one that there is not.
+    func record(
+        of method: RegisteredMethod?, by caller: Caller?, tenantID: Text?, failure: Failure?, sentByteCount: Int
+    ) -> CallRecord {
+        CallRecord(
+            method: method?.descriptor.fullName ?? CallRecord.unknownMethod, isUnary: kind == .unary,
+            requestID: requestID, connectionID: connectionID, caller: caller, tenantID: tenantID, failure: failure,
+            receivedByteCount: request.payload.count, sentByteCount: sentByteCount, parent: parent, trace: nil)
+    }
 }
 
 /// A call that outlives the turn it came in: what it takes to answer it, to count it and to log it.
@@ -22,16 +34,26 @@ struct Exchange: Sendable {
     let caller: Caller?
     let stream: UInt32
     let requestID: Text
+    let connectionID: UInt64
+    let requestByteCount: Int
     let start: Instant
+    /// Nil where nobody wants to know, and the client named no trace.
+    let trace: CallTrace?
     /// `distantFuture` for a stream whose client named none: it lives until somebody ends it.
     let deadline: Instant
 
-    init(_ incoming: IncomingCall, of method: RegisteredMethod, caller: Caller?, limits: Limits) {
+    init(
+        _ incoming: IncomingCall, of method: RegisteredMethod, caller: Caller?, limits: Limits, isTraced: Bool
+    ) {
         self.method = method
         self.caller = caller
         self.stream = incoming.stream
         self.requestID = Text(validating: incoming.requestID) ?? .empty
+        self.connectionID = incoming.connectionID
+        self.requestByteCount = incoming.request.payload.count
         self.start = incoming.start
+        let parent = incoming.parent
+        self.trace = isTraced || parent != nil ? CallTrace(parent: parent) : nil
         self.deadline = Self.deadline(incoming, of: method, limits: limits)
     }
 
@@ -44,6 +66,15 @@ struct Exchange: Sendable {
         return min(
             start.advanced(by: limits.requestTimeoutMax),
             wanted ?? start.advanced(by: .milliseconds(method.descriptor.timeoutMillis)))
+    }
+
+    /// For the logs, once the call ended.
+    func record(_ requestID: UnsafeRawBufferPointer, failure: Failure?) -> CallRecord {
+        CallRecord(
+            method: method.descriptor.fullName, isUnary: method.kind == .unary, requestID: requestID,
+            connectionID: connectionID, caller: caller, tenantID: trace?.tenantID, failure: failure,
+            receivedByteCount: requestByteCount + (trace?.receivedByteCount ?? 0),
+            sentByteCount: trace?.sentByteCount ?? 0, parent: trace?.parent, trace: trace)
     }
 
     /// Borrows the request id for an answer.

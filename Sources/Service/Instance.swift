@@ -20,6 +20,7 @@ public final class Instance: Sendable {
         /// PEM certificates to trust instead of the system's when other servers are asked; empty = the system's.
         public var outboundCAFile = ""
         public var version: Text = "0.0.0"
+        public var calls = CallLog.Configuration()
         public var clocks = MachineClocks.system
         /// The operator says that the machine's clock is right, whatever the store's mark.
         public var acceptsClock = false
@@ -91,9 +92,7 @@ public final class Instance: Sendable {
         let loops = EventLoopGroup(count: configuration.threads)
         self.passwordPool = configuration.makePasswordPool()
         self.outboundPool = configuration.makeOutboundPool()
-        let http = HTTPClient(
-            pool: outboundPool, requestsPerTenantMax: limits.outboundRequestsPerTenantMax,
-            certificateFile: configuration.certificateFile)
+        let http = configuration.makeHTTPClient(outboundPool)
         let smtp = SMTPClient(pool: outboundPool, certificateFile: configuration.certificateFile)
         var resources = Resources(
             store: store, time: time, random: configuration.random, limits: limits, log: log)
@@ -105,9 +104,11 @@ public final class Instance: Sendable {
             configuration: configuration.project, resources: resources, masterKey: masterKey, loops: loops,
             passwordPool: passwordPool, signingPool: signingPool, http: http, smtp: smtp)
         if let notice { project.log(notice) }
-        self.router = Router(project: project, health: health, version: configuration.version, log: log)
+        self.router = Router(
+            project: project, health: health, version: configuration.version, calls: configuration.calls, log: log)
         self.server = Server(
-            loops: loops, dispatcher: router, limits: limits, log: log, software: configuration.software)
+            loops: loops, dispatcher: router, limits: limits, log: log, software: configuration.software,
+            lastConnectionID: configuration.drawnConnectionID())
         self.loops = loops
         self.credentialWatch = CredentialWatch(router: router, server: server, loop: loops.loops[0])
         self.sweeper = Sweeper(project: project, health: health, log: log, loop: loops.loops[0])
@@ -167,6 +168,14 @@ public final class Instance: Sendable {
 }
 
 extension Instance.Configuration {
+    /// A number whose upper half no other start of a server has, but for chance.
+    fileprivate func drawnConnectionID() -> UInt64 { random.bytes(4).reduce(0) { $0 << 8 | UInt64($1) } << 32 }
+
+    fileprivate func makeHTTPClient(_ pool: WorkerPool) -> HTTPClient {
+        HTTPClient(
+            pool: pool, requestsPerTenantMax: limits.outboundRequestsPerTenantMax, certificateFile: certificateFile)
+    }
+
     fileprivate var software: Text { Text("postern/\(version)") }
 
     fileprivate var certificateFile: String? { outboundCAFile.isEmpty ? nil : outboundCAFile }

@@ -38,6 +38,7 @@ extension Instance {
         page.quotas(project)
         page.mails(project)
         page.clock(project)
+        page.callLog(router.callLog)
         if let statistics = try? project.store.statistics() { page.store(statistics) }
         return page.bytes
     }
@@ -140,6 +141,18 @@ extension PrometheusPage {
         single("\(prefix)_done_total", "counter", "Work that was done.", Double(counts.done))
         single("\(prefix)_refused_total", "counter", "Work refused by a full queue.", Double(counts.refused))
         single("\(prefix)_expired_total", "counter", "Work dropped past its deadline.", Double(counts.expired))
+    }
+
+    mutating func callLog(_ calls: CallLog) {
+        single(
+            "postern_access_log_lines_total", "counter", "Lines written to the access log.",
+            Double(calls.sink?.written.value ?? 0))
+        single(
+            "postern_access_log_dropped_total", "counter",
+            "Lines that its destination did not take, or not in time.", Double(calls.sink?.dropped.value ?? 0))
+        single(
+            "postern_slow_calls_total", "counter", "Unary calls that took as long as slow_call_millis.",
+            Double(calls.slowCalls.value))
     }
 
     mutating func passwordHashes(_ project: Project) {

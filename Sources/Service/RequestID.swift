@@ -6,19 +6,21 @@ enum RequestID {
     static let clientByteCountMax = 128
     static let byteCountMax = 32
 
-    /// `scratch` holds the id if it has to be made: 8 hex digits of the connection, "-", 8 of the stream.
+    /// `scratch` holds the id if it has to be made: 16 hex digits of the connection, "-", 8 of the stream. A
+    /// connection's number begins with digits that each start of a server draws, so that no other has the same id.
     static func of(
         _ given: UnsafeRawBufferPointer?, connection: UInt64, stream: UInt32, _ scratch: UnsafeMutableRawBufferPointer
     ) -> UnsafeRawBufferPointer {
         if let given, (1...clientByteCountMax).contains(given.count) { return given }
-        for index in 0..<8 {
-            let shift = UInt64(28 - index * 4)
-            scratch[index] = digit(connection >> shift & 15)
-            scratch[9 + index] = digit(UInt64(stream) >> shift & 15)
-        }
-        scratch[8] = UInt8(ascii: "-")
-        return UnsafeRawBufferPointer(rebasing: scratch[..<17])
+        for index in 0..<16 { scratch[index] = digit(connection >> (60 - index * 4)) }
+        scratch[16] = UInt8(ascii: "-")
+        for index in 0..<8 { scratch[17 + index] = digit(stream >> (28 - index * 4)) }
+        return UnsafeRawBufferPointer(rebasing: scratch[..<25])
     }
 
-    private static func digit(_ value: UInt64) -> UInt8 { value < 10 ? 0x30 + UInt8(value) : 0x57 + UInt8(value) }
+    /// Of the lowest four bits.
+    private static func digit(_ value: some FixedWidthInteger) -> UInt8 {
+        let nibble = UInt8(truncatingIfNeeded: value) & 15
+        return nibble < 10 ? 0x30 + nibble : 0x57 + nibble
+    }
 }

@@ -22,8 +22,10 @@ extension Router {
         _ incoming: IncomingCall, of method: RegisteredMethod, _ body: WaitingBody, caller: Caller?,
         on carrier: isolated Carrier
     ) throws {
-        let exchange = Exchange(incoming, of: method, caller: caller, limits: service.project.limits)
+        let exchange = Exchange(
+            incoming, of: method, caller: caller, limits: service.project.limits, isTraced: callLog.wantsTraces)
         let work = try work(body, incoming, exchange, on: carrier)
+        exchange.trace?.note(tenantID: carrier.connectionContext.admittedTenantID)
         let streamOwner = method.kind == .unary ? nil : caller
         if let streamOwner { try callerUse.openStream(of: streamOwner.id) }
         carrier.run(
@@ -31,14 +33,17 @@ extension Router {
             requestByteCount: incoming.request.payload.count
         ) { [self] carrier in
             do {
-                try await perform(work, exchange, on: carrier)
-                succeeded(exchange.method, start: exchange.start)
+                try await traced(work, exchange, on: carrier)
+                ended(exchange, failure: nil)
             } catch {
-                exchange.requestID.bytes.withUnsafeBytes {
-                    failed(
-                        error, exchange.method, stream: exchange.stream, requestID: $0, start: exchange.start,
-                        on: carrier)
+                // The carrier answered a call whose deadline passed, and cancelled it.
+                let isLate = error is CancellationError && exchange.deadline <= .now
+                let failure = exchange.requestID.bytes.withUnsafeBytes {
+                    fail(
+                        stream: exchange.stream, with: isLate ? Failure.deadlinePassedDuring : error, exchange.method,
+                        requestID: $0, start: exchange.start, on: carrier)
                 }
+                ended(exchange, failure: failure)
             }
             if let streamOwner { callerUse.closeStream(of: streamOwner.id) }
         }
@@ -90,26 +95,39 @@ extension Router {
 // MARK: - In the task
 
 extension Router {
+    /// Performs a call so that what works for it can say how long it took, if anybody wants to know.
+    private func traced<Carrier: CallCarrier>(
+        _ work: Work, _ exchange: Exchange, on carrier: isolated Carrier
+    ) async throws {
+        guard exchange.trace != nil else { return try await perform(work, exchange, on: carrier) }
+        try await CallTrace.$current.withValue(exchange.trace) { try await perform(work, exchange, on: carrier) }
+    }
+
     private func perform<Carrier: CallCarrier>(
         _ work: Work, _ exchange: Exchange, on carrier: isolated Carrier
     ) async throws {
         switch work {
         case .page(let page):
+            let start = Instant.now
             try await carrier.pageTurn(stream: exchange.stream)
+            exchange.trace?.add(queuedNanoseconds: Instant.now.nanoseconds(since: start))
             try answer(page, exchange, on: carrier)
         case .change(let change, let call):
             let response = try await call.charging(change.purpose) { try await change.run(call) }
+            exchange.trace?.add(sentByteCount: response.count)
             exchange.withMetadata { metadata in
                 carrier.respond(stream: exchange.stream, metadata: metadata) { $0.append(contentsOf: response) }
             }
         case .stream(let stream, let call):
-            try await stream.run(call, CallStream(carrier: carrier, number: exchange.stream))
+            try await stream.run(call, CallStream(carrier: carrier, number: exchange.stream, trace: exchange.trace))
             carrier.endStream(exchange.stream)
         case .unopenedStream(let prepare):
             if let first = try await carrier.nextMessage(stream: exchange.stream) {
                 let stream = try first.withUnsafeBytes { try prepare($0, service.project.limits) }
+                exchange.trace?.add(receivedByteCount: first.count)
                 let call = try streamCall(stream, exchange, on: carrier)
-                try await stream.run(call, CallStream(carrier: carrier, number: exchange.stream))
+                exchange.trace?.note(tenantID: carrier.connectionContext.admittedTenantID)
+                try await stream.run(call, CallStream(carrier: carrier, number: exchange.stream, trace: exchange.trace))
             }
             carrier.endStream(exchange.stream)
         }
@@ -120,20 +138,27 @@ extension Router {
     private func answer<Carrier: CallCarrier>(
         _ page: PreparedPage, _ exchange: Exchange, on carrier: isolated Carrier
     ) throws {
+        let context = carrier.connectionContext
+        context.forgetAdmittedTenant()
+        defer { exchange.trace?.note(tenantID: context.admittedTenantID) }
         let read = ReadExchange(
-            gate: gate, method: exchange.method.descriptor, caller: exchange.caller,
-            context: carrier.connectionContext)
+            gate: gate, method: exchange.method.descriptor, caller: exchange.caller, context: context)
         try exchange.withMetadata { metadata in
             try carrier.respond(stream: exchange.stream, metadata: metadata) { output in
+                let start = output.readableByteCount
                 try read.read(requestedTenantID: page.requestedTenantID, hasWaited: true) { call, transaction in
                     try page.answer(call, transaction, &output)
                 }
+                exchange.trace?.add(sentByteCount: output.readableByteCount - start)
             }
         }
     }
 }
 
 extension Failure {
+    fileprivate static let deadlinePassedDuring = Failure(
+        .deadlineExceeded, "The call took longer than its deadline; whether it took effect is not known.")
+
     fileprivate static let deadlinePassedBefore = Failure(
         .deadlineExceeded, "The deadline had passed before the call began; nothing was done.")
 }

@@ -16,15 +16,20 @@ public final class Router: Dispatcher {
     let callerUse: CallerUse
     /// Calls of methods that there are not. One count for all: a client may make up any number of names.
     let unknownMethodCalls = Counter()
+    let callLog: CallLog
     private let failureLog: FailureLog
 
-    public init(project: Project, health: HealthStatus, version: Text, log: Log) {
+    public init(
+        project: Project, health: HealthStatus, version: Text, calls: CallLog.Configuration = CallLog.Configuration(),
+        log: Log
+    ) {
         self.service = ServiceContext(project: project, health: health, version: version, log: log)
         var registry = Registry()
         registerAll(&registry)
         self.registry = registry
         self.gate = Gate(service)
         self.callerUse = CallerUse(limits: project.limits)
+        self.callLog = CallLog(calls, clock: project.clock, log: log)
         self.failureLog = FailureLog(log: log)
     }
 
@@ -51,26 +56,35 @@ public final class Router: Dispatcher {
         let context = carrier.connectionContext
         let requestID = RequestID.of(
             request.metadata.requestID, connection: carrier.id, stream: stream, context.requestIDScratch)
-        let incoming = IncomingCall(request: request, stream: stream, kind: kind, requestID: requestID, start: .now)
+        let incoming = IncomingCall(
+            request: request, stream: stream, kind: kind, requestID: requestID, connectionID: carrier.id, start: .now)
+        context.forgetAdmittedTenant()
         guard let method = registry.method(request.service, request.method, last: &context.lastMethod) else {
             unknownMethodCalls.add()
-            return carrier.fail(stream: stream, .unknownMethod, metadata: incoming.metadata)
+            carrier.fail(stream: stream, .unknownMethod, metadata: incoming.metadata)
+            return ended(incoming, of: nil, by: nil, context, failure: .unknownMethod, sentByteCount: 0)
         }
+        var caller: Caller?
         do {
-            let caller = try admit(incoming, to: method, context, on: carrier)
+            caller = try admit(incoming, to: method, context, on: carrier)
             guard kind == method.kind else { throw Failure.wrongMethodShape }
             switch method.body {
             case .fast(let body):
                 let exchange = ReadExchange(gate: gate, method: method.descriptor, caller: caller, context: context)
+                var sentByteCount = 0
                 try carrier.respond(stream: stream, metadata: incoming.metadata) {
+                    let start = $0.readableByteCount
                     try body(request.payload, exchange, &$0)
+                    sentByteCount = $0.readableByteCount - start
                 }
-                succeeded(method, start: incoming.start)
+                ended(incoming, of: method, by: caller, context, failure: nil, sentByteCount: sentByteCount)
             case .waiting(let body):
                 try begin(incoming, of: method, body, caller: caller, on: carrier)
             }
         } catch {
-            failed(error, method, stream: stream, requestID: requestID, start: incoming.start, on: carrier)
+            let failure = fail(
+                stream: stream, with: error, method, requestID: requestID, start: incoming.start, on: carrier)
+            ended(incoming, of: method, by: caller, context, failure: failure, sentByteCount: 0)
         }
     }
 
@@ -91,20 +105,40 @@ public final class Router: Dispatcher {
 // MARK: - Outcomes
 
 extension Router {
-    func succeeded(_ method: RegisteredMethod, start: Instant) {
-        method.metrics.record(.ok, nanoseconds: Instant.now.nanoseconds(since: start))
-    }
-
-    func failed<Carrier: CallCarrier>(
-        _ error: any Error, _ method: RegisteredMethod, stream: UInt32, requestID: UnsafeRawBufferPointer,
+    /// Tells the client and the log of the server why a call failed.
+    func fail<Carrier: CallCarrier>(
+        stream: UInt32, with error: any Error, _ method: RegisteredMethod, requestID: UnsafeRawBufferPointer,
         start: Instant, on carrier: isolated Carrier
-    ) {
+    ) -> Failure {
         let failure = Failure(mapping: error)
         carrier.fail(stream: stream, failure, metadata: OutgoingMetadata(requestID: requestID))
-        let now = Instant.now
-        method.metrics.record(failure.code, nanoseconds: now.nanoseconds(since: start))
         failureLog.write(
-            method.descriptor, failure, error, requestID: Text(validating: requestID) ?? .empty, start: start, now: now)
+            method.descriptor, failure, error, requestID: Text(validating: requestID) ?? .empty, start: start,
+            now: .now)
+        return failure
+    }
+
+    /// Counts and logs a call that ended in the turn in which it came in.
+    private func ended(
+        _ incoming: IncomingCall, of method: RegisteredMethod?, by caller: Caller?, _ context: ConnectionContext,
+        failure: Failure?, sentByteCount: Int
+    ) {
+        let nanoseconds = Instant.now.nanoseconds(since: incoming.start)
+        method?.metrics.record(failure?.code ?? .ok, nanoseconds: nanoseconds)
+        callLog.ended(after: nanoseconds) {
+            incoming.record(
+                of: method, by: caller, tenantID: context.admittedTenantID, failure: failure,
+                sentByteCount: sentByteCount)
+        }
+    }
+
+    /// The same of a call that outlived it.
+    func ended(_ exchange: Exchange, failure: Failure?) {
+        let nanoseconds = Instant.now.nanoseconds(since: exchange.start)
+        exchange.method.metrics.record(failure?.code ?? .ok, nanoseconds: nanoseconds)
+        exchange.requestID.bytes.withUnsafeBytes { requestID in
+            callLog.ended(after: nanoseconds) { exchange.record(requestID, failure: failure) }
+        }
     }
 }
 

@@ -7,6 +7,7 @@ struct CallStream: Sendable {
     let carrier: any CallCarrier
     /// The carrier's number of the call.
     let number: UInt32
+    let trace: CallTrace?
 }
 
 /// Sends the messages of a streaming handler. Waits while the client's window or the output is full.
@@ -22,7 +23,10 @@ struct ReplyStream<Response: Message>: Sendable {
     func send(_ message: Response) async throws { try await send(bytes: message.encoded()) }
 
     /// Sends a message that is encoded already, because a decoded message takes more memory while it waits.
-    func send(bytes: [UInt8]) async throws { try await stream.carrier.send(stream: stream.number, bytes) }
+    func send(bytes: [UInt8]) async throws {
+        try await stream.carrier.send(stream: stream.number, bytes)
+        stream.trace?.add(sentByteCount: bytes.count)
+    }
 }
 
 /// The client's further messages of a bidirectional stream, in order.
@@ -38,6 +42,7 @@ struct RequestStream<Request: Message>: Sendable {
     /// The next message, or nil when the client sends no more. Throws INVALID_ARGUMENT for what does not decode.
     func next() async throws -> Request? {
         guard let bytes = try await stream.carrier.nextMessage(stream: stream.number) else { return nil }
+        stream.trace?.add(receivedByteCount: bytes.count)
         return try Request(decoding: bytes, limits: limits)
     }
 }

@@ -101,7 +101,12 @@ extension Store {
         _ body: @escaping @Sendable (borrowing WriteTransaction) throws -> Value
     ) async throws -> Value {
         let promise = Promise<Value>()
+        let trace = CallTrace.current
+        let added = trace == nil ? nil : Instant.now
         try writer.add(TypedWriteRequest(for: purpose, mayBePutOff: mayBePutOff, body, .promise(promise)))
+        defer {
+            if let added { trace?.add(committedNanoseconds: Instant.now.nanoseconds(since: added)) }
+        }
         return try await promise.value()
     }
 

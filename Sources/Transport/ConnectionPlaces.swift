@@ -65,10 +65,14 @@ struct ConnectionPlaces {
     private var places: [UInt64: Place] = [:]
     private var addresses: [Text: AddressUse] = [:]
     private var unauthenticated = Line()
-    private var lastID: UInt64 = 0
+    private var lastID: UInt64
     private var lastTurn: UInt64 = 0
 
-    init(limits: Limits) { self.limits = limits }
+    /// The first connection is the one after `id`.
+    init(limits: Limits, after id: UInt64 = 0) {
+        self.limits = limits
+        self.lastID = id
+    }
 
     /// How many connections may have lost their place and not be closed yet. New connections wait above it.
     static func leavingMax(_ limits: Limits) -> Int { max(1, min(64, limits.connectionsMax / 8)) }

@@ -27,13 +27,17 @@ public final class Server: Sendable, ConnectionOwner {
     private let sharesByLoop: [ObjectIdentifier: LoopShare]
     private let relief: MemoryRelief
 
-    public init(loops: EventLoopGroup, dispatcher: any Dispatcher, limits: Limits, log: Log, software: Text) {
+    /// The first connection has the number behind `lastConnectionID`.
+    public init(
+        loops: EventLoopGroup, dispatcher: any Dispatcher, limits: Limits, log: Log, software: Text,
+        lastConnectionID: UInt64 = 0
+    ) {
         self.loops = loops
         self.dispatcher = dispatcher
         self.limits = limits
         self.log = log
         self.software = software
-        self.state = Mutex(State(places: ConnectionPlaces(limits: limits)))
+        self.state = Mutex(State(places: ConnectionPlaces(limits: limits, after: lastConnectionID)))
         let memory = ConnectionMemory(limits: limits, loopCount: loops.loops.count)
         self.memory = memory
         let shares = loops.loops.enumerated().map { LoopShare(of: $1, number: $0, memory: memory) }

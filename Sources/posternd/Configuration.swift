@@ -32,6 +32,9 @@ struct Configuration {
     var drainTimeoutSeconds: Int64 = 10
     var outboundCAFile = ""
     var logLevel = "info"
+    var accessLog = "off"
+    var accessLogOneIn: Int64 = 1
+    var slowCallMillis: Int64 = 1_000
     /// For one start, so it is a flag only.
     var acceptsClock = false
 
@@ -132,6 +135,15 @@ struct Setting {
                 help: "PEM file of the certificates to trust when providers are asked (default: the system's)"),
             Setting(
                 key: "log_level", place: .text(\.logLevel), help: "debug, info, notice, warning or error"),
+            Setting(
+                key: "access_log", place: .text(\.accessLog),
+                help: "a line for each call: off, stdout, stderr, or a file, which SIGHUP opens again"),
+            Setting(
+                key: "access_log_one_in", place: .integer(\.accessLogOneIn, 1...1_000_000),
+                help: "one call in so many gets its line, by chance (1 = every call)"),
+            Setting(
+                key: "slow_call_millis", place: .integer(\.slowCallMillis, 0...3_600_000),
+                help: "a unary call that takes as long gets a line in the log, ten a second at most (0 = none)"),
         ]
     }
 
@@ -184,6 +196,9 @@ extension Configuration {
             Text(validating: [UInt8](text.utf8)).map { HTTPURL($0, for: .link) != nil } ?? false
         }
         try require(!dataDirectory.isEmpty, "data_directory: must not be empty")
+        try require(
+            ["off", "stdout", "stderr"].contains(accessLog) || accessLog.utf8.contains(UInt8(ascii: "/")),
+            "access_log: must be off, stdout, stderr or a path with a slash in it")
         try require(
             ["RS256", "ES256", "EdDSA"].contains(signingAlgorithm), "signing_algorithm: must be RS256, ES256 or EdDSA")
         try require(["synced", "relaxed"].contains(durability), "durability: must be synced or relaxed")

@@ -19,7 +19,9 @@ enum Daemon {
         let log = Log(level: level)
         defer { log.close() }
         let addresses = try Addresses(configuration)
-        let instance = try makeInstance(configuration, log: log)
+        let calls = try configuration.callLog(log)
+        defer { calls.sink?.close() }
+        let instance = try makeInstance(configuration, log: log, calls: calls)
         let listener: Listener
         let sidePort: SidePort?
         do {
@@ -34,18 +36,13 @@ enum Daemon {
             throw error
         }
         let stop = StopSignal(
-            loop: instance.loops.loops[0], timeout: .seconds(configuration.drainTimeoutSeconds), log: log)
+            loop: instance.loops.loops[0], timeout: .seconds(configuration.drainTimeoutSeconds), log: log,
+            onHangup: calls.sink?.reopen)
         listener.start()
         let manager = ServiceManager(environment: processEnvironment(), log: log)
         manager.serving(at: "\(listener.address)")
         manager.watch(instance.loops.loops)
-        log.notice(
-            "serving",
-            [
-                "version": .text(version), "address": .text("\(listener.address)"),
-                "http_address": .text(sidePort.map { "\($0.address)" } ?? "off"),
-                "project": .text(configuration.projectID),
-            ])
+        logServing(configuration, at: listener.address, http: sidePort?.address, log)
         stop.wait()
         log.notice("stopping", [:])
         manager.stopping()
@@ -57,9 +54,21 @@ enum Daemon {
         log.notice("stopped", [:])
     }
 
+    private static func logServing(
+        _ configuration: Configuration, at address: SocketAddress, http: SocketAddress?, _ log: Log
+    ) {
+        log.notice(
+            "serving",
+            [
+                "version": .text(version), "address": .text("\(address)"),
+                "http_address": .text(http.map { "\($0)" } ?? "off"), "project": .text(configuration.projectID),
+            ])
+    }
+
     /// Opens the store of `directory` and makes everything over it. `configure` may change how.
     static func makeInstance(
-        _ configuration: Configuration, log: Log, mustExist: Bool = false,
+        _ configuration: Configuration, log: Log, calls: CallLog.Configuration = CallLog.Configuration(),
+        mustExist: Bool = false,
         configure: (inout StoreConfiguration) -> Void = { _ in }
     ) throws -> Instance {
         let directory = DataDirectory(configuration)
@@ -81,6 +90,7 @@ enum Daemon {
         made.outboundCAFile = configuration.outboundCAFile
         made.acceptsClock = configuration.acceptsClock
         made.version = Text(version)
+        made.calls = calls
         do {
             return try Instance(made, masterKey: masterKey, log: log) { error in
                 log.error("the store failed, the process ends", ["error": .text("\(error)")])

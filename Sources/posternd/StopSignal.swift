@@ -7,11 +7,12 @@ import Reactor
 /// | signal | what happens |
 /// |---|---|
 /// | TERM, INT, QUIT | the server stops in good order; a second one ends it at once |
-/// | HUP, USR1, USR2, ALRM, PIPE, … | nothing; the first of each is logged (PIPE is not) |
+/// | HUP | the access log is opened again; without one, nothing |
+/// | USR1, USR2, ALRM, PIPE, … | nothing; the first of each is logged (PIPE is not) |
 /// | TSTP, CONT | what a shell's job control takes them for |
 /// | SEGV, BUS, ILL, FPE, ABRT, TRAP, SYS | the process is broken and ends |
 ///
-/// There is nothing to read again at a HUP: settings are read at the start, everything else is in the store.
+/// No setting is read again at a HUP: they are read at the start, everything else is in the store.
 enum Signals {
     static let stopping = [SIGTERM, SIGINT, SIGQUIT]
     /// What would end or stop the process though nobody meant that. A limit on the size of files (XFSZ) becomes an
@@ -37,6 +38,7 @@ final class StopSignal: @unchecked Sendable {
     private let loop: EventLoop
     private let log: Log
     private let timeout: Duration
+    private let onHangup: (@Sendable () -> Void)?
     private var watch: SignalWatch?
     private var count = 0
     private var seen: Set<Int32> = []
@@ -46,9 +48,10 @@ final class StopSignal: @unchecked Sendable {
     /// The exit status of a stop that took too long (EX_TEMPFAIL).
     static let tooLate: Int32 = 75
 
-    /// `timeout`: how long a stop may wait for calls in flight.
-    init(loop: EventLoop, timeout: Duration, log: Log) {
+    /// `timeout`: how long a stop may wait for calls in flight. `onHangup` must be quick.
+    init(loop: EventLoop, timeout: Duration, log: Log, onHangup: (@Sendable () -> Void)? = nil) {
         self.loop = loop
+        self.onHangup = onHangup
         self.log = log
         self.timeout = timeout
         loop.run { [self] in
@@ -59,6 +62,10 @@ final class StopSignal: @unchecked Sendable {
     }
 
     private func received(_ number: Int32) {
+        if number == SIGHUP, let onHangup {
+            onHangup()
+            return log.notice("SIGHUP: the access log is opened again", [:])
+        }
         guard Signals.stopping.contains(number) else {
             if seen.insert(number).inserted {
                 log.notice("a signal was ignored", ["signal": .integer(Int64(number))])

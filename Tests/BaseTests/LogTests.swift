@@ -65,6 +65,21 @@ import Testing
         #expect(value(of: String(repeating: "x", count: 510) + "😀")?.hasSuffix(#"x\ud83d\ude00"#) == true)
     }
 
+    @Test func `A value of bytes is written as the same text is`() {
+        let values = ["", "plain", "a\"b", "back\\slash", "\n", "é😀", "\u{7F}", String(repeating: "x", count: 600)]
+        for value in values {
+            var lines = [LogLine(time: Timestamp(microseconds: 1), level: "info", message: "m")]
+            lines.append(lines[0])
+            lines[0].append("v", .text(value))
+            lines[1].append("v", Text(value))
+            #expect(lines[0].finish() == lines[1].finish())
+        }
+        // What is not UTF-8 cannot break out either.
+        var line = LogLine(time: Timestamp(microseconds: 1), level: "info", message: "m")
+        [UInt8]([0xFF, 0x22, 0x0A]).withUnsafeBytes { line.append("v", utf8: $0) }
+        #expect(String(decoding: line.finish(), as: UTF8.self).hasSuffix(#""v":"\ufffd\"\u000a"}"# + "\n"))
+    }
+
     @Test func theSilentLogSwallowsEverything() {
         Log.silent.error("m", ["secret": .text("s")])
         Log.silent.close()

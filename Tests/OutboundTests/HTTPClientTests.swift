@@ -35,6 +35,24 @@ import Testing
         }
     }
 
+    @Test func `A request carries the trace of its call, and no other`() async throws {
+        let handler: FakeHTTPServer.Handler = { request in
+            .response(HTTPResponse(body: Array((request.fields["traceparent"] ?? "none").utf8)))
+        }
+        try await withClient(handler) { client, server in
+            let header = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            let trace = CallTrace(parent: [UInt8](header.utf8).withUnsafeBytes { TraceParent($0) })
+            let traced = try await CallTrace.$current.withValue(trace) { try await get(client, server) }
+            #expect(String(decoding: traced.body, as: UTF8.self) == header)
+            #expect(trace.worked > 0)
+            let untraced = try await CallTrace.$current.withValue(CallTrace(parent: nil)) {
+                try await get(client, server)
+            }
+            #expect(String(decoding: untraced.body, as: UTF8.self) == "none")
+            #expect(String(decoding: try await get(client, server).body, as: UTF8.self) == "none")
+        }
+    }
+
     @Test func aFormIsPostedEncoded() async throws {
         let handler: FakeHTTPServer.Handler = { request in
             let form = request.form.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: ";")

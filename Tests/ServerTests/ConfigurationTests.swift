@@ -47,6 +47,15 @@ import Testing
         }
     }
 
+    @Test(arguments: ["on", "", "/", "/dev/null", "/nonexistent/calls"])
+    func `An access log that cannot be written is refused at the start`(path: String) async throws {
+        try withTemporaryDirectory { directory in
+            let (status, said) = try Self.run(
+                ["--data-directory", "\(directory)/data", "--access-log", path], in: directory)
+            #expect(status == 1 && said.contains("access_log"), "\(said)")
+        }
+    }
+
     @Test func aWrongValueInAVariableOfOursIsStillRefused() async throws {
         try withTemporaryDirectory { directory in
             let (status, said) = try Self.run(["--print-config"], variables: ["POSTERN_THREADS=many"], in: directory)

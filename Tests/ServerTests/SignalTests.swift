@@ -94,6 +94,24 @@ import Wire
         }
     }
 
+    @Test func `SIGHUP opens the access log again`() throws {
+        try withTemporaryDirectory { directory in
+            let path = "\(directory)/calls"
+            try Daemon.run(settings: ["--access-log", path]) { daemon in
+                try daemon.ask()
+                #expect(rename(path, "\(path).1") == 0)
+                daemon.process.send(signal: SIGHUP)
+                for _ in 0..<4_000 where access(path, F_OK) != 0 { usleep(2_500) }
+                try daemon.ask(writes: true)
+                daemon.process.send(signal: SIGTERM)
+                #expect(daemon.process.wait(seconds: 30) == 0)
+                #expect(String(decoding: readFile("\(path).1") ?? [], as: UTF8.self).contains("Project/Stats"))
+                #expect(String(decoding: readFile(path) ?? [], as: UTF8.self).contains("Users/Create"))
+                #expect(daemon.log.contains("SIGHUP: the access log is opened again"))
+            }
+        }
+    }
+
     // MARK: A disk that does not answer
 
     @Test func `A stop ends in its time while a sync hangs`() throws {

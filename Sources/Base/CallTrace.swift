@@ -1,0 +1,44 @@
+import Synchronization
+
+/// What a task's work adds to what is known of its call: where the time goes, how much is sent, and for which trace.
+/// Any thread.
+///
+/// There is none where nobody wants to know: no log of calls, and a call without `traceparent`.
+public final class CallTrace: Sendable {
+    /// Of the call that this task works for.
+    @TaskLocal public static var current: CallTrace?
+
+    public let parent: TraceParent?
+    private let tenant = Mutex<Text?>(nil)
+    private let queuedNanoseconds = Atomic<Int64>(0)
+    private let workedNanoseconds = Atomic<Int64>(0)
+    private let committedNanoseconds = Atomic<Int64>(0)
+    private let receivedBytes = Atomic<Int>(0)
+    private let sentBytes = Atomic<Int>(0)
+
+    public init(parent: TraceParent?) { self.parent = parent }
+
+    /// The tenant, once it is known that the caller may ask for it.
+    public var tenantID: Text? { tenant.withLock { $0 } }
+    public func note(tenantID: Text?) { tenant.withLock { $0 = tenantID } }
+
+    /// How long the call waited for its turn: for a page, and in the queues of the pools.
+    public var queued: Int64 { queuedNanoseconds.load(ordering: .relaxed) }
+    public func add(queuedNanoseconds amount: Int64) { queuedNanoseconds.add(max(0, amount), ordering: .relaxed) }
+
+    /// How long pools worked for it: hashes, signatures, the answers of other servers.
+    public var worked: Int64 { workedNanoseconds.load(ordering: .relaxed) }
+    public func add(workedNanoseconds amount: Int64) { workedNanoseconds.add(max(0, amount), ordering: .relaxed) }
+
+    /// How long it waited for its changes to be on the disk.
+    public var committed: Int64 { committedNanoseconds.load(ordering: .relaxed) }
+    public func add(committedNanoseconds amount: Int64) {
+        committedNanoseconds.add(max(0, amount), ordering: .relaxed)
+    }
+
+    /// The bytes of the messages, without what carries them.
+    public var receivedByteCount: Int { receivedBytes.load(ordering: .relaxed) }
+    public func add(receivedByteCount count: Int) { receivedBytes.add(count, ordering: .relaxed) }
+    public var sentByteCount: Int { sentBytes.load(ordering: .relaxed) }
+    public func add(sentByteCount count: Int) { sentBytes.add(count, ordering: .relaxed) }
+}

@@ -1,0 +1,150 @@
+import Glibc
+import Synchronization
+
+/// Lines on their way to a file or a pipe, through a bounded buffer and a thread of their own: whoever appends never
+/// waits for the disk.
+///
+/// Lines that find the buffer full are dropped, counted, and said in a line of their own when there is room again. The
+/// same goes for lines that could not be written.
+public final class LineSink: Sendable {
+    public typealias Destination = LineDestination
+
+    private struct Queue {
+        var bytes: [UInt8] = []
+        var lineCount = 0
+        var droppedCount = 0
+        var reopens = false
+        var isStopping = false
+
+        mutating func take() -> Queue {
+            let taken = self
+            self = Queue()
+            isStopping = taken.isStopping
+            return taken
+        }
+    }
+
+    /// Lines that were written, and lines that were lost.
+    public let written = Counter()
+    public let dropped = Counter()
+    private let byteCountMax: Int
+    private let queue = Mutex(Queue())
+    private let wakeup = Semaphore()
+    private let writerEnded = Semaphore()
+    private let hasWriter = Mutex(true)
+    /// How long `close` waits for the last lines to be taken.
+    private static let closeTimeout = Duration.seconds(1)
+
+    /// Opens the destination. `noteOfDropped` makes the line that says how many were lost. `onTrouble` is told on the
+    /// sink's thread when writing or opening begins to fail, and with nil when it works again.
+    public init(
+        _ destination: Destination, byteCountMax: Int, noteOfDropped: @escaping @Sendable (Int) -> [UInt8],
+        onTrouble: @escaping @Sendable (FileError?) -> Void
+    ) throws(FileError) {
+        self.byteCountMax = byteCountMax
+        let output = try LineOutput(destination)
+        let writer = LineWriter(output: output, noteOfDropped: noteOfDropped, onTrouble: onTrouble)
+        // Not joined: it may hang in a write for as long as nobody reads.
+        OSThread.startDetached(name: "lines") { [self] in
+            drainUntilClosed(writer)
+            writerEnded.signal()
+        }
+    }
+
+    /// Adds a line, which ends with a newline. Any thread; never waits for the destination.
+    public func append(_ line: [UInt8]) {
+        let isFirst = queue.withLock { queue in
+            guard queue.bytes.count + line.count <= byteCountMax else {
+                queue.droppedCount += 1
+                dropped.add()
+                return false
+            }
+            queue.bytes += line
+            queue.lineCount += 1
+            return queue.lineCount == 1
+        }
+        if isFirst { wakeup.signal() }
+    }
+
+    /// Lines that the writer has not taken yet.
+    public var waitingCount: Int { queue.withLock { $0.lineCount } }
+
+    /// Opens the file again by its name, for when it was moved away. The old one goes on if that fails.
+    public func reopen() {
+        queue.withLock { $0.reopens = true }
+        wakeup.signal()
+    }
+
+    /// Writes what is buffered and ends the thread; gives up after a second where nobody takes the lines.
+    public func close() {
+        queue.withLock { $0.isStopping = true }
+        wakeup.signal()
+        let isFirst = hasWriter.withLock { hasWriter in
+            defer { hasWriter = false }
+            return hasWriter
+        }
+        guard isFirst else { return }
+        let end = Instant.now.advanced(by: Self.closeTimeout)
+        while !writerEnded.takeSignal(), Instant.now < end { usleep(1_000) }
+    }
+
+    private func drainUntilClosed(_ writer: LineWriter) {
+        while true {
+            wakeup.wait()
+            let batch = queue.withLock { $0.take() }
+            if batch.reopens { writer.reopen() }
+            let lost = writer.write(batch.bytes, droppedBehind: batch.droppedCount)
+            dropped.add(UInt64(clamping: lost))
+            written.add(UInt64(clamping: batch.lineCount - lost))
+            if batch.isStopping { return }
+        }
+    }
+}
+
+/// The writing half of a `LineSink`.
+// Unchecked: the sink's own thread alone touches it.
+private final class LineWriter: @unchecked Sendable {
+    private var output: LineOutput
+    private let noteOfDropped: @Sendable (Int) -> [UInt8]
+    private let onTrouble: @Sendable (FileError?) -> Void
+    /// Lines that were lost and not said yet.
+    private var unsaidCount = 0
+    private var isInTrouble = false
+
+    init(
+        output: consuming LineOutput, noteOfDropped: @escaping @Sendable (Int) -> [UInt8],
+        onTrouble: @escaping @Sendable (FileError?) -> Void
+    ) {
+        self.output = output
+        self.noteOfDropped = noteOfDropped
+        self.onTrouble = onTrouble
+    }
+
+    func reopen() {
+        do throws(FileError) {
+            try output.reopen()
+            note(nil)
+        } catch {
+            note(error)
+        }
+    }
+
+    /// Returns how many of the lines were lost.
+    func write(_ lines: [UInt8], droppedBehind droppedCount: Int) -> Int {
+        var lostCount = 0
+        if !lines.isEmpty {
+            let result = output.write(lines)
+            lostCount = result.lostCount
+            note(result.error)
+        }
+        unsaidCount += lostCount + droppedCount
+        if unsaidCount > 0, lostCount == 0, output.write(noteOfDropped(unsaidCount)).error == nil { unsaidCount = 0 }
+        return lostCount
+    }
+
+    private func note(_ error: FileError?) {
+        guard isInTrouble != (error != nil) else { return }
+        isInTrouble = error != nil
+        onTrouble(error)
+    }
+}

@@ -1,0 +1,90 @@
+public import Base
+import Rules
+import Synchronization
+import Wire
+
+/// The lines that calls leave when they end: in the access log, and those of slow ones in the server's log. Any thread.
+///
+/// A line costs the caller some microseconds and never waits: `LineSink` writes it, or drops it.
+public final class CallLog: Sendable {
+    public struct Configuration: Sendable {
+        /// The access log; nil for none. Whoever made it closes it.
+        public var sink: LineSink?
+        /// One call in so many gets a line, chosen by chance.
+        public var oneIn = 1
+        /// From which duration on a unary call is slow; nil: none is.
+        public var slowFrom: Duration?
+
+        public init() {}
+    }
+
+    /// Slow calls that get a line in a second; an overloaded server has many.
+    private static let slowLinesPerSecondMax = 10
+
+    let sink: LineSink?
+    private let oneIn: UInt64
+    private let slowNanoseconds: Int64
+    private let log: Log
+    private let clock: Clock
+    private let callCount = Atomic<UInt64>(0)
+    private let slowRate = Mutex(LineRate(linesPerSecondMax: slowLinesPerSecondMax))
+    let slowCalls = Counter()
+
+    init(_ configuration: Configuration, clock: Clock, log: Log) {
+        self.sink = configuration.sink
+        self.oneIn = UInt64(clamping: max(1, configuration.oneIn))
+        self.slowNanoseconds =
+            configuration.slowFrom.map { Instant(nanoseconds: 0).advanced(by: $0).nanoseconds } ?? .max
+        self.log = log
+        self.clock = clock
+    }
+
+    /// Whether anybody may want to know where the time of a call goes.
+    var wantsTraces: Bool { sink != nil || slowNanoseconds < .max }
+
+    /// A call ended after so long. `record` is asked for only where there is a line to write.
+    @inline(__always)
+    func ended(after nanoseconds: Int64, _ record: () -> CallRecord) {
+        if sink == nil, nanoseconds < slowNanoseconds { return }
+        write(record(), nanoseconds)
+    }
+
+    private func write(_ record: CallRecord, _ nanoseconds: Int64) {
+        if let sink, isChosen() {
+            var line = LogLine(time: clock.now(), level: "info", message: "call")
+            record.append(to: &line, nanoseconds: nanoseconds)
+            if oneIn > 1 { line.append("one_in", .integer(Int64(clamping: oneIn))) }
+            sink.append(line.finish())
+        }
+        if record.isUnary, nanoseconds >= slowNanoseconds {
+            slowCalls.add()
+            guard let suppressedCount = slowRate.withLock({ $0.admit(now: .now) }) else { return }
+            log.slowCall(record, nanoseconds: nanoseconds, suppressedCount: suppressedCount)
+        }
+    }
+
+    /// By a hash of the call's number: a client that knows the rate cannot choose the calls that have no line.
+    private func isChosen() -> Bool {
+        guard oneIn > 1 else { return true }
+        var hasher = Hasher()
+        hasher.combine(callCount.add(1, ordering: .relaxed).oldValue)
+        return UInt64(truncatingIfNeeded: hasher.finalize()) % oneIn == 0
+    }
+}
+
+extension Log {
+    fileprivate func slowCall(_ record: CallRecord, nanoseconds: Int64, suppressedCount: Int64) {
+        warning(
+            "slow call",
+            [
+                "method": .text(record.method), "status": .text(record.statusName),
+                "request_id": .text(String(decoding: record.requestID, as: UTF8.self)),
+                "tenant": .text(record.tenantID?.string ?? ""), "caller": .text(record.caller?.id.string ?? ""),
+                "duration_micros": .integer(nanoseconds / 1_000),
+                "queue_micros": .integer((record.trace?.queued ?? 0) / 1_000),
+                "work_micros": .integer((record.trace?.worked ?? 0) / 1_000),
+                "commit_micros": .integer((record.trace?.committed ?? 0) / 1_000),
+                "not_said": .integer(suppressedCount),
+            ])
+    }
+}

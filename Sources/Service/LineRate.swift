@@ -1,0 +1,27 @@
+import Base
+
+/// How many lines of one kind a log gets in a second. What is above is counted, and told with the next line.
+struct LineRate {
+    private let linesPerSecondMax: Int
+    private var second: Int64 = 0
+    private var writtenCount = 0
+    private var suppressedCount: Int64 = 0
+
+    init(linesPerSecondMax: Int) { self.linesPerSecondMax = linesPerSecondMax }
+
+    /// Nil: no line now. Otherwise how many had none since the last one.
+    mutating func admit(now: Instant) -> Int64? {
+        let current = now.nanoseconds / 1_000_000_000
+        if current != second {
+            second = current
+            writtenCount = 0
+        }
+        guard writtenCount < linesPerSecondMax else {
+            suppressedCount += 1
+            return nil
+        }
+        writtenCount += 1
+        defer { suppressedCount = 0 }
+        return suppressedCount
+    }
+}
