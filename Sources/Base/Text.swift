@@ -58,19 +58,35 @@ public enum UTF8Validation {
         var index = 0
         let count = raw.count
         while index < count {
-            // Eight ASCII bytes at a time: none above 0x7F, none zero.
             if index + 8 <= count {
-                let word = raw.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-                let zeroes = (word &- 0x0101_0101_0101_0101) & ~word
-                if (word | zeroes) & 0x8080_8080_8080_8080 == 0 {
+                if isPlain(raw.loadUnaligned(fromByteOffset: index, as: UInt64.self)) {
                     index += 8
                     continue
                 }
+            } else if let last = lastEightBytes(of: raw), isPlain(last) {
+                return true
             }
             guard let width = scalarWidth(raw, at: index) else { return false }
             index += width
         }
         return true
+    }
+
+    /// Eight ASCII bytes: none above 0x7F, none zero.
+    @inline(__always)
+    private static func isPlain(_ word: UInt64) -> Bool {
+        let zeroes = (word &- 0x0101_0101_0101_0101) & ~word
+        return (word | zeroes) & 0x8080_8080_8080_8080 == 0
+    }
+
+    /// The last bytes together with some before them; of four to seven bytes some count twice. Nil for fewer.
+    @inline(__always)
+    private static func lastEightBytes(of raw: UnsafeRawBufferPointer) -> UInt64? {
+        if raw.count >= 8 { return raw.loadUnaligned(fromByteOffset: raw.count - 8, as: UInt64.self) }
+        guard raw.count >= 4 else { return nil }
+        let first = raw.loadUnaligned(as: UInt32.self)
+        let last = raw.loadUnaligned(fromByteOffset: raw.count - 4, as: UInt32.self)
+        return UInt64(truncatingIfNeeded: first) << 32 | UInt64(truncatingIfNeeded: last)
     }
 
     private static func scalarWidth(_ raw: UnsafeRawBufferPointer, at index: Int) -> Int? {

@@ -12,7 +12,8 @@ public struct Resources: Sendable {
     /// The store's mark that an operator overrode with the machine's clock at this start.
     public var acceptedClockOver: Timestamp?
     public let random: RandomSource
-    public let limits: Limits
+    private let sharedLimits: SharedLimits
+    public var limits: Limits { sharedLimits.values }
     public let log: Log
     public let changes: ChangeHub
 
@@ -25,7 +26,7 @@ public struct Resources: Sendable {
         self.clock = time.clock
         self.steadyClock = time.steadyClock
         self.random = random
-        self.limits = limits
+        self.sharedLimits = SharedLimits(limits)
         self.log = log
     }
 }

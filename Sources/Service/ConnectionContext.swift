@@ -32,8 +32,21 @@ final class ConnectionContext {
         return reader
     }
 
+    private var sharedReader: StoreReader?
+
+    /// Lets the calls of a batch, all of which came in already, read in one transaction. A store that is closed refuses
+    /// each of them by itself.
+    func beginSharing(_ store: Store) {
+        guard let reader = try? reader(of: store) else { return }
+        reader.beginSharing()
+        sharedReader = reader
+    }
+
+    func endSharing() { sharedReader.take()?.endSharing() }
+
     /// The method (by its place in the registry) and the tenant of the last call: the next one mostly has the same.
-    var lastMethod = 0
+    // Proof: the registry, which the router lends this to, knows no connection.
+    @exclusivity(unchecked) var lastMethod = 0
     var lastSettings: Dated<TenantSettings>?
 
     /// The tenant that the gate let the present call pass for.

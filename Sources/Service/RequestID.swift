@@ -12,15 +12,21 @@ enum RequestID {
         _ given: UnsafeRawBufferPointer?, connection: UInt64, stream: UInt32, _ scratch: UnsafeMutableRawBufferPointer
     ) -> UnsafeRawBufferPointer {
         if let given, (1...clientByteCountMax).contains(given.count) { return given }
-        for index in 0..<16 { scratch[index] = digit(connection >> (60 - index * 4)) }
+        scratch.storeBytes(of: digits(UInt32(truncatingIfNeeded: connection >> 32)), as: UInt64.self)
+        scratch.storeBytes(of: digits(UInt32(truncatingIfNeeded: connection)), toByteOffset: 8, as: UInt64.self)
         scratch[16] = UInt8(ascii: "-")
-        for index in 0..<8 { scratch[17 + index] = digit(stream >> (28 - index * 4)) }
+        scratch.storeBytes(of: digits(stream), toByteOffset: 17, as: UInt64.self)
         return UnsafeRawBufferPointer(rebasing: scratch[..<25])
     }
 
-    /// Of the lowest four bits.
-    private static func digit(_ value: some FixedWidthInteger) -> UInt8 {
-        let nibble = UInt8(truncatingIfNeeded: value) & 15
-        return nibble < 10 ? 0x30 + nibble : 0x57 + nibble
+    /// Eight hex digits, the highest one first in memory, worked out side by side.
+    private static func digits(_ value: UInt32) -> UInt64 {
+        var digits = UInt64(truncatingIfNeeded: value.byteSwapped)
+        digits = (digits | digits << 16) & 0x0000_FFFF_0000_FFFF
+        digits = (digits | digits << 8) & 0x00FF_00FF_00FF_00FF
+        digits = (digits >> 4 | digits << 8) & 0x0F0F_0F0F_0F0F_0F0F
+        // 1 for the digits a to f.
+        let letters = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+        return digits + 0x3030_3030_3030_3030 + letters * 0x27
     }
 }

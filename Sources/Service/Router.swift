@@ -43,6 +43,14 @@ public final class Router: Dispatcher {
         if let caller { try? countConnection(connection, of: caller) }
     }
 
+    /// Requests that came in together are answered out of one snapshot, which begins after they came: it holds whatever
+    /// was acknowledged before any of them was sent.
+    public func batchBegins(on connection: isolated Connection) {
+        connection.connectionContext.beginSharing(service.project.store)
+    }
+
+    public func batchEnded(on connection: isolated Connection) { connection.connectionContext.endSharing() }
+
     public func handle(
         _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection
     ) {

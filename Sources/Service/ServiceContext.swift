@@ -6,6 +6,7 @@ import Store
 /// The services that all calls share.
 final class ServiceContext: Sendable {
     let project: Project
+    let limits: Limits
     let health: HealthStatus
     let version: Text
     let log: Log
@@ -15,6 +16,7 @@ final class ServiceContext: Sendable {
     init(project: Project, health: HealthStatus, version: Text, log: Log) {
         self.serviceNames = Set(PublishedFile.all.flatMap(\.services))
         self.project = project
+        self.limits = project.limits
         self.health = health
         self.version = version
         self.log = log

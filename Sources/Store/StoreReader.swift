@@ -19,7 +19,10 @@ public final class StoreReader: @unchecked Sendable {
     let environment: Environment
     private let state = Atomic<UInt8>(State.idle)
     private let owner = Atomic<UInt>(0)
-    private var raw: OpaquePointer?
+    // Proof: `state` keeps other threads away, and LMDB does not know this object.
+    @exclusivity(unchecked) private var raw: OpaquePointer?
+    /// How many `beginSharing` wait for their `endSharing`.
+    private var sharingDepth = 0
 
     init(environment: Environment) throws(StoreError) {
         self.environment = environment
@@ -30,12 +33,26 @@ public final class StoreReader: @unchecked Sendable {
     /// the pages of everything deleted since.
     public func read<Result>(_ body: (borrowing ReadTransaction) throws -> Result) throws -> Result {
         let isNested = try begin()
-        defer { if !isNested { end() } }
+        defer { if !isNested, sharingDepth == 0 { end() } }
         guard let raw else { preconditionFailure("a read has no transaction") }
         return try body(ReadTransaction(raw: raw, environment: environment))
     }
 
-    /// True if this thread is in a read of this reader already.
+    /// Lets the reads until `endSharing` see one snapshot, which the first of them begins. A transaction is begun once
+    /// then, for many short reads.
+    ///
+    /// A read does not see what was committed after the first one. So share for the reads only that may be answered as
+    /// of the same moment, and for a short time.
+    public func beginSharing() { sharingDepth += 1 }
+
+    /// Ends what `beginSharing` began. On the same thread, outside of a read.
+    public func endSharing() {
+        sharingDepth -= 1
+        guard sharingDepth == 0, state.load(ordering: .relaxed) == State.reading else { return }
+        end()
+    }
+
+    /// True if this thread is in a read of this reader already, or shares an earlier one's snapshot.
     private func begin() throws(StoreError) -> Bool {
         let thread = UInt(pthread_self())
         let (exchanged, found) = state.compareExchange(

@@ -61,7 +61,9 @@ extension Connection {
     /// Takes frames until the input is used up, the output is too full, or the connection ends.
     func decode(now: Instant) {
         isDecoding = true
+        dispatcher.batchBegins(on: self)
         defer {
+            dispatcher.batchEnded(on: self)
             isDecoding = false
             if phase == .closed { input = ByteBuffer() }
         }

@@ -12,6 +12,12 @@ public protocol Dispatcher: AnyObject, Sendable {
     /// The connection is closed; nothing comes from it any more.
     func closed(_ connection: isolated Connection)
 
+    /// What came on the connection at once is about to be taken in. All of it was received before this call.
+    func batchBegins(on connection: isolated Connection)
+
+    /// The end of what `batchBegins` began, on the same connection. No other connection's batch comes between.
+    func batchEnded(on connection: isolated Connection)
+
     /// Answers a request with exactly one of `respond`, `fail` or `run`. `request` is valid during the call only.
     func handle(
         _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection)
@@ -19,6 +25,8 @@ public protocol Dispatcher: AnyObject, Sendable {
 
 extension Dispatcher {
     public func closed(_ connection: isolated Connection) {}
+    public func batchBegins(on connection: isolated Connection) {}
+    public func batchEnded(on connection: isolated Connection) {}
 }
 
 /// Counters of the transport, for /metrics.

@@ -7,6 +7,7 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
 
     nonisolated let loop: EventLoop
     let memory: ConnectionMemory
+    let limits: SharedLimits
     private let number: Int
     /// The buffer that the connections read into, one after the other.
     var buffer = ByteBuffer()
@@ -21,10 +22,11 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
     /// Pages that were begun, for tests.
     private(set) var pageCount: UInt64 = 0
 
-    init(of loop: EventLoop, number: Int, memory: ConnectionMemory) {
+    init(of loop: EventLoop, number: Int, memory: ConnectionMemory, limits: SharedLimits) {
         self.loop = loop
         self.number = number
         self.memory = memory
+        self.limits = limits
     }
 
     func add(_ change: Int) { memory.add(change, loop: number) }

@@ -8,14 +8,15 @@ final class NativeSession: ProtocolSession {
     static let firstByte: UInt8 = 0
 
     private(set) var hasSeenRequest = false
-    private var state: ConnectionState
-    private var decoder: FrameDecoder
-    private let limits: Limits
+    // Proof: both are values that know neither this session nor its connection, which runs on one thread.
+    @exclusivity(unchecked) private var state: ConnectionState
+    @exclusivity(unchecked) private var decoder: FrameDecoder
+    private let limits: SharedLimits
     private let metrics: TransportMetrics
 
-    init(limits: Limits, software: Text, metrics: TransportMetrics) {
+    init(limits: SharedLimits, software: Text, metrics: TransportMetrics) {
         self.state = ConnectionState(limits: limits, software: software)
-        self.decoder = FrameDecoder(payloadHardMax: limits.framePayloadHardMax)
+        self.decoder = FrameDecoder(payloadHardMax: limits.values.framePayloadHardMax)
         self.limits = limits
         self.metrics = metrics
     }
@@ -26,7 +27,10 @@ final class NativeSession: ProtocolSession {
         switch decoder.next(in: &input, payloadMax: state.payloadMax, now: now) {
         case .needMore: return .needMore
         case .frame(let header, let payload):
-            return event(state.received(header, payload: payload, now: now), payload, &output)
+            let action = state.received(header, payload: payload, now: now)
+            // Nearly all frames are requests.
+            if case .startRequest(let stream, let kind) = action { return begin(stream, kind, payload, &output) }
+            return event(action, payload, &output)
         case .oversized(let header):
             metrics.framesRefused.add()
             return event(state.receivedOversized(header, now: now), &output)
@@ -83,7 +87,7 @@ final class NativeSession: ProtocolSession {
     ) -> SessionEvent {
         hasSeenRequest = true
         do {
-            return .begin(stream: stream, kind: kind, try RequestEnvelope(reading: payload, limits: limits))
+            return .begin(stream: stream, kind: kind, try RequestEnvelope(reading: payload, limits: limits.values))
         } catch {
             metrics.framesRefused.add()
             output.append { $0.appendFailure(stream: stream, error.failure) }

@@ -20,6 +20,7 @@ public final class Server: Sendable, ConnectionOwner {
     private let loops: EventLoopGroup
     private let dispatcher: any Dispatcher
     private let limits: Limits
+    private let sharedLimits: SharedLimits
     private let log: Log
     private let software: Text
     private let state: Mutex<State>
@@ -35,12 +36,16 @@ public final class Server: Sendable, ConnectionOwner {
         self.loops = loops
         self.dispatcher = dispatcher
         self.limits = limits
+        let sharedLimits = SharedLimits(limits)
+        self.sharedLimits = sharedLimits
         self.log = log
         self.software = software
         self.state = Mutex(State(places: ConnectionPlaces(limits: limits, after: lastConnectionID)))
         let memory = ConnectionMemory(limits: limits, loopCount: loops.loops.count)
         self.memory = memory
-        let shares = loops.loops.enumerated().map { LoopShare(of: $1, number: $0, memory: memory) }
+        let shares = loops.loops.enumerated().map {
+            LoopShare(of: $1, number: $0, memory: memory, limits: sharedLimits)
+        }
         self.sharesByLoop = Dictionary(uniqueKeysWithValues: shares.map { (ObjectIdentifier($0.loop), $0) })
         self.relief = MemoryRelief(memory: memory, shares: shares)
         memory.onExhausted = { [weak relief] in relief?.begin() }
@@ -93,9 +98,9 @@ public final class Server: Sendable, ConnectionOwner {
         let loop = loops.next()
         // Proof: `init` makes a share for each loop of the group, and `next` returns one of these.
         guard let share = sharesByLoop[ObjectIdentifier(loop)] else { preconditionFailure("a loop of another group") }
-        let session = NativeSession(limits: limits, software: software, metrics: metrics)
+        let session = NativeSession(limits: sharedLimits, software: software, metrics: metrics)
         let connection = Connection(
-            owning: stream, speaking: session, id: id, on: loop, dispatcher: dispatcher, limits: limits,
+            owning: stream, speaking: session, id: id, on: loop, dispatcher: dispatcher,
             metrics: metrics, share: share, owner: self)
         state.withLock { $0.connections[id] = connection }
         metrics.connectionsOpen.add(1)

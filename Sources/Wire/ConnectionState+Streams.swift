@@ -143,7 +143,7 @@ extension ConnectionState {
     }
 
     private var newWindow: StreamWindow {
-        StreamWindow(send: peer?.window ?? StreamWindow.unlimited, receive: StreamWindow.initialReceive(limits))
+        StreamWindow(send: peerWindow, receive: StreamWindow.initialReceive(limits))
     }
 }
 

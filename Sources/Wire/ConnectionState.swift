@@ -52,7 +52,8 @@ public struct ConnectionState: Sendable {
         var window: StreamWindow
     }
 
-    public let limits: Limits
+    private let shared: SharedLimits
+    public var limits: Limits { shared.values }
     /// Our answer to a HELLO.
     public let hello: WireHello
 
@@ -67,8 +68,9 @@ public struct ConnectionState: Sendable {
     private var pingRate: EventRate
     private var pingInFlight: UInt64?
 
-    public init(limits: Limits, software: Text) {
-        self.limits = limits
+    public init(limits shared: SharedLimits, software: Text) {
+        let limits = shared.values
+        self.shared = shared
         self.hello = WireHello(
             protocolVersion: 1, frameBytesMax: UInt32(clamping: limits.framePayloadMax),
             streamsMax: UInt32(clamping: limits.streamsMax),
@@ -94,7 +96,9 @@ public struct ConnectionState: Sendable {
     }
 
     /// The largest payload the client takes: for a stock client, ttrpc's 4 MiB.
-    public var peerPayloadMax: Int { peer?.payloadMax ?? WireHello.payloadMaxDefault }
+    public private(set) var peerPayloadMax = WireHello.payloadMaxDefault
+    /// What may be sent on a new stream before the client gives credit.
+    private(set) var peerWindow = StreamWindow.unlimited
 
     public var streamsMax: Int { isAuthenticated ? limits.streamsMax : limits.streamsMaxUnauthenticated }
 
@@ -193,6 +197,8 @@ extension ConnectionState {
             return violated(.malformedHello)
         }
         phase = .open(.extended(hello))
+        peerPayloadMax = hello.payloadMax
+        peerWindow = hello.window
         return .welcome
     }
 

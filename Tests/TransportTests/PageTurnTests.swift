@@ -35,7 +35,9 @@ import Testing
 
         init(_ loop: EventLoop) {
             self.loop = loop
-            share = LoopShare(of: loop, number: 0, memory: ConnectionMemory(limits: Limits(), loopCount: 1))
+            share = LoopShare(
+                of: loop, number: 0, memory: ConnectionMemory(limits: Limits(), loopCount: 1),
+                limits: SharedLimits(Limits()))
             turns = Turns(loop)
         }
 

@@ -101,10 +101,11 @@ private final class NoOwner: ConnectionOwner {
         let limits = Limits()
         let loop = loops.loops[0]
         let (client, theirs) = try RawClient.pair()
-        let share = LoopShare(of: loop, number: 0, memory: ConnectionMemory(limits: limits, loopCount: 1))
+        let share = LoopShare(
+            of: loop, number: 0, memory: ConnectionMemory(limits: limits, loopCount: 1), limits: SharedLimits(limits))
         let connection = Connection(
             owning: Socket(owning: theirs), speaking: LineSession(), id: 1, on: loop, dispatcher: Echo(),
-            limits: limits, metrics: TransportMetrics(), share: share, owner: NoOwner())
+            metrics: TransportMetrics(), share: share, owner: NoOwner())
         loop.run { connection.assumeIsolated { $0.start() } }
         let outcome: Result<Void, any Error>
         do { outcome = .success(try await body(client, connection)) } catch { outcome = .failure(error) }

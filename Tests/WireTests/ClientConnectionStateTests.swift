@@ -211,7 +211,7 @@ private struct ClientSession {
     }
 
     @Test func `Server and client understand each other`() throws {
-        var server = ConnectionState(limits: Limits(), software: "server")
+        var server = ConnectionState(limits: SharedLimits(Limits()), software: "server")
         var client = ClientConnectionState(limits: Limits(), software: "client")
         let now = Instant(nanoseconds: 0)
         let stream = try client.openStream(.remoteOpen)

@@ -153,7 +153,7 @@ import Testing
             // States with the same outcome share a line.
             var outcomes: [(action: String, states: [String])] = []
             for (name, enter) in states {
-                var state = ConnectionState(limits: limits, software: "test")
+                var state = ConnectionState(limits: SharedLimits(limits), software: "test")
                 enter(&state)
                 let action = describe(perform(&state))
                 if let index = outcomes.firstIndex(where: { $0.action == action }) {

@@ -48,7 +48,7 @@ private struct FuzzedServer {
     let options: UInt8
 
     func run(_ bytes: UnsafeRawBufferPointer) {
-        var state = ConnectionState(limits: limits, software: "fuzz")
+        var state = ConnectionState(limits: SharedLimits(limits), software: "fuzz")
         var output = ByteBuffer()
         var running: Set<UInt32> = []
         if options & 0x40 != 0 { Self.greet(&state) }

@@ -8,7 +8,7 @@ struct Session {
     var now = Instant(nanoseconds: 1_000_000_000)
 
     init(limits: Limits = Limits(), hello: WireHello? = WireHello(protocolVersion: 1), authenticated: Bool = false) {
-        state = ConnectionState(limits: limits, software: "test")
+        state = ConnectionState(limits: SharedLimits(limits), software: "test")
         if let hello {
             let action = send(0x10, 0, hello.encoded())
             precondition(action == .welcome)
