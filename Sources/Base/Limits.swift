@@ -68,6 +68,8 @@ public struct Limits: Sendable {
     public var frameTimeout = Duration.seconds(10)
     public var writeTimeout = Duration.seconds(10)
     public var idleTimeout = Duration.seconds(3600)
+    /// A backup whose next bytes nobody takes for so long is given up: it holds a snapshot of the store.
+    public var backupStallMax = Duration.seconds(30)
     public var drainTimeout = Duration.seconds(10)
 
     // Work

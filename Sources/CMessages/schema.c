@@ -1258,6 +1258,18 @@ const PosternSchema postern__v1__project_stats_response__table = {
     &postern__v1__project_stats_response__descriptor, postern__v1__project_stats_response__fields, 2, 0,
 };
 
+const PosternSchema postern__v1__project_backup_request__table = {
+    &postern__v1__project_backup_request__descriptor, 0, 1, 0,
+};
+
+static const PosternField postern__v1__project_backup_response__fields[] = {
+    [1] = {"data", 0, 0x0, 0x0, 8, 2, 0, 0},
+    [2] = {"byte_count", 0, 0x0, 0x0, 1, 0, 0, 1},
+};
+const PosternSchema postern__v1__project_backup_response__table = {
+    &postern__v1__project_backup_response__descriptor, postern__v1__project_backup_response__fields, 3, 0,
+};
+
 static const PosternField postern__v1__session__fields[] = {
     [1] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 0},
     [2] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 1},
@@ -1724,7 +1736,7 @@ const PosternSchema postern__store__v1__stored_guesses__table = {
 
 static const PosternField postern__store__v1__event_record__fields[] = {
     [1] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
-    [2] = {"kind", 0, 0x1fffffffff, 0xff03c0000343031c, 5, 0, 0, 1},
+    [2] = {"kind", 0, 0x1fffffffff, 0xff03c000034f031c, 5, 0, 0, 1},
     [3] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"actor", 0, 0x0, 0x0, 9, 2, 0, 4},
@@ -1766,7 +1778,7 @@ const PosternSchema postern__store__v1__stored_second_factors__table = {
 static const PosternField postern__store__v1__pending_account_change__fields[] = {
     [1] = {"account_hash", 0, 0x0, 0x0, 8, 2, 0, 0},
     [2] = {"account", &postern__store__v1__stored_user__table, 0x0, 0x0, 10, 2, 0, 1},
-    [3] = {"kind", 0, 0x1fffffffff, 0xff03c0000343031c, 5, 0, 0, 2},
+    [3] = {"kind", 0, 0x1fffffffff, 0xff03c000034f031c, 5, 0, 0, 2},
     [4] = {"detail", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"ends_sessions", 0, 0x1f, 0x0, 5, 0, 0, 4},
 };

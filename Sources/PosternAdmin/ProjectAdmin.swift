@@ -34,6 +34,17 @@ public struct ProjectAdmin: Sendable {
         try await project.stats(ProjectStatsRequest(), options: options).values
     }
 
+    /// Takes a backup of the whole server, and gives its bytes to `write`, one piece behind the other. Returns how many
+    /// there were.
+    ///
+    /// Throws BACKUP_IN_PROGRESS, what `write` throws, and UNAVAILABLE where the backup was broken off: what was
+    /// written is a backup only when this returns. `postern backup restore` puts it back.
+    public func writeBackup(
+        options: CallOptions = .init(), to write: ([UInt8]) async throws -> Void
+    ) async throws -> Int64 {
+        try await project.backup(ProjectBackupRequest(), options: options).forEachPiece(write)
+    }
+
     var project: ProjectClient { ProjectClient(channel: channel) }
     private var tenants: TenantsClient { TenantsClient(channel: channel) }
 }

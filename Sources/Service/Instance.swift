@@ -82,9 +82,9 @@ public final class Instance: Sendable {
         // What is committed while signatures queue would only queue itself. Half of that time, so that no signer idles.
         storeConfiguration.spareTime = { signingPool.backlog / 2 }
         storeConfiguration.onTrouble = { [health] in health.note($0, log: log) }
-        let (store, mark): (Store, Timestamp?)
+        let (store, mark, epoch): (Store, Timestamp?, [UInt8])
         do throws(StoreError) {
-            (store, mark) = try Self.openStore(storeConfiguration, masterKey, health, onFatal)
+            (store, mark, epoch) = try Self.openStore(storeConfiguration, masterKey, health, onFatal)
         } catch {
             signingPool.close()
             throw error
@@ -98,11 +98,11 @@ public final class Instance: Sendable {
             store: store, time: time, random: configuration.random, limits: limits, log: log)
         let notice = time.begin(mark: mark, acceptsWall: configuration.acceptsClock)
         if configuration.acceptsClock { resources.acceptedClockOver = mark }
-        self.startedAt = resources.clock.now()
-        self.version = configuration.version
+        (self.startedAt, self.version) = (resources.clock.now(), configuration.version)
+        let pools = Project.Pools(password: passwordPool, signing: signingPool, blocking: outboundPool)
         self.project = Project(
-            configuration: configuration.project, resources: resources, masterKey: masterKey, loops: loops,
-            passwordPool: passwordPool, signingPool: signingPool, http: http, smtp: smtp)
+            configuration: configuration.project, resources: resources, masterKey: masterKey, epoch: epoch,
+            loops: loops, pools: pools, http: http, smtp: smtp)
         if let notice { project.log(notice) }
         self.router = Router(
             project: project, health: health, version: configuration.version, calls: configuration.calls, log: log)
@@ -115,11 +115,11 @@ public final class Instance: Sendable {
         loops.start()
     }
 
-    /// The store, and the highest time that it has seen.
+    /// The store, the highest time that it has seen, and its epoch.
     private static func openStore(
         _ configuration: StoreConfiguration, _ masterKey: MasterKey, _ health: HealthStatus,
         _ onFatal: @escaping @Sendable (StoreError) -> Void
-    ) throws(StoreError) -> (Store, Timestamp?) {
+    ) throws(StoreError) -> (Store, Timestamp?, [UInt8]) {
         let store = try Store(
             configuration, authenticator: RecordMACs(masterKey: masterKey), eventHash: RecordMACs.eventHash,
             onFatal: { error in
@@ -127,7 +127,7 @@ public final class Instance: Sendable {
                 onFatal(error)
             })
         do throws(StoreError) {
-            return (store, try store.timeMark())
+            return (store, try store.timeMark(), try store.epoch())
         } catch {
             store.close()
             throw error

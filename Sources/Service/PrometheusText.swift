@@ -39,6 +39,7 @@ extension Instance {
         page.mails(project)
         page.clock(project)
         page.callLog(router.callLog)
+        page.backups(project.backups)
         if let statistics = try? project.store.statistics() { page.store(statistics) }
         return page.bytes
     }
@@ -266,5 +267,17 @@ extension PrometheusPage {
             "postern_store_witness_errors_total", "counter", "Writes and syncs of the store's witness that failed.",
             Double(statistics.witnessErrors))
         single("postern_store_readers", "gauge", "Reader slots ever in use.", Double(statistics.readersUsed))
+    }
+}
+
+extension PrometheusPage {
+    mutating func backups(_ backups: Backups) {
+        single(
+            "postern_backup_last_success_timestamp_seconds", "gauge",
+            "When the last whole backup was taken; 0 for none since the start.",
+            Double(backups.lastWholeAt?.microseconds ?? 0) / 1_000_000)
+        single(
+            "postern_backup_failures_total", "counter", "Backups that failed or were broken off.",
+            Double(backups.failures.value))
     }
 }

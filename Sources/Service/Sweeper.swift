@@ -37,6 +37,7 @@ final class Sweeper: @unchecked Sendable {
 
     private func fired() {
         project.checkClock()
+        project.backups.endStalled()
         health.writeDueLine(to: log)
         turn = (turn + 1) % Self.turnsPerSweep
         if turn == 0 {

@@ -27,6 +27,15 @@ public final class DirectoryLock: Sendable {
         }
     }
 
+    /// For a store in a directory that the caller has locked, and keeps locked.
+    private init(keptByCallerOf directory: String) {
+        self.directory = directory
+        self.files = Mutex([])
+    }
+
+    /// Lets a store of the directory be opened and closed, and stays locked.
+    public func lent() -> DirectoryLock { DirectoryLock(keptByCallerOf: directory) }
+
     /// Locks the data file, which exists.
     func lockDataFile() throws(StoreError) { try lock(directory + "/data.mdb", O_RDONLY | O_NOFOLLOW) }
 

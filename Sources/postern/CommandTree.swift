@@ -5,7 +5,8 @@ enum CommandTree {
         + OutboxCommands.all + UserCommands.all
         + UserLinkCommands.all + UserMFACommands.all + SessionCommands.all + RevocationCommands.all
         + KeyCommands.all + APIKeyCommands.all + ServiceAccountCommands.all + TokenCommands.all
-        + AccountCommands.all + DenialCommands.all + ServerCommands.all + StoreCommands.all + ContextCommands.all
+        + AccountCommands.all + DenialCommands.all + ServerCommands.all + StoreCommands.all + BackupCommands.all
+        + ContextCommands.all
         + InformationCommands.all
 
     /// The first words of all commands, and what they are about.
@@ -26,6 +27,7 @@ enum CommandTree {
         ("key", "the keys that sign ID tokens"),
         ("server", "the server itself"),
         ("store", "the data of a server that is stopped"),
+        ("backup", "copies of everything a server has"),
         ("rpc", "the methods of the protocol"),
         ("context", "servers, tenants and keys by name"),
         ("completion", "completion for a shell"),

@@ -10,8 +10,17 @@ struct Invocation {
         case recoverAdmin
         case acceptRollback
         case verifyStore
+        case checkBackup(String)
+        case restoreBackup(String)
         case version
         case help
+
+        var needsNoConfiguration: Bool {
+            switch self {
+            case .version, .help: true
+            default: false
+            }
+        }
     }
 
     var action = Action.serve
@@ -31,6 +40,10 @@ struct Invocation {
                                                  transactions, or that comes from a backup; writes an event
               posternd --verify-store [flags]    with the server stopped: read the whole store and say what is
                                                  damaged; exit status 0 = sound, 65 = damaged
+              posternd --check-backup FILE [flags]    verify a backup; with the server stopped, also say what
+                                                 restoring it would undo; exit status 0 = sound, 65 = not
+              posternd --restore-backup FILE [flags]  with the server stopped: put the store of a backup in the place of
+                                                 this one, which is kept under another name
               posternd --version | --help
 
             Every setting is a flag, an environment variable and a key of the file, in that order of precedence.
@@ -46,8 +59,7 @@ struct Invocation {
     /// Reads the file (`--config` or POSTERN_CONFIG), then the environment, then the flags over it.
     init(arguments: [String], environment: [String: String]) throws {
         var flags: [(setting: Setting, value: String)] = []
-        var file = environment["POSTERN_CONFIG"]
-        var acceptsClock = false
+        var (file, acceptsClock) = (environment["POSTERN_CONFIG"], false)
         var rest = arguments[...]
         while let argument = rest.popFirst() {
             let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
@@ -65,6 +77,8 @@ struct Invocation {
             case "--recover-admin": action = .recoverAdmin
             case "--accept-rollback": action = .acceptRollback
             case "--verify-store": action = .verifyStore
+            case "--check-backup": action = .checkBackup(try value())
+            case "--restore-backup": action = .restoreBackup(try value())
             case "--accept-clock": acceptsClock = true
             case "--config": file = try value()
             default:
@@ -81,7 +95,7 @@ struct Invocation {
                 }
             }
         }
-        if action == .help || action == .version { return }
+        if action.needsNoConfiguration { return }
         if let file { try Self.apply(file: file, to: &configuration) }
         try apply(environment: environment)
         for (setting, value) in flags { try setting.apply(value, to: &configuration, source: setting.flag) }

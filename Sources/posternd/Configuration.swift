@@ -31,6 +31,9 @@ struct Configuration {
     var idleTimeoutSeconds: Int64 = 3_600
     var drainTimeoutSeconds: Int64 = 10
     var outboundCAFile = ""
+    var backupDirectory = ""
+    var backupEverySeconds: Int64 = 86_400
+    var backupKeep: Int64 = 7
     var logLevel = "info"
     var accessLog = "off"
     var accessLogOneIn: Int64 = 1
@@ -133,6 +136,15 @@ struct Setting {
             Setting(
                 key: "outbound_ca_file", place: .text(\.outboundCAFile),
                 help: "PEM file of the certificates to trust when providers are asked (default: the system's)"),
+            Setting(
+                key: "backup_directory", place: .text(\.backupDirectory),
+                help: "where backups are written, best on another disk; it must exist (default: none are taken)"),
+            Setting(
+                key: "backup_every_seconds", place: .integer(\.backupEverySeconds, 60...31_536_000),
+                help: "the time from one backup to the next"),
+            Setting(
+                key: "backup_keep", place: .integer(\.backupKeep, 1...10_000),
+                help: "how many backups are kept; older ones are deleted"),
             Setting(
                 key: "log_level", place: .text(\.logLevel), help: "debug, info, notice, warning or error"),
             Setting(

@@ -15,15 +15,14 @@ enum Daemon {
     static func serve(_ configuration: Configuration) throws {
         hardenProcess()
         ProcessMemory.configure(loops: configuration.effectiveThreads)
-        let level = Log.Level.allCases.first { $0.name == configuration.logLevel } ?? .info
-        let log = Log(level: level)
+        let log = Log(level: Log.Level.allCases.first { $0.name == configuration.logLevel } ?? .info)
         defer { log.close() }
         let addresses = try Addresses(configuration)
+        let backups = try BackupDirectory(configuration)
         let calls = try configuration.callLog(log)
         defer { calls.sink?.close() }
         let instance = try makeInstance(configuration, log: log, calls: calls)
-        let listener: Listener
-        let sidePort: SidePort?
+        let (listener, sidePort): (Listener, SidePort?)
         do {
             listener = try instance.server.listen(addresses.rpc)
             sidePort = try addresses.http.map { try SidePort(instance, $0) }
@@ -39,6 +38,7 @@ enum Daemon {
             loop: instance.loops.loops[0], timeout: .seconds(configuration.drainTimeoutSeconds), log: log,
             onHangup: calls.sink?.reopen)
         listener.start()
+        let schedule = backups.map { BackupSchedule(instance.project.backups, to: $0, log: log) }
         let manager = ServiceManager(environment: processEnvironment(), log: log)
         manager.serving(at: "\(listener.address)")
         manager.watch(instance.loops.loops)
@@ -48,6 +48,7 @@ enum Daemon {
         manager.stopping()
         listener.close()
         try? waitFor { await instance.drain() }
+        schedule?.stop()
         sidePort?.close()
         stop.cancel()
         instance.close()

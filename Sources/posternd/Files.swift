@@ -25,4 +25,14 @@ enum Files {
         guard lstat(path, &status) == 0 else { return nil }
         return status.st_mode
     }
+
+    /// A time as strftime(3) writes it, in UTC.
+    static func utc(_ seconds: time_t, _ format: String) -> String {
+        var (seconds, parts) = (seconds, tm())
+        var text = [CChar](repeating: 0, count: 64)
+        guard gmtime_r(&seconds, &parts) != nil, strftime(&text, text.count, format, &parts) > 0 else {
+            return "\(seconds)"
+        }
+        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
 }

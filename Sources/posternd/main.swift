@@ -41,6 +41,8 @@ do {
     case .recoverAdmin: try Maintenance.recoverAdmin(invocation.configuration)
     case .acceptRollback: try Maintenance.acceptRollback(invocation.configuration)
     case .verifyStore: try Maintenance.verifyStore(invocation.configuration)
+    case .checkBackup(let path): try Restore.check(invocation.configuration, path)
+    case .restoreBackup(let path): try Restore.run(invocation.configuration, path)
     case .serve: try Daemon.serve(invocation.configuration)
     }
 } catch let error as StoreRefusal {

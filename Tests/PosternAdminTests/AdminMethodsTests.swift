@@ -64,11 +64,17 @@ import Testing
             try await project.revokeSigningKey(rotated.keyID)
         }
         #expect(leaked.state == .revoked && successor?.state == .published)
+        try await callServer(project, recorder)
+    }
 
+    private static func callServer(_ project: ProjectAdmin, _ recorder: MethodRecorder) async throws {
         let projectServerInfo = try await recorder.expect("Project/ServerInfo") { try await project.serverInfo() }
         #expect(projectServerInfo.projectID == "test")
         let projectStats = try await recorder.expect("Project/Stats") { try await project.stats() }
         #expect(projectStats.isEmpty == false)
+        var backup: [UInt8] = []
+        let byteCount = try await recorder.expect("Project/Backup") { try await project.writeBackup { backup += $0 } }
+        #expect(byteCount == backup.count && backup.starts(with: "PSTNBAK1".utf8))
     }
 
     private static func callServiceAccounts(_ project: ProjectAdmin, _ recorder: MethodRecorder) async throws {

@@ -31,6 +31,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// The tenant or the caller has spent the quota that metadata `quota` names. Delete something, wait, or ask
     /// `required_role` for a higher `limit`.
     case quotaExceeded = 13
+    /// Another backup is being taken. Wait until it has ended.
+    case backupInProgress = 250
     /// The request carries no valid API key and no valid JWT of a service account. Send one as metadata
     /// `authorization: Bearer …`.
     case callerUnauthenticated = 14
@@ -458,6 +460,7 @@ extension Reason {
         case .signingKeyRevoked: "SIGNING_KEY_REVOKED"
         case .accountChanged: "ACCOUNT_CHANGED"
         case .quotaExceeded: "QUOTA_EXCEEDED"
+        case .backupInProgress: "BACKUP_IN_PROGRESS"
         case .callerUnauthenticated: "CALLER_UNAUTHENTICATED"
         case .insufficientPermission: "INSUFFICIENT_PERMISSION"
         case .tooManyConnections: "TOO_MANY_CONNECTIONS"
@@ -672,6 +675,13 @@ extension Reason {
             .dataLoss
         case .signingKeyRevoked, .accountChanged:
             .aborted
+        case .backupInProgress, .credentialTooOldLoginAgain, .invalidOOBCode, .expiredOOBCode,
+            .accountExistsWithDifferentCredential, .lastSignInMethod, .tooManyProviders, .invalidIdpConfiguration,
+            .tooManyRebindings, .outboxMessageNotDeliverable, .outboxMessageUnreadable, .lastAdminKey,
+            .builtInServiceAccount, .invalidCode, .invalidSessionInfo, .sessionExpired, .invalidTemporaryProof,
+            .secondFactorRequired, .secondFactorEnrollmentRequired, .invalidMFAPendingCredential,
+            .secondFactorLimitExceeded, .unverifiedEmail, .streamClosed:
+            .failedPrecondition
         case .callerUnauthenticated, .invalidLoginCredentials, .emailNotFound, .invalidPassword, .tokenExpired,
             .invalidIDToken, .invalidRefreshToken, .invalidSessionCookie, .invalidCustomToken, .credentialMismatch,
             .noCurrentUser:
@@ -711,13 +721,6 @@ extension Reason {
             .federatedUserIDAlreadyLinked, .providerAlreadyLinked, .providerIDExists, .tenantIDExists,
             .serviceAccountIDExists, .serviceAccountKeyExists, .secondFactorExists:
             .alreadyExists
-        case .credentialTooOldLoginAgain, .invalidOOBCode, .expiredOOBCode, .accountExistsWithDifferentCredential,
-            .lastSignInMethod, .tooManyProviders, .invalidIdpConfiguration, .tooManyRebindings,
-            .outboxMessageNotDeliverable, .outboxMessageUnreadable, .lastAdminKey, .builtInServiceAccount, .invalidCode,
-            .invalidSessionInfo, .sessionExpired, .invalidTemporaryProof, .secondFactorRequired,
-            .secondFactorEnrollmentRequired, .invalidMFAPendingCredential, .secondFactorLimitExceeded, .unverifiedEmail,
-            .streamClosed:
-            .failedPrecondition
         }
     }
 

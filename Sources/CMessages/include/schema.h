@@ -303,6 +303,10 @@ extern const PosternSchema postern__v1__stats_value__table;
 static inline const PosternSchema *postern__v1__stats_value__schema(void) { return &postern__v1__stats_value__table; }
 extern const PosternSchema postern__v1__project_stats_response__table;
 static inline const PosternSchema *postern__v1__project_stats_response__schema(void) { return &postern__v1__project_stats_response__table; }
+extern const PosternSchema postern__v1__project_backup_request__table;
+static inline const PosternSchema *postern__v1__project_backup_request__schema(void) { return &postern__v1__project_backup_request__table; }
+extern const PosternSchema postern__v1__project_backup_response__table;
+static inline const PosternSchema *postern__v1__project_backup_response__schema(void) { return &postern__v1__project_backup_response__table; }
 extern const PosternSchema postern__v1__session__table;
 static inline const PosternSchema *postern__v1__session__schema(void) { return &postern__v1__session__table; }
 extern const PosternSchema postern__v1__sessions_list_request__table;

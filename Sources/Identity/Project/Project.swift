@@ -58,6 +58,7 @@ public final class Project: Sendable {
     public let imports: UserImports
     public let anonymousExpiry: AnonymousExpiry
     public let eventUpkeep: EventUpkeep
+    public let backups: Backups
 
     // MARK: Requests
 
@@ -70,14 +71,26 @@ public final class Project: Sendable {
     /// Sweeps that were put off because the clock is not proven.
     public let sweepsPutOff = Counter()
 
+    /// The threads for work that takes long, by its kind.
+    public struct Pools: Sendable {
+        let password: WorkerPool
+        let signing: WorkerPool
+        let blocking: WorkerPool
+
+        public init(password: WorkerPool, signing: WorkerPool, blocking: WorkerPool) {
+            (self.password, self.signing, self.blocking) = (password, signing, blocking)
+        }
+    }
+
+    /// `epoch` is the store's.
     public init(
-        configuration: Configuration, resources: Resources, masterKey: MasterKey, loops: EventLoopGroup,
-        passwordPool: WorkerPool, signingPool: WorkerPool, http: HTTPClient, smtp: SMTPClient
+        configuration: Configuration, resources: Resources, masterKey: MasterKey, epoch: [UInt8],
+        loops: EventLoopGroup, pools: Pools, http: HTTPClient, smtp: SMTPClient
     ) {
         let (sealing, loop) = (masterKey.sealing, loops.loops[0])
         (self.configuration, self.resources) = (configuration, resources)
         self.tokens = ProjectTokens(
-            configuration, resources: resources, masterKey: masterKey, pool: signingPool, loop: loop)
+            configuration, resources: resources, masterKey: masterKey, epoch: epoch, pool: pools.signing, loop: loop)
         self.mail = ProjectMail(
             configuration, resources: resources, sealing: sealing, smtp: smtp, http: http, loop: loop)
         self.tenants = TenantDirectory(resources: resources, loops: loops)
@@ -85,14 +98,14 @@ public final class Project: Sendable {
         let signers = ServiceAccountSigners()
         self.callers = CallerDirectory(resources: resources, signers: signers, issuer: configuration.issuer)
         self.serviceAccounts = ServiceAccountDirectory(
-            resources: resources, pool: signingPool, projectID: configuration.projectID, issuer: configuration.issuer)
+            resources: resources, pool: pools.signing, projectID: configuration.projectID, issuer: configuration.issuer)
         let builtIn = BuiltInServiceAccount(
-            resources: resources, sealing: sealing, pool: signingPool,
+            resources: resources, sealing: sealing, pool: pools.signing,
             email: serviceAccounts.email(of: BuiltInServiceAccount.id))
         self.customTokens = CustomTokens(
             resources: resources, signers: signers, builtIn: builtIn, issuer: configuration.issuer)
         self.passwords = PasswordService(
-            pool: passwordPool, store: resources.store, sealing: sealing, random: resources.random,
+            pool: pools.password, store: resources.store, sealing: sealing, random: resources.random,
             profile: configuration.passwordProfile)
         self.providers = IdentityProviders(resources: resources, sealing: sealing, http: http)
         self.pendingCredentials = PendingCredentials(sealing: sealing, random: resources.random)
@@ -110,10 +123,10 @@ public final class Project: Sendable {
         self.profileUpdates = ProfileUpdates(
             resources: resources, users: users, mailer: mail.mailer, recovery: recovery)
         self.imports = UserImports(resources: resources, users: users, passwords: passwords)
-        self.anonymousExpiry = AnonymousExpiry(resources, users: users)
-        self.eventUpkeep = EventUpkeep(resources)
+        (anonymousExpiry, eventUpkeep) = (AnonymousExpiry(resources, users: users), EventUpkeep(resources))
+        self.backups = Backups(resources, masterKey, projectID: configuration.projectID, pool: pools.blocking)
         (idempotencyHashKey, pageTokenKey) = (masterKey.hmac("idempotency"), masterKey.hmac("page token"))
-        startedAt = resources.clock.now()
+        self.startedAt = resources.clock.now()
     }
 }
 

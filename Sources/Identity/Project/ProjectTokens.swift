@@ -20,8 +20,8 @@ public struct ProjectTokens: Sendable {
     public let revocationFeedID: Text
 
     init(
-        _ configuration: Project.Configuration, resources: Resources, masterKey: MasterKey, pool: WorkerPool,
-        loop: EventLoop
+        _ configuration: Project.Configuration, resources: Resources, masterKey: MasterKey, epoch: [UInt8],
+        pool: WorkerPool, loop: EventLoop
     ) {
         func signer(_ use: TokenUse) -> TokenSigner {
             TokenSigner(
@@ -34,7 +34,10 @@ public struct ProjectTokens: Sendable {
                 random: resources.random)
             return TokenCheck(verifier: verifier, clock: resources.clock, invalid: invalid)
         }
-        let refreshKey = masterKey.hmac("refresh token")
+        // A restored store has sessions that had ended, and older counters of those that go on: no refresh token of
+        // before is good in it.
+        let refreshKey = masterKey.hmac(
+            epoch.isEmpty ? "refresh token" : "refresh token/\(Hex.encode(epoch))")
         let refreshKeyID = Array(refreshKey.tag(of: Array("id".utf8)).prefix(4))
         let codec = RefreshTokenCodec(key: refreshKey, keyID: refreshKeyID)
         let (idTokens, cookies) = (signer(.idToken), signer(.sessionCookie))

@@ -74,6 +74,10 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case emailRejected = 81
     /// The store was older than its witness, or had none any more, and that was accepted; `detail` says which.
     case storeRolledBack = 86
+    /// A backup was begun; it holds every password hash. `detail` says by which way: rpc or schedule.
+    case backupTaken = 82
+    /// The store comes from a backup; `detail` says of when, and up to which event.
+    case backupRestored = 83
     /// An operator started the server with --accept-clock: the machine's clock counts, whatever time the store had seen.
     case clockAccepted = 88
     /// The machine's clock had jumped ahead and stayed there; from here on events have its time.

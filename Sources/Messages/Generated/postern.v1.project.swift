@@ -932,3 +932,64 @@ extension StatsValue: ConvertibleToC {
         target.pointee.value = self.value
     }
 }
+
+public struct ProjectBackupRequest: Message {
+    public init() {}
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectBackupRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_backup_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectBackupRequest>) {
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectBackupRequest>, arena: Arena) {
+    }
+}
+
+public struct ProjectBackupResponse: Message {
+    public var data: [UInt8] = []
+    /// In the last message: how many bytes the file has.
+    public var byteCount: Int64 = 0
+
+    public init() {}
+
+    public init(data: [UInt8] = [], byteCount: Int64 = 0) {
+        self.data = data
+        self.byteCount = byteCount
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var data: Int { 1 }
+        @inlinable public static var byteCount: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectBackupResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_backup_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectBackupResponse>) {
+        self.data = [UInt8](copying: source.pointee.data)
+        self.byteCount = source.pointee.byte_count
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectBackupResponse>, arena: Arena) {
+        target.pointee.data = arena.copy(self.data)
+        target.pointee.byte_count = self.byteCount
+    }
+}

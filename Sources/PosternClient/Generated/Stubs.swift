@@ -461,6 +461,16 @@ public struct ProjectClient: Sendable {
     {
         try await channel.unary("postern.v1.Project", "Stats", request, idempotent: true, options: options)
     }
+
+    /// A backup of the whole store, hot and compact, as the bytes of a file: write them one behind the other. It holds every
+    /// password hash, so keep it as you keep the store; secrets in it are sealed under the master key, which is not in it.
+    /// The last message has `byte_count`; without it the backup is not whole. A reader that takes nothing for 30 seconds
+    /// loses the call. Refusals: BACKUP_IN_PROGRESS (one at a time), STORE_FULL.
+    public func backup(_ request: ProjectBackupRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ServerStream<ProjectBackupResponse>
+    {
+        try await channel.serverStream("postern.v1.Project", "Backup", request, options: options)
+    }
 }
 
 /// The sessions of a signed-in user: each sign-in begins one, on one device, and it lives until it is signed out,

@@ -22,7 +22,7 @@ enum StoreCommands {
         }
         let program = session.arguments.value("posternd") ?? LocalProgram.path(of: "posternd")
         let ended = try LocalProgram.run(program, words)
-        guard [0, damagedStatus].contains(ended.status) else {
+        guard [0, LocalProgram.damagedStatus].contains(ended.status) else {
             throw CommandError("\(program) could not verify the store; its own message tells why")
         }
         let report = StoreVerification(
@@ -34,9 +34,6 @@ enum StoreCommands {
         }
         guard report.isSound else { throw CommandError("the store is damaged", exitCode: .damaged) }
     }
-
-    /// What posternd ends with when it has found damage (docs/operations.md).
-    private static let damagedStatus: Int32 = 65
 }
 
 /// What posternd found in a store.

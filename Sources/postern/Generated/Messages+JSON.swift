@@ -724,6 +724,15 @@ extension Messages.PasswordPolicy: MessageJSON {
     }
 }
 
+extension Messages.ProjectBackupResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("data", .hexadecimal(self.data)),
+            .init("byte_count", .integer(self.byteCount)),
+        ])
+    }
+}
+
 extension Messages.ProjectCreateApiKeyResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([

@@ -133,6 +133,18 @@ void   postern__v1__stats_value__init
   static const Postern__V1__StatsValue init_value = POSTERN__V1__STATS_VALUE__INIT;
   *message = init_value;
 }
+void   postern__v1__project_backup_request__init
+                     (Postern__V1__ProjectBackupRequest         *message)
+{
+  static const Postern__V1__ProjectBackupRequest init_value = POSTERN__V1__PROJECT_BACKUP_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__project_backup_response__init
+                     (Postern__V1__ProjectBackupResponse         *message)
+{
+  static const Postern__V1__ProjectBackupResponse init_value = POSTERN__V1__PROJECT_BACKUP_RESPONSE__INIT;
+  *message = init_value;
+}
 static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[8] =
 {
   {
@@ -1365,6 +1377,75 @@ const ProtobufCMessageDescriptor postern__v1__stats_value__descriptor =
   postern__v1__stats_value__field_indices_by_name,
   1,  postern__v1__stats_value__number_ranges,
   (ProtobufCMessageInit) postern__v1__stats_value__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define postern__v1__project_backup_request__field_descriptors NULL
+#define postern__v1__project_backup_request__field_indices_by_name NULL
+#define postern__v1__project_backup_request__number_ranges NULL
+const ProtobufCMessageDescriptor postern__v1__project_backup_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectBackupRequest",
+  "ProjectBackupRequest",
+  "Postern__V1__ProjectBackupRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectBackupRequest),
+  0,
+  postern__v1__project_backup_request__field_descriptors,
+  postern__v1__project_backup_request__field_indices_by_name,
+  0,  postern__v1__project_backup_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_backup_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__project_backup_response__field_descriptors[2] =
+{
+  {
+    "data",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectBackupResponse, data),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "byte_count",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectBackupResponse, byte_count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__project_backup_response__field_indices_by_name[] = {
+  1,   /* field[1] = byte_count */
+  0,   /* field[0] = data */
+};
+static const ProtobufCIntRange postern__v1__project_backup_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__project_backup_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectBackupResponse",
+  "ProjectBackupResponse",
+  "Postern__V1__ProjectBackupResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectBackupResponse),
+  2,
+  postern__v1__project_backup_response__field_descriptors,
+  postern__v1__project_backup_response__field_indices_by_name,
+  1,  postern__v1__project_backup_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_backup_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCEnumValue postern__v1__signing_key_state__enum_values_by_number[5] =

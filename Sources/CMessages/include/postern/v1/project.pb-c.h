@@ -41,6 +41,8 @@ typedef struct Postern__V1__ProjectServerInfoResponse Postern__V1__ProjectServer
 typedef struct Postern__V1__ProjectStatsRequest Postern__V1__ProjectStatsRequest;
 typedef struct Postern__V1__ProjectStatsResponse Postern__V1__ProjectStatsResponse;
 typedef struct Postern__V1__StatsValue Postern__V1__StatsValue;
+typedef struct Postern__V1__ProjectBackupRequest Postern__V1__ProjectBackupRequest;
+typedef struct Postern__V1__ProjectBackupResponse Postern__V1__ProjectBackupResponse;
 
 
 /* --- enums --- */
@@ -304,6 +306,26 @@ struct  Postern__V1__StatsValue
     , {0,NULL}, 0 }
 
 
+struct  Postern__V1__ProjectBackupRequest
+{
+  ProtobufCMessage base;
+};
+#define POSTERN__V1__PROJECT_BACKUP_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_backup_request__descriptor) \
+     }
+
+
+struct  Postern__V1__ProjectBackupResponse
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData data;
+  int64_t byte_count;
+};
+#define POSTERN__V1__PROJECT_BACKUP_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_backup_response__descriptor) \
+    , {0,NULL}, 0 }
+
+
 /* Postern__V1__ApiKey methods */
 void   postern__v1__api_key__init
                      (Postern__V1__ApiKey         *message);
@@ -367,6 +389,12 @@ void   postern__v1__project_stats_response__init
 /* Postern__V1__StatsValue methods */
 void   postern__v1__stats_value__init
                      (Postern__V1__StatsValue         *message);
+/* Postern__V1__ProjectBackupRequest methods */
+void   postern__v1__project_backup_request__init
+                     (Postern__V1__ProjectBackupRequest         *message);
+/* Postern__V1__ProjectBackupResponse methods */
+void   postern__v1__project_backup_response__init
+                     (Postern__V1__ProjectBackupResponse         *message);
 /* --- per-message closures --- */
 
 typedef void (*Postern__V1__ApiKey_Closure)
@@ -432,6 +460,12 @@ typedef void (*Postern__V1__ProjectStatsResponse_Closure)
 typedef void (*Postern__V1__StatsValue_Closure)
                  (const Postern__V1__StatsValue *message,
                   void *closure_data);
+typedef void (*Postern__V1__ProjectBackupRequest_Closure)
+                 (const Postern__V1__ProjectBackupRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__ProjectBackupResponse_Closure)
+                 (const Postern__V1__ProjectBackupResponse *message,
+                  void *closure_data);
 
 /* --- services --- */
 
@@ -460,6 +494,8 @@ extern const ProtobufCMessageDescriptor postern__v1__project_server_info_respons
 extern const ProtobufCMessageDescriptor postern__v1__project_stats_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_stats_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__stats_value__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_backup_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_backup_response__descriptor;
 
 PROTOBUF_C__END_DECLS
 

@@ -1432,7 +1432,7 @@ const ProtobufCEnumDescriptor postern__store__v1__guess_outcome__descriptor =
   postern__store__v1__guess_outcome__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[59] =
+static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[61] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -1478,6 +1478,8 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_SIGNING_KEY_REVOKED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SIGNING_KEY_REVOKED", 73 },
   { "EVENT_KIND_EMAIL_RELEASED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_EMAIL_RELEASED", 80 },
   { "EVENT_KIND_EMAIL_REJECTED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_EMAIL_REJECTED", 81 },
+  { "EVENT_KIND_BACKUP_TAKEN", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_BACKUP_TAKEN", 82 },
+  { "EVENT_KIND_BACKUP_RESTORED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_BACKUP_RESTORED", 83 },
   { "EVENT_KIND_STORE_ROLLED_BACK", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_STORE_ROLLED_BACK", 86 },
   { "EVENT_KIND_CLOCK_ACCEPTED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CLOCK_ACCEPTED", 88 },
   { "EVENT_KIND_CLOCK_JUMP_BELIEVED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CLOCK_JUMP_BELIEVED", 89 },
@@ -1495,16 +1497,18 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", 127 },
 };
 static const ProtobufCIntRange postern__store__v1__event_kind__value_ranges[] = {
-{0, 0},{66, 37},{72, 40},{80, 42},{86, 44},{88, 45},{110, 47},{120, 51},{0, 59}
+{0, 0},{66, 37},{72, 40},{80, 42},{86, 46},{88, 47},{110, 49},{120, 53},{0, 61}
 };
-static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[59] =
+static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[61] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
   { "EVENT_KIND_API_KEY_REVOKED", 13 },
   { "EVENT_KIND_API_KEY_UPDATED", 39 },
-  { "EVENT_KIND_CLOCK_ACCEPTED", 45 },
-  { "EVENT_KIND_CLOCK_JUMP_BELIEVED", 46 },
+  { "EVENT_KIND_BACKUP_RESTORED", 45 },
+  { "EVENT_KIND_BACKUP_TAKEN", 44 },
+  { "EVENT_KIND_CLOCK_ACCEPTED", 47 },
+  { "EVENT_KIND_CLOCK_JUMP_BELIEVED", 48 },
   { "EVENT_KIND_CREDENTIALS_REMOVED", 29 },
   { "EVENT_KIND_CUSTOM_TOKEN_CREATED", 36 },
   { "EVENT_KIND_EMAIL_CHANGED", 21 },
@@ -1517,7 +1521,7 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_OUTBOX_MESSAGE_READ", 24 },
   { "EVENT_KIND_PASSWORD_CHANGED", 8 },
   { "EVENT_KIND_PASSWORD_RESET", 23 },
-  { "EVENT_KIND_PHONE_NUMBER_CHANGED", 49 },
+  { "EVENT_KIND_PHONE_NUMBER_CHANGED", 51 },
   { "EVENT_KIND_PROVIDER_CREATED", 17 },
   { "EVENT_KIND_PROVIDER_DELETED", 19 },
   { "EVENT_KIND_PROVIDER_LINKED", 27 },
@@ -1525,26 +1529,26 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_PROVIDER_UNLINKED", 28 },
   { "EVENT_KIND_PROVIDER_UPDATED", 18 },
   { "EVENT_KIND_REAUTHENTICATED", 30 },
-  { "EVENT_KIND_RECOVERY_CODES_RENEWED", 57 },
-  { "EVENT_KIND_RECOVERY_CODE_USED", 56 },
-  { "EVENT_KIND_SECOND_FACTOR_ASKED", 54 },
-  { "EVENT_KIND_SECOND_FACTOR_ENROLLED", 51 },
-  { "EVENT_KIND_SECOND_FACTOR_FAILED", 55 },
-  { "EVENT_KIND_SECOND_FACTOR_REMOVED", 52 },
-  { "EVENT_KIND_SECOND_FACTOR_REVERTED", 53 },
+  { "EVENT_KIND_RECOVERY_CODES_RENEWED", 59 },
+  { "EVENT_KIND_RECOVERY_CODE_USED", 58 },
+  { "EVENT_KIND_SECOND_FACTOR_ASKED", 56 },
+  { "EVENT_KIND_SECOND_FACTOR_ENROLLED", 53 },
+  { "EVENT_KIND_SECOND_FACTOR_FAILED", 57 },
+  { "EVENT_KIND_SECOND_FACTOR_REMOVED", 54 },
+  { "EVENT_KIND_SECOND_FACTOR_REVERTED", 55 },
   { "EVENT_KIND_SERVICE_ACCOUNT_CREATED", 31 },
   { "EVENT_KIND_SERVICE_ACCOUNT_DELETED", 33 },
   { "EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED", 34 },
   { "EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED", 35 },
   { "EVENT_KIND_SERVICE_ACCOUNT_UPDATED", 32 },
-  { "EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", 58 },
+  { "EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", 60 },
   { "EVENT_KIND_SESSION_REVOKED", 6 },
   { "EVENT_KIND_SIGNED_IN", 5 },
   { "EVENT_KIND_SIGNING_KEY_CREATED", 14 },
   { "EVENT_KIND_SIGNING_KEY_RETIRED", 15 },
   { "EVENT_KIND_SIGNING_KEY_REVOKED", 41 },
-  { "EVENT_KIND_SMS_CONFIG_UPDATED", 50 },
-  { "EVENT_KIND_STORE_ROLLED_BACK", 44 },
+  { "EVENT_KIND_SMS_CONFIG_UPDATED", 52 },
+  { "EVENT_KIND_STORE_ROLLED_BACK", 46 },
   { "EVENT_KIND_TENANT_CREATED", 9 },
   { "EVENT_KIND_TENANT_DELETED", 11 },
   { "EVENT_KIND_TENANT_RESUMED", 38 },
@@ -1556,8 +1560,8 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_USER_DELETED", 3 },
   { "EVENT_KIND_USER_IMPORTED", 4 },
   { "EVENT_KIND_USER_UPDATED", 2 },
-  { "EVENT_KIND_VERIFICATION_CODE_EXHAUSTED", 48 },
-  { "EVENT_KIND_VERIFICATION_CODE_SENT", 47 },
+  { "EVENT_KIND_VERIFICATION_CODE_EXHAUSTED", 50 },
+  { "EVENT_KIND_VERIFICATION_CODE_SENT", 49 },
 };
 const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
 {
@@ -1566,9 +1570,9 @@ const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
   "EventKind",
   "Postern__Store__V1__EventKind",
   "postern.store.v1",
-  59,
+  61,
   postern__store__v1__event_kind__enum_values_by_number,
-  59,
+  61,
   postern__store__v1__event_kind__enum_values_by_name,
   8,
   postern__store__v1__event_kind__value_ranges,

@@ -1,0 +1,169 @@
+public import Base
+public import Crypto
+import Messages
+import Reactor
+import Store
+import Synchronization
+
+/// Backups of the whole store, one at a time.
+public final class Backups: Sendable {
+    /// What has asked for a backup, as the event tells it.
+    public enum Way: String, Sendable {
+        case rpc
+        case schedule
+    }
+
+    /// Backups that failed or were broken off.
+    public let failures = Counter()
+    /// When the last one was whole; nil for none since the start.
+    public var lastWholeAt: Timestamp? { wholeAt.withLock { $0 } }
+
+    let limits: Limits
+    let resources: Resources
+    private let key: HMACKey
+    private let masterKeyID: [UInt8]
+    private let projectID: Text
+    private let pool: WorkerPool
+    private let running = Mutex<Backup?>(nil)
+    private let wholeAt = Mutex<Timestamp?>(nil)
+
+    init(_ resources: Resources, _ masterKey: MasterKey, projectID: Text, pool: WorkerPool) {
+        self.resources = resources
+        self.limits = resources.limits
+        self.key = masterKey.backupKey
+        self.masterKeyID = masterKey.id
+        self.projectID = projectID
+        self.pool = pool
+    }
+
+    /// Begins a backup, which holds its own event. BACKUP_IN_PROGRESS.
+    public func begin(_ way: Way, origin: Origin) async throws -> Backup {
+        let backup = Backup(of: self, pool: pool)
+        try running.withLock { running throws(Failure) in
+            guard running == nil else { throw .backupInProgress }
+            running = backup
+        }
+        do {
+            let now = resources.clock.now()
+            try await resources.store.write(for: .removal) { transaction in
+                try transaction.appendEvent(
+                    .backupTaken, tenantID: .empty, origin: origin, detail: Text(way.rawValue), now: now)
+            }
+            let header = BackupHeader(
+                projectID: projectID, createdAtMicros: now.microseconds, masterKeyID: masterKeyID)
+            backup.start(try resources.store.backup(header, key: key))
+            return backup
+        } catch {
+            backup.end()
+            throw error
+        }
+    }
+
+    /// Gives up a backup that nobody reads: it holds a snapshot, and the place of the next one.
+    public func endStalled() {
+        guard let backup = running.withLock({ $0 }), backup.isStalled(limits.backupStallMax) else { return }
+        resources.log.warning("a backup was given up: nobody reads it", [:])
+        backup.end()
+    }
+
+    public var isRunning: Bool { running.withLock { $0 != nil } }
+
+    fileprivate func ended(_ backup: Backup, isWhole: Bool) {
+        let wasRunning = running.withLock { running in
+            guard running === backup else { return false }
+            running = nil
+            return true
+        }
+        guard wasRunning else { return }
+        if isWhole { wholeAt.withLock { $0 = resources.clock.now() } } else { failures.add() }
+    }
+}
+
+extension MasterKey {
+    /// Authenticates backups.
+    public var backupKey: HMACKey { hmac("backup") }
+}
+
+/// A backup that is being taken. One reader.
+public final class Backup: Sendable {
+    private enum State {
+        case begun
+        /// The next piece is waited for.
+        case idle(BackupStream, since: Instant)
+        /// A piece is being made.
+        case reading
+        case ended
+    }
+
+    private let owner: Backups
+    private let pool: WorkerPool
+    private let state = Mutex(State.begun)
+
+    fileprivate init(of owner: Backups, pool: WorkerPool) {
+        self.owner = owner
+        self.pool = pool
+    }
+
+    fileprivate func start(_ stream: BackupStream) { state.withLock { $0 = .idle(stream, since: .now) } }
+
+    /// The next bytes of the backup's file; nil behind the last. CANCELLED once it was given up.
+    public func next() async throws -> [UInt8]? {
+        let stream = try take()
+        do {
+            let piece = try await pool.run(deadline: .distantFuture) { try stream.next() }
+            return goOn(with: stream, piece)
+        } catch {
+            end()
+            throw error
+        }
+    }
+
+    /// The same on a thread that may block.
+    @available(*, noasync, message: "blocks the thread")
+    public func nextBlocking() throws -> [UInt8]? {
+        let stream = try take()
+        do {
+            return goOn(with: stream, try stream.next())
+        } catch {
+            end()
+            throw error
+        }
+    }
+
+    /// Gives up what is not whole. Later calls do nothing.
+    public func end() {
+        state.withLock { $0 = .ended }
+        owner.ended(self, isWhole: false)
+    }
+
+    func isStalled(_ most: Duration) -> Bool {
+        state.withLock { state in
+            guard case .idle(_, let since) = state else { return false }
+            return since.advanced(by: most) < .now
+        }
+    }
+
+    private func take() throws(Failure) -> BackupStream {
+        try state.withLock { state throws(Failure) in
+            guard case .idle(let stream, _) = state else { throw .backupGivenUp }
+            state = .reading
+            return stream
+        }
+    }
+
+    private func goOn(with stream: BackupStream, _ piece: [UInt8]?) -> [UInt8]? {
+        state.withLock { state in
+            guard case .reading = state else { return }
+            state = piece == nil ? .ended : .idle(stream, since: .now)
+        }
+        if piece == nil { owner.ended(self, isWhole: true) }
+        return piece
+    }
+}
+
+extension Failure {
+    fileprivate static let backupInProgress = Failure(
+        .backupInProgress, "Another backup is being taken; try again when it has ended.")
+    fileprivate static let backupGivenUp = Failure(
+        .deadlineExceeded, "The backup was given up, because nobody took its bytes; take another one.")
+}

@@ -1,0 +1,30 @@
+public import Base
+
+// Random bytes that a restore draws anew: what is made with a key that they go into is void in a restored store.
+
+enum Epoch {
+    static let key = [UInt8]("epoch".utf8)
+    static let byteCount = 16
+}
+
+extension Store {
+    /// Empty for a store that never was restored.
+    public func epoch() throws(StoreError) -> [UInt8] {
+        try atStart { try read { try $0.epoch() } }
+    }
+}
+
+extension ReadTransaction {
+    fileprivate func epoch() throws(StoreError) -> [UInt8] {
+        guard let epoch = try get(Schema.meta, Epoch.key) else { return [] }
+        guard epoch.count == Epoch.byteCount else { throw corrupt(Schema.meta.id) }
+        return epoch
+    }
+}
+
+extension WriteTransaction {
+    /// Takes effect where the store is opened next.
+    public func beginEpoch(_ random: RandomSource) throws(StoreError) {
+        try put(Schema.meta, Epoch.key, random.bytes(Epoch.byteCount))
+    }
+}

@@ -1,0 +1,58 @@
+internal import Base
+internal import CLMDB
+import Glibc
+import Synchronization
+
+/// The data file as it is at one moment, read as a stream of bytes while the server goes on. Pages that are free are
+/// left out (MDB_CP_COMPACT).
+///
+/// LMDB writes the copy into a pipe, on a thread of its own, from a snapshot. As long as the copy lasts, the snapshot
+/// keeps the pages of everything deleted since, so that whoever reads must not rest. One reader at a time.
+final class StoreCopy: Sendable {
+    private let readEnd: Int32
+    private let outcome: Outcome
+
+    /// Set before the pipe's end is seen.
+    private final class Outcome: Sendable {
+        let error = Mutex<StoreError?>(nil)
+    }
+
+    init(of environment: Environment) throws(StoreError) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw StoreError(code: errno, operation: "pipe") }
+        let (readEnd, writeEnd) = (ends[0], ends[1])
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let outcome = Outcome()
+        (self.readEnd, self.outcome) = (readEnd, outcome)
+        OSThread.startDetached(name: "backup") {
+            do throws(StoreError) {
+                try environment.whileOpen { raw throws(StoreError) in
+                    try StoreError.check(
+                        mdb_env_copyfd2(raw, writeEnd, UInt32(MDB_CP_COMPACT)), "mdb_env_copyfd2")
+                }
+            } catch {
+                outcome.error.withLock { $0 = error }
+            }
+            close(writeEnd)
+        }
+    }
+
+    /// A copy that is not read to its end is given up: LMDB finds its pipe closed.
+    deinit { close(readEnd) }
+
+    /// Fills the buffer; fewer bytes come at the end of the copy only. Throws if the copy failed.
+    @available(*, noasync, message: "blocks the thread")
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(StoreError) -> Int {
+        var filled = 0
+        while filled < buffer.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+            let count = Glibc.read(readEnd, rest.baseAddress, rest.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw StoreError(code: errno, operation: "read the copy") }
+            if count == 0 { break }
+            filled += count
+        }
+        if filled < buffer.count, let error = outcome.error.withLock({ $0 }) { throw error }
+        return filled
+    }
+}

@@ -1,0 +1,36 @@
+public import Base
+
+extension Store {
+    /// Reads a store that no server has open, and changes nothing in it; nil where there is none, or it is of an older
+    /// version.
+    public static func inspect<Result>(
+        _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash,
+        _ body: (borrowing ReadTransaction) throws -> Result
+    ) throws -> Result? {
+        guard try DataFile(path: configuration.directory + "/data.mdb") != nil else { return nil }
+        var configuration = configuration
+        configuration.isReadOnly = true
+        let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
+        defer { environment.close() }
+        guard Schema.tables(with: configuration.tables).allSatisfy({ environment.hasTable($0.id) }) else { return nil }
+        return try StoreReader(environment: environment).read(body)
+    }
+}
+
+extension ReadTransaction {
+    /// Calls `body` for every event whose number, counted over all tenants, is above `number`.
+    public func scanEvents(behind number: UInt64, _ body: (Text, StoredEvent) throws -> Void) throws {
+        var last: Text?
+        while let tenant = try tenantWithEvents(after: last) {
+            last = tenant
+            try scanEvents(tenant: tenant, reversed: true) { event in
+                guard event.globalSequence > number else { return false }
+                try body(tenant, event)
+                return true
+            }
+        }
+    }
+
+    /// The number of the newest event of all tenants.
+    public var newestEventNumber: UInt64 { get throws(StoreError) { try newestEvent() } }
+}

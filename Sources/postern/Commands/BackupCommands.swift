@@ -1,0 +1,87 @@
+import Base
+import Glibc
+import JSON
+import Messages
+import PosternClient
+
+/// postern backup …
+enum BackupCommands {
+    static let all = [create, verify, restore]
+
+    static let create = Command(
+        path: ["backup", "create"],
+        summary: "Writes a backup of the whole running server to a file; the master key is not in it.",
+        example: "backup create /backups/postern.backup", operands: [.required("file")], isReadOnly: true
+    ) { session in
+        let path = session.arguments.operands[0]
+        guard !File.exists(path) else {
+            throw CommandError.usage("\(path): exists already", hint: "a backup is not overwritten: name another file")
+        }
+        // What is not whole has another name.
+        let unfinished = path + ".unfinished"
+        unlink(unfinished)
+        let descriptor = try File.open(unfinished, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+        defer { close(descriptor) }
+        let byteCount: Int64
+        do {
+            let client = ProjectClient(channel: try session.channel())
+            let backup = try await client.backup(ProjectBackupRequest(), options: session.streamOptions)
+            byteCount = try await backup.forEachPiece {
+                try File.write($0, to: descriptor, name: unfinished)
+            }
+            guard fsync(descriptor) == 0, link(unfinished, path) == 0 else {
+                throw CommandError("\(path): \(String(cString: strerror(errno)))")
+            }
+        } catch {
+            unlink(unfinished)
+            throw error
+        }
+        unlink(unfinished)
+        session.say("\(path): \(byteCount) bytes")
+    }
+
+    private static let placeFlags = [
+        Flag("data-directory", "DIR", "the server's data (default: as posternd finds it)"),
+        Flag("master-key-file", "FILE", "the server's master key (default: as posternd finds it)"),
+        Flag("config", "FILE", "the server's configuration file"),
+        Flag("posternd", "FILE", "the server's program (default: beside this one, else on PATH)"),
+    ]
+
+    static let verify = Command(
+        path: ["backup", "verify"],
+        summary: "Reads a whole backup and says whether it is sound, and what restoring it would undo.",
+        example: "backup verify /backups/postern.backup --data-directory /var/lib/postern",
+        operands: [.required("file")], flags: placeFlags, isReadOnly: true
+    ) { session in
+        try run("--check-backup", session)
+    }
+
+    static let restore = Command(
+        path: ["backup", "restore"],
+        summary: "Puts the store of a backup in the place of a stopped server's; the one of before is kept.",
+        example: "backup restore /backups/postern.backup --data-directory /var/lib/postern",
+        operands: [.required("file")],
+        flags: placeFlags, isReadOnly: true
+    ) { session in
+        try run("--check-backup", session)
+        try session.confirm(
+            "This puts \(session.arguments.operands[0]) in the place of the store, and signs every user out.",
+            byName: "restore")
+        try run("--restore-backup", session)
+    }
+
+    private static func run(_ action: String, _ session: Session) throws {
+        var words = [action, session.arguments.operands[0]]
+        for name in ["data-directory", "master-key-file", "config"] {
+            if let value = session.arguments.value(name) { words += ["--\(name)", value] }
+        }
+        let program = session.arguments.value("posternd") ?? LocalProgram.path(of: "posternd")
+        let ended = try LocalProgram.run(program, words)
+        for line in ended.output.split(separator: "\n") { session.console.print(Output.printable(String(line))) }
+        switch ended.status {
+        case 0: return
+        case LocalProgram.damagedStatus: throw CommandError("the backup cannot be restored", exitCode: .damaged)
+        default: throw CommandError("\(program) failed; its own message tells why")
+        }
+    }
+}

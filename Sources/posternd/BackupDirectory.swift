@@ -1,0 +1,112 @@
+import Base
+import Glibc
+import Identity
+
+/// The directory of scheduled backups, the newest ones only: `postern-000042-20261123T053000Z.backup`.
+///
+/// The number orders them. The time in the name is the machine's, and a clock that is set back must not make the newest
+/// backup look like the oldest.
+struct BackupDirectory: Sendable {
+    let path: String
+    let keptCount: Int
+    /// The time from one backup to the next.
+    let period: Duration
+
+    private static let prefix = "postern-"
+    private static let suffix = ".backup"
+
+    /// Nil where no backups are wanted. A directory that is missing is noticed now, and not when a backup is needed.
+    init?(_ configuration: Configuration) throws {
+        path = configuration.backupDirectory
+        guard !path.isEmpty else { return nil }
+        guard access(path, W_OK | X_OK) == 0 else {
+            let reason = FileError(path: path, call: "access", code: errno)
+            throw ConfigurationError(description: "backup_directory: \(reason)")
+        }
+        keptCount = Int(configuration.backupKeep)
+        period = .seconds(configuration.backupEverySeconds)
+    }
+
+    struct Entry {
+        let number: Int
+        let name: String
+    }
+
+    /// Writes a backup to its end, then deletes those that are one too many. What is not whole never has the name of a
+    /// backup.
+    func take(_ backup: Backup, while goesOn: () -> Bool) throws -> (path: String, byteCount: Int) {
+        // Proof: `entries` takes numbers of at most nine digits.
+        let number = (try entries().last?.number ?? 0) + 1
+        let temporary = "\(path)/unfinished.new"
+        if unlink(temporary) != 0, errno != ENOENT { throw FileError(path: temporary, call: "unlink", code: errno) }
+        let byteCount: Int
+        do {
+            byteCount = try Self.write(backup, to: temporary, while: goesOn)
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+        let name = "\(path)/\(Self.prefix)\(Self.padded(number))-\(Self.timeNow())\(Self.suffix)"
+        guard rename(temporary, name) == 0 else { throw FileError(path: temporary, call: "rename", code: errno) }
+        try PrivateFile.syncDirectory(path)
+        for old in try entries().dropLast(keptCount) { unlink("\(path)/\(old.name)") }
+        return (name, byteCount)
+    }
+
+    /// The age of the newest backup; nil for none, and for one of the future.
+    func newestAge() throws -> Duration? {
+        guard let newest = try entries().last else { return nil }
+        var status = stat()
+        guard stat("\(path)/\(newest.name)", &status) == 0 else { return nil }
+        let age = time(nil) - status.st_mtim.tv_sec
+        return age >= 0 ? .seconds(Int64(age)) : nil
+    }
+
+    /// In the order in which they were made.
+    func entries() throws -> [Entry] {
+        guard let directory = opendir(path) else { throw FileError(path: path, call: "opendir", code: errno) }
+        defer { closedir(directory) }
+        var entries: [Entry] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if let number = Self.number(in: name) { entries.append(Entry(number: number, name: name)) }
+        }
+        return entries.sorted { $0.number < $1.number }
+    }
+
+    static func number(in name: String) -> Int? {
+        guard name.hasPrefix(prefix), name.hasSuffix(suffix) else { return nil }
+        let digits = name.dropFirst(prefix.count).prefix { $0.isASCII && $0.isNumber }
+        return (6...9).contains(digits.count) ? Int(digits) : nil
+    }
+
+    private static func write(_ backup: Backup, to path: String, while goesOn: () -> Bool) throws -> Int {
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw FileError(path: path, call: "create", code: errno) }
+        defer { close(file) }
+        var byteCount = 0
+        while let piece = try backup.nextBlocking() {
+            guard goesOn() else { throw CancellationError() }
+            var offset = 0
+            while offset < piece.count {
+                let count = piece[offset...].withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { throw FileError(path: path, call: "write", code: errno) }
+                offset += count
+            }
+            byteCount += piece.count
+        }
+        guard fsync(file) == 0 else { throw FileError(path: path, call: "fsync", code: errno) }
+        return byteCount
+    }
+
+    private static func padded(_ number: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, 6 - digits.utf8.count)) + digits
+    }
+
+    /// As `20261123T053000Z`.
+    private static func timeNow() -> String { Files.utc(time(nil), "%Y%m%dT%H%M%SZ") }
+}

@@ -1,0 +1,170 @@
+import Base
+import Crypto
+import Glibc
+import Identity
+import Messages
+import Service
+import Store
+
+/// `--check-backup`, and with the server stopped `--restore-backup`.
+///
+/// A restored store is made ready in the folder `restore.new` beside the present one: unpacked, verified as
+/// `--verify-store` does, opened once and closed. Only then it takes the other's place, which is kept under another
+/// name. A crash before that changes nothing; a crash in between leaves a directory that no server starts on.
+struct Restore {
+    private let configuration: Configuration
+    private let directory: DataDirectory
+    private let masterKey: MasterKey
+    private let backup: BackupFile
+    private let folder: String
+    private let backupPath: String
+
+    /// The backup is unpacked into `folder`.
+    private init(_ configuration: Configuration, from path: String, into folder: String) throws {
+        self.configuration = configuration
+        self.directory = DataDirectory(configuration)
+        self.backupPath = path
+        self.folder = folder
+        self.masterKey = try directory.masterKey(mustExist: true)
+        do throws(BackupError) {
+            self.backup = try BackupFile(path, masterKeyID: masterKey.id, key: masterKey.backupKey)
+        } catch {
+            throw StoreRefusal(description: "\(path): \(error)")
+        }
+    }
+
+    /// Says whether the backup is sound; where the server is stopped, also what restoring it would undo.
+    static func check(_ configuration: Configuration, _ path: String) throws {
+        let restore = try Restore(configuration, from: path, into: "\(path).check")
+        let lock = try? DirectoryLock(restore.directory.path, createsIfMissing: false)
+        defer { lock?.release() }
+        try restore.prepare()
+        defer { restore.removeFolder() }
+        try restore.describe(over: lock)
+    }
+
+    static func run(_ configuration: Configuration, _ path: String) throws {
+        let directory = DataDirectory(configuration)
+        let restore = try Restore(configuration, from: path, into: "\(directory.path)/restore.new")
+        let lock: DirectoryLock
+        do {
+            lock = try DirectoryLock(directory.path, createsIfMissing: true)
+        } catch {
+            throw directory.explained(error)
+        }
+        defer { lock.release() }
+        try restore.prepare()
+        do {
+            try restore.describe(over: lock)
+            try restore.open()
+            let kept = try restore.takePlace()
+            if let kept { print("The store of before is in \(kept); delete it when it is no longer needed.") }
+            print("Restored. Every refresh token of before is void: users sign in again.")
+        } catch {
+            restore.removeFolder()
+            throw error
+        }
+    }
+
+    /// Unpacks the backup and reads all of it.
+    private func prepare() throws {
+        removeFolder()
+        guard mkdir(folder, 0o700) == 0 else { throw FileError(path: folder, call: "mkdir", code: errno) }
+        do {
+            try backup.unpack(to: "\(folder)/data.mdb")
+            let report = try StoreReport(
+                storeConfiguration(of: folder), authenticator: RecordMACs(masterKey: masterKey),
+                eventHash: RecordMACs.eventHash, isBackup: true, records: RecordAudit.run)
+            guard report.isSound else {
+                for line in report.lines { print(line) }
+                throw StoreRefusal(description: "\(backupPath): the store in the backup is damaged")
+            }
+        } catch {
+            removeFolder()
+            if let error = error as? BackupError { throw StoreRefusal(description: "\(backupPath): \(error)") }
+            throw error
+        }
+    }
+
+    /// The backup, and what came after it in the store that is here.
+    private func describe(over lock: DirectoryLock?) throws {
+        let event = try inspect(folder) { try $0.newestEventNumber } ?? backup.header.newestEvent
+        let seconds = time_t(backup.header.createdAtMicros / 1_000_000)
+        let made = Files.utc(seconds, "made %Y-%m-%d %H:%M:%S UTC")
+        print(
+            "The backup is sound: project \(backup.header.projectID), \(made), "
+                + "\(backup.dataByteCount) bytes, up to event \(event).")
+        guard let lock else { return print("What restoring it undoes is told while no server runs here.") }
+        let undone: UndoneEvents?
+        do {
+            undone = try inspect(directory.path, lock.lent()) { try UndoneEvents(in: $0, behind: event) }
+        } catch {
+            return print("What it undoes is not known, because the store that is here cannot be read: \(error).")
+        }
+        guard let undone else { return print("There is no store here yet.") }
+        guard undone.newest >= event else {
+            return print("The store that is here ends with event \(undone.newest), before the backup does.")
+        }
+        let count = undone.counts.reduce(0) { $0 + $1.count }
+        print("It undoes \(count) events: changes, and sessions begun and ended, that were made since.")
+        for (kind, count) in undone.counts { print("  \(kind): \(count)") }
+    }
+
+    /// Opens the restored store once: it accepts that it is older, says so in its log of events, and draws an epoch.
+    private func open() throws {
+        var configuration = configuration
+        configuration.dataDirectory = folder
+        configuration.masterKeyFile = self.configuration.effectiveMasterKeyFile
+        let log = Log(level: .error)
+        defer { log.close() }
+        let instance = try Daemon.makeInstance(configuration, log: log, mustExist: true) { $0.acceptsRollback = true }
+        defer { instance.close() }
+        let header = backup.header
+        try waitFor {
+            _ = try await instance.project.start()
+            try await instance.project.backups.noteRestored(header)
+        }
+    }
+
+    /// Puts the restored store in the place of the present one; where that is kept, nil if there was none.
+    private func takePlace() throws -> String? {
+        let path = directory.path
+        var kept: String?
+        if Files.mode(of: "\(path)/data.mdb") != nil {
+            let name = "\(path)/data.mdb.before-restore-\(Glibc.time(nil))"
+            try Self.rename("\(path)/data.mdb", name)
+            kept = name
+        }
+        try Self.rename("\(folder)/witness", "\(path)/witness")
+        try Self.rename("\(folder)/data.mdb", "\(path)/data.mdb")
+        unlink("\(path)/lock.mdb")
+        removeFolder()
+        try PrivateFile.syncDirectory(path)
+        return kept
+    }
+
+    private func inspect<Result>(
+        _ path: String, _ lock: DirectoryLock? = nil, _ body: (borrowing ReadTransaction) throws -> Result
+    ) throws -> Result? {
+        var store = storeConfiguration(of: path)
+        store.lock = lock
+        return try Store.inspect(
+            store, authenticator: RecordMACs(masterKey: masterKey),
+            eventHash: RecordMACs.eventHash, body)
+    }
+
+    private func storeConfiguration(of path: String) -> StoreConfiguration {
+        var store = StoreConfiguration(directory: path, tables: Tables.all)
+        store.mapByteCount = Int(configuration.mapBytes)
+        return store
+    }
+
+    private func removeFolder() {
+        for name in ["data.mdb", "lock.mdb", "lock", "witness", "witness.new"] { unlink("\(folder)/\(name)") }
+        rmdir(folder)
+    }
+
+    private static func rename(_ old: String, _ new: String) throws {
+        guard Glibc.rename(old, new) == 0 else { throw FileError(path: old, call: "rename", code: errno) }
+    }
+}

@@ -1,0 +1,249 @@
+import Base
+import Crypto
+import Glibc
+import Identity
+import Messages
+import Service
+import Store
+import TestSupport
+import Testing
+
+/// Backups of a running server, and what comes back from them.
+@Suite struct BackupTests {
+    /// The bytes of a whole backup.
+    static func take(_ server: TestServer) throws -> [UInt8] {
+        let stream = try RawStream<ProjectBackupResponse>(
+            server, "postern.v1.Project/Backup", ProjectBackupRequest(), initialWindow: 1 << 30)
+        var bytes: [UInt8] = []
+        while let message = try stream.next() {
+            bytes += message.data
+            if message.byteCount > 0 {
+                #expect(message.byteCount == bytes.count)
+                return bytes
+            }
+        }
+        throw Failure(.internal, "the backup has no end")
+    }
+
+    /// Runs posternd over `directory`; its exit status and what it said.
+    static func posternd(_ directory: String, _ words: [String]) throws -> (status: Int32?, said: String) {
+        let process = try ChildProcess(
+            ChildProcess.built("posternd"), ["--data-directory", directory, "--http-address", "off"] + words,
+            output: directory + ".said")
+        let status = process.wait(seconds: 60)
+        return (status, String(decoding: readFile(directory + ".said") ?? [], as: UTF8.self))
+    }
+
+    static func write(_ key: MasterKey, to path: String) {
+        writeFile(path, key.export().withBytes { Hex.encode($0).bytes })
+        _ = chmod(path, 0o600)
+    }
+
+    /// Four writers, each with users in a row, while backups are taken. Restored is, of each writer, a beginning of its
+    /// row; the restore itself has followed every chain of events and compared every index.
+    @Test func `A backup taken under load is the store at one moment`() async throws {
+        try await withTemporaryDirectory { directory in
+            let (clock, masterKey) = (ManualClock(), MasterKey.generate(random: .system))
+            let taken = try await withServer(directory: directory + "/old", clock: clock, masterKey: masterKey) {
+                server in try await Self.underLoad(server) { try Self.take(server) }
+            }
+            writeFile(directory + "/backup", taken.backup)
+            let new = directory + "/new"
+            #expect(mkdir(new, 0o700) == 0)
+            Self.write(masterKey, to: new + "/master-key")
+            let restored = try Self.posternd(new, ["--restore-backup", directory + "/backup"])
+            #expect(restored.status == 0, "\(restored.said)")
+            try await withServer(
+                directory: new, clock: clock, masterKey: masterKey, adminKey: taken.adminKey
+            ) { server in
+                let client = try IdentityClient(server)
+                let counts = (0..<4).map { writer in
+                    var count = 0
+                    while (try? client.get(Text("w\(writer)-\(count)"))) != nil { count += 1 }
+                    // Nothing behind the first one that is missing.
+                    for later in count..<count + 50 { #expect((try? client.get(Text("w\(writer)-\(later)"))) == nil) }
+                    return count
+                }
+                print("restored of each writer: \(counts), written: \(taken.counts)")
+                #expect(zip(counts, taken.counts).allSatisfy { $0 <= $1 })
+            }
+        }
+    }
+
+    private static func underLoad(
+        _ server: TestServer, _ body: @escaping @Sendable () throws -> [UInt8]
+    ) async throws -> (backup: [UInt8], counts: [Int], adminKey: Secret) {
+        let over = Counter()
+        let (backup, counts) = try await withThrowingTaskGroup(of: (Int, [UInt8]).self) { group in
+            for writer in 0..<4 {
+                group.addTask {
+                    let client = try server.connect()
+                    var count = 0
+                    while over.value == 0, count < 1_000 {
+                        let _: UsersCreateResponse = try client.call(
+                            "postern.v1.Users/Create", UsersCreateRequest(uid: Text("w\(writer)-\(count)")))
+                        count += 1
+                    }
+                    return (writer, [UInt8](repeating: 0, count: count))
+                }
+            }
+            var counts = [0, 0, 0, 0]
+            while try server.project.store.statistics().commits < 100 { await Task.yield() }
+            let backup = try body()
+            over.add()
+            for try await (writer, written) in group { counts[writer] = written.count }
+            return (backup, counts)
+        }
+        return (backup, counts, server.adminKey)
+    }
+
+    @Test func `A restore undoes what came after, says what that was, and voids refresh tokens`() async throws {
+        try await withTemporaryDirectory { directory in
+            let (clock, masterKey) = (ManualClock(), MasterKey.generate(random: .system))
+            let data = directory + "/data"
+            let made = try await withServer(directory: data, clock: clock, masterKey: masterKey) { server in
+                let client = try IdentityClient(server)
+                _ = try client.signUp("ada@example.com")
+                let tokens = try #require(try client.signIn("ada@example.com").tokens)
+                writeFile(directory + "/backup", try Self.take(server))
+                // The user signs out everywhere, and two more come.
+                let uid = try client.lookup(tokens.idToken).uid
+                let _: UsersRevokeTokensResponse = try client.client.call(
+                    "postern.v1.Users/RevokeTokens", UsersRevokeTokensRequest(uid: uid))
+                _ = try client.signUp("bea@example.com")
+                _ = try client.signUp("cid@example.com")
+                return (tokens, server.adminKey)
+            }
+            Self.write(masterKey, to: data + "/master-key")
+            let check = try Self.posternd(data, ["--check-backup", directory + "/backup"])
+            #expect(check.status == 0 && check.said.contains("The backup is sound"), "\(check.said)")
+            #expect(check.said.contains("userCreated: 2\n"), "\(check.said)")
+            #expect(Files.isMissing(directory + "/backup.check"))
+            let restored = try Self.posternd(data, ["--restore-backup", directory + "/backup"])
+            #expect(restored.status == 0 && restored.said.contains("data.mdb.before-restore-"), "\(restored.said)")
+            #expect(Files.isMissing(data + "/restore.new"))
+            #expect(try Self.posternd(data, ["--verify-store"]).status == 0)
+            try await withServer(directory: data, clock: clock, masterKey: masterKey, adminKey: made.1) { server in
+                let client = try IdentityClient(server)
+                // Without the epoch this session, which had ended, would go on.
+                expectRefusal("INVALID_REFRESH_TOKEN") { _ = try client.refresh(made.0.refreshToken) }
+                expectRefusal("INVALID_LOGIN_CREDENTIALS") { _ = try client.signIn("bea@example.com") }
+                let again = try #require(try client.signIn("ada@example.com").tokens)
+                #expect(try client.refresh(again.refreshToken).uid == client.lookup(again.idToken).uid)
+            }
+        }
+    }
+
+    @Test func `A backup that is not whole, not ours or not one changes nothing`() async throws {
+        try await withTemporaryDirectory { directory in
+            let (clock, masterKey) = (ManualClock(), MasterKey.generate(random: .system))
+            let data = directory + "/data"
+            let backup = try await withServer(directory: data, clock: clock, masterKey: masterKey) { server in
+                try Self.take(server)
+            }
+            Self.write(masterKey, to: data + "/master-key")
+            let before = readFile(data + "/data.mdb")
+            var altered = backup
+            altered[altered.count / 2] ^= 1
+            let cases: [(bytes: [UInt8], said: String)] = [
+                (Array(backup.dropLast(1_000)), "is not whole"), (altered, "is damaged"),
+                ([UInt8]("hello".utf8), "is not a backup"), ([], "is not a backup"),
+            ]
+            for (bytes, said) in cases {
+                writeFile(directory + "/backup", bytes)
+                for action in ["--check-backup", "--restore-backup"] {
+                    let ended = try Self.posternd(data, [action, directory + "/backup"])
+                    #expect(ended.status == 65 && ended.said.contains(said), "\(action): \(ended.said)")
+                }
+            }
+            Self.write(MasterKey.generate(random: .system), to: directory + "/other-key")
+            writeFile(directory + "/backup", backup)
+            let other = try Self.posternd(
+                data, ["--restore-backup", directory + "/backup", "--master-key-file", directory + "/other-key"])
+            #expect(other.status == 65 && other.said.contains("another master key"), "\(other.said)")
+            #expect(readFile(data + "/data.mdb") == before)
+        }
+    }
+
+    @Test func `One backup at a time, and one that nobody reads is given up`() async throws {
+        try await withServer(configure: { $0.limits.backupStallMax = .milliseconds(1) }) { server in
+            let client = try server.connect()
+            for user in 0..<200 {
+                let _: UsersCreateResponse = try client.call(
+                    "postern.v1.Users/Create", UsersCreateRequest(uid: Text("u\(user)"), displayName: "a user"))
+            }
+            // Its first message does not fit, so that the server waits for room.
+            let stalled = try RawStream<ProjectBackupResponse>(
+                server, "postern.v1.Project/Backup", ProjectBackupRequest(), initialWindow: 1)
+            for _ in 0..<1_000 where !server.project.backups.isRunning { usleep(10_000) }
+            let second = try RawStream<ProjectBackupResponse>(
+                server, "postern.v1.Project/Backup", ProjectBackupRequest())
+            expectRefusal("BACKUP_IN_PROGRESS") { while try second.next() != nil {} }
+            for _ in 0..<1_000 where server.project.backups.isRunning { usleep(10_000) }
+            #expect(try Self.take(server).count > 10_000)
+            #expect(server.project.backups.failures.value == 1)
+            try stalled.grant(1 << 30)
+            expectRefusal("DEADLINE_EXCEEDED") { while try stalled.next() != nil {} }
+        }
+    }
+
+    @Test func `The schedule keeps the newest ones, and a restart takes none too many`() throws {
+        try withTemporaryDirectory { directory in
+            let (data, backups) = (directory + "/data", directory + "/backups")
+            #expect(mkdir(backups, 0o700) == 0)
+            for number in [1, 2, 3] {
+                let old = "\(backups)/postern-00000\(number)-20200101T000000Z.backup"
+                writeFile(old, [0])
+                var times = [timespec(tv_sec: 1_577_836_800, tv_nsec: 0), timespec(tv_sec: 1_577_836_800, tv_nsec: 0)]
+                #expect(utimensat(AT_FDCWD, old, &times, 0) == 0)
+            }
+            writeFile("\(backups)/postern-notes.txt", [0])
+            let words = [
+                "--listen-address", "127.0.0.1:0", "--signing-algorithm", "ES256", "--backup-directory", backups,
+                "--backup-keep", "2", "--http-address", "off", "--data-directory", data,
+            ]
+            for _ in 0..<2 {
+                let process = try ChildProcess(
+                    ChildProcess.built("posternd"), words, output: directory + "/log")
+                for _ in 0..<1_000 where !Files.isQuiet(backups) { usleep(10_000) }
+                process.kill()
+            }
+            let names = Files.names(backups)
+            #expect(names.count == 3 && names.contains("postern-notes.txt"), "\(names)")
+            #expect(names.contains { $0.hasPrefix("postern-000003") })
+            let newest = try #require(names.first { $0.hasPrefix("postern-000004") })
+            let check = try Self.posternd(data, ["--check-backup", "\(backups)/\(newest)"])
+            #expect(check.status == 0, "\(check.said)")
+        }
+    }
+
+    @Test func `A directory for backups that is not there is told at the start`() throws {
+        try withTemporaryDirectory { directory in
+            let ended = try Self.posternd(directory + "/data", ["--backup-directory", directory + "/nowhere"])
+            #expect(ended.status == 1 && ended.said.contains("backup_directory"), "\(ended.said)")
+        }
+    }
+}
+
+private enum Files {
+    static func isMissing(_ path: String) -> Bool { access(path, F_OK) != 0 }
+
+    /// A new backup was taken, and the two oldest are gone.
+    static func isQuiet(_ path: String) -> Bool {
+        let names = names(path)
+        return names.count == 3 && !names.contains("unfinished.new")
+    }
+
+    static func names(_ path: String) -> [String] {
+        guard let directory = opendir(path) else { return [] }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if !name.hasPrefix(".") { names.append(name) }
+        }
+        return names
+    }
+}

@@ -1,0 +1,42 @@
+import Base
+import Crypto
+import Glibc
+import TestSupport
+import Testing
+
+@testable import postern
+
+/// postern backup, against a real server and a real posternd.
+@Suite struct BackupCommandsTests {
+    private func run(_ words: [String], answers: [String] = []) async -> TestConsole.Outcome {
+        let test = TestConsole(answers: answers)
+        let program = ["--posternd", ChildProcess.built("posternd")]
+        return (await CommandLineTool.run(words + program, in: test.console), test.written, test.said)
+    }
+
+    @Test func `A backup is created, verified, and restored when its word is typed`() async throws {
+        try await withTemporaryDirectory { directory in
+            let masterKey = MasterKey.generate(random: .system)
+            let (data, file) = (directory + "/data", directory + "/postern.backup")
+            try await withServer(directory: data, clock: ManualClock(), masterKey: masterKey) { server in
+                #expect(await TestConsole.run(["tenant", "create", "acme"], on: server).code == .ok)
+                let created = await TestConsole.run(["backup", "create", file], on: server)
+                #expect(created.code == .ok && created.said.contains("\(file): "), "\(created.said)")
+                let again = await TestConsole.run(["backup", "create", file], on: server)
+                #expect(again.code == .usage && again.said.contains("exists already"))
+            }
+            writeFile("\(data)/master-key", masterKey.export().withBytes { Hex.encode($0).bytes })
+            #expect(chmod("\(data)/master-key", 0o600) == 0)
+            let place = [file, "--data-directory", data]
+            let verified = await run(["backup", "verify"] + place)
+            #expect(verified.code == .ok && verified.written.contains("The backup is sound"), "\(verified.written)")
+            let declined = await run(["backup", "restore"] + place, answers: ["no"])
+            #expect(declined.code == .declined)
+            let restored = await run(["backup", "restore"] + place, answers: ["restore"])
+            #expect(restored.code == .ok && restored.written.contains("Restored."), "\(restored.said)")
+            writeFile(file, [1, 2, 3])
+            let refused = await run(["backup", "verify"] + place)
+            #expect(refused.code == .damaged && refused.said.contains("cannot be restored"), "\(refused.said)")
+        }
+    }
+}
