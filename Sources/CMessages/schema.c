@@ -1707,9 +1707,10 @@ const PosternSchema postern__store__v1__stored_idempotency__table = {
 static const PosternField postern__store__v1__stored_tenant_usage__fields[] = {
     [1] = {"bytes", 0, 0x0, 0x0, 1, 0, 0, 0},
     [2] = {"rows", 0, 0x0, 0x0, 1, 0, 0, 1},
+    [3] = {"counted_rows", 0, 0x0, 0x0, 1, 0, 0, 2},
 };
 const PosternSchema postern__store__v1__stored_tenant_usage__table = {
-    &postern__store__v1__stored_tenant_usage__descriptor, postern__store__v1__stored_tenant_usage__fields, 3, 0,
+    &postern__store__v1__stored_tenant_usage__descriptor, postern__store__v1__stored_tenant_usage__fields, 4, 0,
 };
 
 static const PosternField postern__store__v1__stored_guess__fields[] = {
@@ -2445,6 +2446,124 @@ static const PosternField postern__v1__users_get_by_email_response__fields[] = {
 };
 const PosternSchema postern__v1__users_get_by_email_response__table = {
     &postern__v1__users_get_by_email_response__descriptor, postern__v1__users_get_by_email_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__users_get_by_phone_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 1},
+};
+const PosternSchema postern__v1__users_get_by_phone_request__table = {
+    &postern__v1__users_get_by_phone_request__descriptor, postern__v1__users_get_by_phone_request__fields, 3, 0,
+};
+
+static const PosternField postern__v1__users_get_by_phone_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__users_get_by_phone_response__table = {
+    &postern__v1__users_get_by_phone_response__descriptor, postern__v1__users_get_by_phone_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__provider_identity__fields[] = {
+    [1] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"raw_id", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"issuer", 0, 0x0, 0x0, 9, 2, 0, 2},
+};
+const PosternSchema postern__v1__provider_identity__table = {
+    &postern__v1__provider_identity__descriptor, postern__v1__provider_identity__fields, 4, 0,
+};
+
+static const PosternField postern__v1__users_get_by_provider_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"identity", &postern__v1__provider_identity__table, 0x0, 0x0, 10, 2, 0, 1},
+};
+const PosternSchema postern__v1__users_get_by_provider_request__table = {
+    &postern__v1__users_get_by_provider_request__descriptor, postern__v1__users_get_by_provider_request__fields, 3, 0,
+};
+
+static const PosternField postern__v1__users_get_by_provider_response__fields[] = {
+    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__users_get_by_provider_response__table = {
+    &postern__v1__users_get_by_provider_response__descriptor, postern__v1__users_get_by_provider_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__users_batch_get_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uids", 0, 0x0, 0x0, 9, 2, 1, 0},
+    [3] = {"emails", 0, 0x0, 0x0, 9, 2, 1, 0},
+    [4] = {"phone_numbers", 0, 0x0, 0x0, 9, 2, 1, 0},
+    [5] = {"identities", &postern__v1__provider_identity__table, 0x0, 0x0, 10, 2, 1, 0},
+};
+const PosternSchema postern__v1__users_batch_get_request__table = {
+    &postern__v1__users_batch_get_request__descriptor, postern__v1__users_batch_get_request__fields, 6, 0,
+};
+
+static const PosternField postern__v1__user_name__fields[] = {
+    [1] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [3] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [4] = {"identity", &postern__v1__provider_identity__table, 0x0, 0x0, 10, 2, 0, 0},
+};
+const PosternSchema postern__v1__user_name__table = {
+    &postern__v1__user_name__descriptor, postern__v1__user_name__fields, 5, 0,
+};
+
+static const PosternField postern__v1__users_batch_get_response__fields[] = {
+    [1] = {"users", &postern__v1__user__table, 0x0, 0x0, 10, 2, 1, 0},
+    [2] = {"not_found", &postern__v1__user_name__table, 0x0, 0x0, 10, 2, 1, 0},
+    [3] = {"not_read", &postern__v1__user_name__table, 0x0, 0x0, 10, 2, 1, 0},
+};
+const PosternSchema postern__v1__users_batch_get_response__table = {
+    &postern__v1__users_batch_get_response__descriptor, postern__v1__users_batch_get_response__fields, 4, 0,
+};
+
+static const PosternField postern__v1__users_count_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+};
+const PosternSchema postern__v1__users_count_request__table = {
+    &postern__v1__users_count_request__descriptor, postern__v1__users_count_request__fields, 2, 0,
+};
+
+static const PosternField postern__v1__users_count_response__fields[] = {
+    [1] = {"count", 0, 0x0, 0x0, 1, 0, 0, 0},
+};
+const PosternSchema postern__v1__users_count_response__table = {
+    &postern__v1__users_count_response__descriptor, postern__v1__users_count_response__fields, 2, 0,
+};
+
+static const PosternField postern__v1__users_query_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 1},
+    [3] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"order", 0, 0x1f, 0x0, 5, 0, 0, 3},
+    [5] = {"descending", 0, 0x0, 0x0, 4, 0, 0, 4},
+    [6] = {"email_prefix", 0, 0x0, 0x0, 9, 2, 0, 5},
+    [7] = {"email_part", 0, 0x0, 0x0, 9, 2, 0, 6},
+    [8] = {"display_name_prefix", 0, 0x0, 0x0, 9, 2, 0, 7},
+    [9] = {"phone_number_prefix", 0, 0x0, 0x0, 9, 2, 0, 8},
+    [10] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 9},
+    [11] = {"raw_id", 0, 0x0, 0x0, 9, 2, 0, 10},
+    [12] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 11},
+    [13] = {"email_verified", 0, 0x0, 0x0, 4, 0, 0, 12},
+    [14] = {"created_from_micros", 0, 0x0, 0x0, 1, 0, 0, 13},
+    [15] = {"created_before_micros", 0, 0x0, 0x0, 1, 0, 0, 14},
+    [16] = {"last_sign_in_from_micros", 0, 0x0, 0x0, 1, 0, 0, 15},
+    [17] = {"last_sign_in_before_micros", 0, 0x0, 0x0, 1, 0, 0, 16},
+    [18] = {"claim_name", 0, 0x0, 0x0, 9, 2, 0, 17},
+    [19] = {"claim_value_json", 0, 0x0, 0x0, 9, 2, 0, 18},
+};
+const PosternSchema postern__v1__users_query_request__table = {
+    &postern__v1__users_query_request__descriptor, postern__v1__users_query_request__fields, 20, 0,
+};
+
+static const PosternField postern__v1__users_query_response__fields[] = {
+    [1] = {"users", &postern__v1__user__table, 0x0, 0x0, 10, 2, 1, 0},
+    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [3] = {"scanned", 0, 0x0, 0x0, 2, 0, 0, 1},
+    [4] = {"is_complete", 0, 0x0, 0x0, 4, 0, 0, 2},
+};
+const PosternSchema postern__v1__users_query_response__table = {
+    &postern__v1__users_query_response__descriptor, postern__v1__users_query_response__fields, 5, 0,
 };
 
 static const PosternField postern__v1__users_list_request__fields[] = {

@@ -96,7 +96,8 @@ public enum Values {
 
     /// An identity of a provider that is not "password" or "phone", which follow from the account itself.
     public static func checkProvider(_ provider: ProviderInfo, field: String = "provider") throws(Failure) {
-        guard (1...128).contains(provider.providerID.byteCount), (1...256).contains(provider.rawID.byteCount),
+        guard (1...providerIDByteCountMax).contains(provider.providerID.byteCount),
+            (1...rawIDByteCountMax).contains(provider.rawID.byteCount),
             provider.isFederated
         else {
             throw .invalid(
@@ -105,6 +106,8 @@ public enum Values {
         try checkIdentityIssuer(provider.issuer, field: "\(field).issuer")
     }
 
+    static let providerIDByteCountMax = 128
+    static let rawIDByteCountMax = 256
     static let identityIssuerByteCountMax = 2_048
 
     /// Empty, or printable ASCII: a URL mostly. INVALID_ISSUER.

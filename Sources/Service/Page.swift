@@ -48,7 +48,12 @@ struct Page {
 
     /// The token of the page that follows; empty when none does. `position` names a row among those of the listing.
     func token<Key>(after page: StoredPage<Key>, position: (Key) -> Text) -> Text {
-        guard let last = page.last.map(position) else { return .empty }
+        token(behind: page.last.map(position))
+    }
+
+    /// The token of the page that follows the item at `last`; empty for none.
+    func token(behind last: Text?) -> Text {
+        guard let last else { return .empty }
         let tag = key.tag(of: listing + last.bytes).prefix(Self.tagByteCount)
         return Text(unchecked: Base64.url.encode([Self.version] + tag + last.bytes))
     }

@@ -16,7 +16,7 @@ public struct Migration: Sendable {
     }
 
     /// The store's own steps.
-    static let own = [Migration(to: 2) { try $0.countUsage() }]
+    static let own = [Migration(to: 2) { try $0.countUsage() }, Migration(to: 4) { try $0.countUsage() }]
 
     fileprivate static let schemaKey = [UInt8]("schema".utf8)
     static let upgradedKey = [UInt8]("upgraded".utf8)
@@ -88,7 +88,13 @@ extension ReadTransaction {
     }
 
     /// Whether the tenants' totals were counted.
-    func hasUsage() throws(StoreError) -> Bool { try upgradedVersion(of: Schema.version) >= 2 }
+    func hasUsage() throws(StoreError) -> Bool { try isUpgraded(to: 4) }
+
+    /// Whether the steps of an upgrade up to `version` ran. They did, unless the store was too full for them
+    /// (`Store.isUpgradePutOff`).
+    public func isUpgraded(to version: UInt32) throws(StoreError) -> Bool {
+        try upgradedVersion(of: Schema.version) >= version
+    }
 }
 
 extension WriteTransaction {

@@ -96,6 +96,22 @@ extension ReadTransaction {
         if let failure { throw failure }
     }
 
+    /// The next keys of a table, up to `limit`, whatever their records are: for an upgrade, which a damaged record must
+    /// not keep from starting.
+    public func keys<Key: StoreKey, Record>(
+        of table: Table<Key, Record>, after last: Key?, limit: Int
+    ) throws(StoreError) -> [Key] {
+        let cursor = try Cursor(self, tableID: table.id)
+        let start = last.map { ScanStart.after($0) } ?? .first
+        var entry = try cursor.first(of: UnsafeRawBufferPointer(start: nil, count: 0), start)
+        var keys: [Key] = []
+        while let (bytes, _) = entry, keys.count < limit {
+            if let key = Key(stored: bytes) { keys.append(key) }
+            entry = try cursor.move(MDB_NEXT)
+        }
+        return keys
+    }
+
     @usableFromInline
     func scan(
         tableID: UInt8, prefix: UnsafeRawBufferPointer, from start: ScanStart, reversed: Bool, limit: Int,

@@ -8,7 +8,8 @@ public enum Schema {
     /// - 2: Servers of version 1 would mail decoys, which stand in the outbox for addresses without an account, and
     ///   mails whose links are not filled in yet.
     /// - 3: Servers of version 2 would take a log of events that begins at a checkpoint for a broken one.
-    public static let version: UInt32 = 3
+    /// - 4: Servers of version 3 would neither count users nor keep the order in which they were created.
+    public static let version: UInt32 = 4
 
     /// The store's own tables are below, the domain's from here on.
     public static let firstDomainTableID: UInt8 = 16

@@ -147,7 +147,7 @@ extension StoreReport {
         try transaction.scan(Schema.tenantUsage) { row in
             let stored = try row.record
             let sum = counted.removeValue(forKey: try row.key.tenant.bytes) ?? TenantUsage()
-            if sum != TenantUsage(byteCount: stored.bytes, rowCount: stored.rows) {
+            if sum != TenantUsage(stored) {
                 findings.add("tenant_usage: sum differs from its rows", at: "tenant \(index) in order")
             }
             index += 1

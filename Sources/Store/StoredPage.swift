@@ -8,14 +8,18 @@ public struct StoredPage<Key: StoreKey> {
     public fileprivate(set) var items: [UnsafeRawBufferPointer] = []
     /// The key of the last row that was read, when the list goes on behind it; nil on the last page.
     public fileprivate(set) var last: Key?
+    /// How many rows were read for the page, whether they are in it or not.
+    public fileprivate(set) var rowReadCount = 0
 }
 
 /// What a row of the table is to a page.
 public enum PagedRow {
-    /// An item; the bytes lie in the row.
+    /// An item; the bytes lie in the row, or in one of another table that the row leads to.
     case item(UnsafeRawBufferPointer)
     /// Left out: deleted, or not what is asked for.
     case skipped
+    /// Left out for what these bytes say. They were read from another table, and count as read.
+    case rejected(UnsafeRawBufferPointer)
     /// The list ends before this row.
     case end
 }
@@ -44,25 +48,27 @@ extension ReadTransaction {
     ) throws -> StoredPage<Key> {
         var page = StoredPage<Key>()
         var byteCount = 0
-        var rowsRead = 0
         var bytesRead = 0
         var lastRead: [UInt8] = []
         var goesOn = false
         try scan(table, prefix: prefix, from: start, reversed: reversed) { row in
             goesOn = true
-            guard rowsRead < bounds.rowsReadMax, bytesRead < bounds.bytesReadMax else { return false }
+            guard page.rowReadCount < bounds.rowsReadMax, bytesRead < bounds.bytesReadMax else { return false }
             switch try classify(row) {
             case .end:
                 goesOn = false
                 return false
             case .skipped: break
+            case .rejected(let bytes): bytesRead += bytes.count
             case .item(let item):
                 guard page.items.count < bounds.itemMax, byteCount < bounds.byteMax else { return false }
                 page.items.append(item)
                 byteCount += item.count
+                // Twice, where the item lies in the row: a page is full before that matters.
+                bytesRead += item.count
             }
             goesOn = false
-            rowsRead += 1
+            page.rowReadCount += 1
             bytesRead += row.value.count
             lastRead.replaceSubrange(0..., with: row.keyBytes)
             return true

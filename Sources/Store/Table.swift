@@ -30,8 +30,14 @@ public enum RowOwner: Sendable, Equatable {
     case nobody
     /// The key begins with the tenant's id and a zero byte.
     case keyPrefix
+    /// As `keyPrefix`, and how many rows of the table a tenant has is kept (`TenantUsage.countedRowCount`). For one
+    /// table only.
+    case countedKeyPrefix
     /// The record holds the tenant's id in this text field; the key does not say. A row never changes its owner.
     case field(Int)
+
+    /// Whether the key begins with the tenant's id and a zero byte.
+    public var isKeyPrefix: Bool { self == .keyPrefix || self == .countedKeyPrefix }
 }
 
 /// How a table's rows go when their tenant is deleted.

@@ -53,6 +53,8 @@ extension Schema {
         let tables = own + domain
         precondition(Set(tables.map(\.id)).count == tables.count, "two tables have one id")
         precondition(Set(tables.map(\.name.description)).count == tables.count, "two tables have one name")
+        // Proof: the tables are constants of the code.
+        precondition(tables.count { $0.owner == .countedKeyPrefix } <= 1, "two tables are counted")
         let isFree = domain.allSatisfy { $0.id >= firstDomainTableID && $0.id != witnessID }
         precondition(isFree, "a table of the domain has an id of the store's own")
         return tables

@@ -9,18 +9,30 @@ import Messages
 public struct TenantUsage: Sendable, Equatable {
     public var byteCount: Int64
     public var rowCount: Int64
+    /// Rows of the one table whose owner is `.countedKeyPrefix`.
+    public var countedRowCount: Int64
 
     /// What LMDB keeps beside a row: its place in the page and its header.
     public static let rowOverhead = 16
 
-    public init(byteCount: Int64 = 0, rowCount: Int64 = 0) {
+    public init(byteCount: Int64 = 0, rowCount: Int64 = 0, countedRowCount: Int64 = 0) {
         self.byteCount = byteCount
         self.rowCount = rowCount
+        self.countedRowCount = countedRowCount
+    }
+
+    init(_ stored: StoredTenantUsage) {
+        self.init(byteCount: stored.bytes, rowCount: stored.rows, countedRowCount: stored.countedRows)
+    }
+
+    var stored: StoredTenantUsage {
+        StoredTenantUsage(bytes: byteCount, rows: rowCount, countedRows: countedRowCount)
     }
 
     mutating func add(_ other: TenantUsage) {
         byteCount &+= other.byteCount
         rowCount &+= other.rowCount
+        countedRowCount &+= other.countedRowCount
     }
 }
 
@@ -43,27 +55,30 @@ struct UsageChanges {
 
     /// A row of `byteCount` bytes was put in place of one of `replaced` bytes, or of none.
     mutating func put(
-        tenant: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer, byteCount: Int, replacing replaced: Int?
+        tenant: UnsafeRawBufferPointer, owner: RowOwner, key: UnsafeRawBufferPointer, byteCount: Int,
+        replacing replaced: Int?
     ) {
         select(tenant)
         if let replaced {
             add(TenantUsage(byteCount: Int64(byteCount - replaced)))
         } else {
-            add(TenantUsage(byteCount: Self.byteCount(key, byteCount), rowCount: 1))
+            add(Self.use(of: key, owner: owner, byteCount: byteCount))
         }
     }
 
     /// What a row takes, for `subtract`; the tenant is kept in mind.
     mutating func use(
-        of tenant: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer, byteCount: Int
+        of tenant: UnsafeRawBufferPointer, owner: RowOwner, key: UnsafeRawBufferPointer, byteCount: Int
     ) -> TenantUsage {
         select(tenant)
-        return TenantUsage(byteCount: Self.byteCount(key, byteCount), rowCount: 1)
+        return Self.use(of: key, owner: owner, byteCount: byteCount)
     }
 
     /// The row that `use` was asked for is gone.
     mutating func subtract(_ usage: TenantUsage) {
-        add(TenantUsage(byteCount: -usage.byteCount, rowCount: -usage.rowCount))
+        add(
+            TenantUsage(
+                byteCount: -usage.byteCount, rowCount: -usage.rowCount, countedRowCount: -usage.countedRowCount))
     }
 
     /// Every tenant with a change.
@@ -85,8 +100,10 @@ struct UsageChanges {
         currentUsage = TenantUsage()
     }
 
-    private static func byteCount(_ key: UnsafeRawBufferPointer, _ valueByteCount: Int) -> Int64 {
-        Int64(key.count + valueByteCount + TenantUsage.rowOverhead)
+    private static func use(of key: UnsafeRawBufferPointer, owner: RowOwner, byteCount: Int) -> TenantUsage {
+        TenantUsage(
+            byteCount: Int64(key.count + byteCount + TenantUsage.rowOverhead), rowCount: 1,
+            countedRowCount: owner == .countedKeyPrefix ? 1 : 0)
     }
 }
 
@@ -98,7 +115,7 @@ extension RowOwner {
     func tenant(key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         switch self {
         case .nobody: return nil
-        case .keyPrefix:
+        case .keyPrefix, .countedKeyPrefix:
             guard let end = key.firstIndex(of: 0) else { return nil }
             return UnsafeRawBufferPointer(rebasing: key[..<end])
         case .field(let number):

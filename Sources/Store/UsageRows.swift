@@ -5,8 +5,7 @@ import Messages
 extension ReadTransaction {
     /// Exact as of this transaction, on every node of a cluster.
     public func usage(ofTenant tenantID: Text) throws(StoreError) -> TenantUsage {
-        let stored = try get(Schema.tenantUsage, TenantPrefix(tenantID)) ?? StoredTenantUsage()
-        return TenantUsage(byteCount: stored.bytes, rowCount: stored.rows)
+        TenantUsage(try get(Schema.tenantUsage, TenantPrefix(tenantID)) ?? StoredTenantUsage())
     }
 
     /// The same, counted row by row: what the totals must be equal to. A damaged row takes as much as a genuine one, so
@@ -22,7 +21,8 @@ extension ReadTransaction {
                 let stored = UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size)
                 let payload = UnsafeRawBufferPointer(rebasing: stored.dropFirst(RecordSeal.byteCount))
                 if let tenant = table.owner.tenant(key: key, payload: payload) {
-                    changes.put(tenant: tenant, key: key, byteCount: stored.count, replacing: nil)
+                    changes.put(
+                        tenant: tenant, owner: table.owner, key: key, byteCount: stored.count, replacing: nil)
                 }
                 entry = try cursor.move(MDB_NEXT)
             }
@@ -43,18 +43,14 @@ extension WriteTransaction {
                 try delete(Schema.tenantUsage, TenantPrefix(tenantID))
                 continue
             }
-            try put(
-                Schema.tenantUsage, TenantPrefix(tenantID),
-                StoredTenantUsage(bytes: usage.byteCount, rows: usage.rowCount))
+            try put(Schema.tenantUsage, TenantPrefix(tenantID), usage.stored)
         }
     }
 
     /// Counts the rows of a store that an older server made, which had no totals or not all.
     func countUsage() throws(StoreError) {
         for (tenant, usage) in try reading.countedUsage() {
-            try put(
-                Schema.tenantUsage, TenantPrefix(Text(unchecked: tenant)),
-                StoredTenantUsage(bytes: usage.byteCount, rows: usage.rowCount))
+            try put(Schema.tenantUsage, TenantPrefix(Text(unchecked: tenant)), usage.stored)
         }
     }
 }

@@ -210,7 +210,8 @@ extension WriteTransaction {
         batch.note(tableID, key, payload)
         if let topic = reading.environment.topic(ofRow: key, in: tableID) { batch.announce(topic) }
         if let tenant = owner.tenant(key: key, payload: payload) {
-            batch.usage.put(tenant: tenant, key: key, byteCount: byteCount, replacing: replacedByteCount)
+            batch.usage.put(
+                tenant: tenant, owner: owner, key: key, byteCount: byteCount, replacing: replacedByteCount)
         }
         return true
     }
@@ -232,7 +233,7 @@ extension WriteTransaction {
             let stored = UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size)
             let payload = UnsafeRawBufferPointer(rebasing: stored.dropFirst(RecordSeal.byteCount))
             if let tenant = owner.tenant(key: key, payload: payload) {
-                deleted = batch.usage.use(of: tenant, key: key, byteCount: value.mv_size)
+                deleted = batch.usage.use(of: tenant, owner: owner, key: key, byteCount: value.mv_size)
             }
         }
         let code = mdb_del(reading.raw, handle, &keyValue, nil)

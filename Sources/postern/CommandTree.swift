@@ -2,7 +2,7 @@
 enum CommandTree {
     static let commands =
         TenantCommands.all + ProviderCommands.all + EmailConfigCommands.all + SMSConfigCommands.all
-        + OutboxCommands.all + UserCommands.all
+        + OutboxCommands.all + UserCommands.all + UserFindCommands.all
         + UserLinkCommands.all + UserMFACommands.all + SessionCommands.all + RevocationCommands.all
         + KeyCommands.all + APIKeyCommands.all + ServiceAccountCommands.all + TokenCommands.all
         + AccountCommands.all + DenialCommands.all + ServerCommands.all + StoreCommands.all + BackupCommands.all

@@ -31,6 +31,7 @@ import Testing
             try await Self.requireFactors(acme, ada)
             try await Self.findOrCreate(acme)
             try await Self.importRows(acme)
+            try await Self.find(acme)
         }
     }
 
@@ -53,6 +54,18 @@ import Testing
             try await acme.createUser(email: "bob@example.com")
         }
         #expect(try await acme.getUserByEmail("bob@example.com").email == "bob@example.com")
+    }
+
+    private static func find(_ acme: TenantAdmin) async throws {
+        try await acme.createUser(uid: "ann", email: "ann@example.com")
+        let lastWeek = Timestamp(microseconds: 1)
+        let half = UserConditions(emailPart: "ann@exam")  // half an address is enough
+        let new = UserConditions(disabled: false, createdFrom: lastWeek, order: .created, descending: true)
+        for try await user in acme.queryUsers(new) { print(user.uid) }
+        let count = try await acme.countUsers()  // kept with every change, exact
+        let (users, notFound, notRead) = try await acme.getUsers([UserName(name: .email("ann@example.com"))])
+        #expect(count == 4 && users.map(\.uid) == ["ann"] && notFound.isEmpty && notRead.isEmpty)
+        #expect(try await acme.queryUsers(half).all() == users)
     }
 
     private static func importRows(_ acme: TenantAdmin) async throws {

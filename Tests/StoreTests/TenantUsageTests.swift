@@ -11,7 +11,8 @@ import Testing
     private struct Refused: Error {}
 
     /// A key that says whose it is, one that does not, and rows of nobody.
-    private static let keyed = Table<UserKey, [UInt8]>(id: 30, name: "keyed", owner: .keyPrefix, purge: .withTenant)
+    private static let keyed = Table<UserKey, [UInt8]>(
+        id: 30, name: "keyed", owner: .countedKeyPrefix, purge: .withTenant)
     private static let byField = Table<[UInt8], StoredSession>(
         id: 31, name: "by_field", owner: .field(1), purge: .otherwise("a test's"))
     private static let nobodys = Table<[UInt8], [UInt8]>(id: 32, name: "nobodys", owner: .nobody, purge: .noTenant)
@@ -86,7 +87,7 @@ import Testing
             #expect(try Self.totals(second) == expected)
             let row = expected[[UInt8]("acme".utf8)]
             // Key of 13 bytes, seal of 17, 3 of the value, 16 of LMDB's own.
-            #expect(row == TenantUsage(byteCount: 49, rowCount: 1))
+            #expect(row == TenantUsage(byteCount: 49, rowCount: 1, countedRowCount: 1))
         }
     }
 

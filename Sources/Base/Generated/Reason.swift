@@ -31,8 +31,6 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// The tenant or the caller has spent the quota that metadata `quota` names. Delete something, wait, or ask
     /// `required_role` for a higher `limit`.
     case quotaExceeded = 13
-    /// Another backup is being taken. Wait until it has ended.
-    case backupInProgress = 250
     /// The request carries no valid API key and no valid JWT of a service account. Send one as metadata
     /// `authorization: Bearer …`.
     case callerUnauthenticated = 14
@@ -406,6 +404,14 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case secondFactorsNotAllowed = 239
     /// `second_factor_state` must be DISABLED, ENABLED or MANDATORY, and a kind is allowed once.
     case invalidSecondFactorPolicy = 240
+    /// A condition of a query is too long, or is not what its field holds. Correct the field that `fieldViolations`
+    /// names.
+    case invalidQuery = 300
+    /// The store was made by an older server and was too full to be upgraded: users are not counted and not in order
+    /// of creation. The operator must make room and start the server again.
+    case upgradePending = 301
+    /// A batch names more items than the method takes. Split it.
+    case tooManyItems = 302
     /// No connection could be made, and the call was not sent. `retryAfter` is when the channel tries again.
     case connectionFailed = 167
     /// The connection broke while the call was in flight. Whether the call took effect is not known.
@@ -460,7 +466,6 @@ extension Reason {
         case .signingKeyRevoked: "SIGNING_KEY_REVOKED"
         case .accountChanged: "ACCOUNT_CHANGED"
         case .quotaExceeded: "QUOTA_EXCEEDED"
-        case .backupInProgress: "BACKUP_IN_PROGRESS"
         case .callerUnauthenticated: "CALLER_UNAUTHENTICATED"
         case .insufficientPermission: "INSUFFICIENT_PERMISSION"
         case .tooManyConnections: "TOO_MANY_CONNECTIONS"
@@ -635,6 +640,9 @@ extension Reason {
         case .unverifiedEmail: "UNVERIFIED_EMAIL"
         case .secondFactorsNotAllowed: "SECOND_FACTORS_NOT_ALLOWED"
         case .invalidSecondFactorPolicy: "INVALID_SECOND_FACTOR_POLICY"
+        case .invalidQuery: "INVALID_QUERY"
+        case .upgradePending: "UPGRADE_PENDING"
+        case .tooManyItems: "TOO_MANY_ITEMS"
         case .connectionFailed: "CONNECTION_FAILED"
         case .connectionLost: "CONNECTION_LOST"
         case .refused: "REFUSED"
@@ -675,13 +683,6 @@ extension Reason {
             .dataLoss
         case .signingKeyRevoked, .accountChanged:
             .aborted
-        case .backupInProgress, .credentialTooOldLoginAgain, .invalidOOBCode, .expiredOOBCode,
-            .accountExistsWithDifferentCredential, .lastSignInMethod, .tooManyProviders, .invalidIdpConfiguration,
-            .tooManyRebindings, .outboxMessageNotDeliverable, .outboxMessageUnreadable, .lastAdminKey,
-            .builtInServiceAccount, .invalidCode, .invalidSessionInfo, .sessionExpired, .invalidTemporaryProof,
-            .secondFactorRequired, .secondFactorEnrollmentRequired, .invalidMFAPendingCredential,
-            .secondFactorLimitExceeded, .unverifiedEmail, .streamClosed:
-            .failedPrecondition
         case .callerUnauthenticated, .invalidLoginCredentials, .emailNotFound, .invalidPassword, .tokenExpired,
             .invalidIDToken, .invalidRefreshToken, .invalidSessionCookie, .invalidCustomToken, .credentialMismatch,
             .noCurrentUser:
@@ -712,8 +713,8 @@ extension Reason {
             .importBatchTooLarge, .invalidHashSpec, .invalidPasswordHash, .passwordHashTooCostly, .invalidRole,
             .invalidServiceAccountID, .invalidPublicKey, .invalidAlgorithm, .missingVerificationCode,
             .missingSessionInfo, .missingPhoneNumber, .invalidSMSRegion, .invalidTestPhoneNumber,
-            .missingMFAPendingCredential, .missingMFAEnrollmentID, .invalidSecondFactorPolicy, .invalidAddress,
-            .invalidAPIKey, .wrongState, .missingCode:
+            .missingMFAPendingCredential, .missingMFAEnrollmentID, .invalidSecondFactorPolicy, .invalidQuery,
+            .tooManyItems, .invalidAddress, .invalidAPIKey, .wrongState, .missingCode:
             .invalidArgument
         case .unknownMethod, .wrongMethodShape:
             .unimplemented
@@ -721,6 +722,13 @@ extension Reason {
             .federatedUserIDAlreadyLinked, .providerAlreadyLinked, .providerIDExists, .tenantIDExists,
             .serviceAccountIDExists, .serviceAccountKeyExists, .secondFactorExists:
             .alreadyExists
+        case .credentialTooOldLoginAgain, .invalidOOBCode, .expiredOOBCode, .accountExistsWithDifferentCredential,
+            .lastSignInMethod, .tooManyProviders, .invalidIdpConfiguration, .tooManyRebindings,
+            .outboxMessageNotDeliverable, .outboxMessageUnreadable, .lastAdminKey, .builtInServiceAccount, .invalidCode,
+            .invalidSessionInfo, .sessionExpired, .invalidTemporaryProof, .secondFactorRequired,
+            .secondFactorEnrollmentRequired, .invalidMFAPendingCredential, .secondFactorLimitExceeded, .unverifiedEmail,
+            .upgradePending, .streamClosed:
+            .failedPrecondition
         }
     }
 

@@ -543,6 +543,30 @@ extern const PosternSchema postern__v1__users_get_by_email_request__table;
 static inline const PosternSchema *postern__v1__users_get_by_email_request__schema(void) { return &postern__v1__users_get_by_email_request__table; }
 extern const PosternSchema postern__v1__users_get_by_email_response__table;
 static inline const PosternSchema *postern__v1__users_get_by_email_response__schema(void) { return &postern__v1__users_get_by_email_response__table; }
+extern const PosternSchema postern__v1__users_get_by_phone_request__table;
+static inline const PosternSchema *postern__v1__users_get_by_phone_request__schema(void) { return &postern__v1__users_get_by_phone_request__table; }
+extern const PosternSchema postern__v1__users_get_by_phone_response__table;
+static inline const PosternSchema *postern__v1__users_get_by_phone_response__schema(void) { return &postern__v1__users_get_by_phone_response__table; }
+extern const PosternSchema postern__v1__provider_identity__table;
+static inline const PosternSchema *postern__v1__provider_identity__schema(void) { return &postern__v1__provider_identity__table; }
+extern const PosternSchema postern__v1__users_get_by_provider_request__table;
+static inline const PosternSchema *postern__v1__users_get_by_provider_request__schema(void) { return &postern__v1__users_get_by_provider_request__table; }
+extern const PosternSchema postern__v1__users_get_by_provider_response__table;
+static inline const PosternSchema *postern__v1__users_get_by_provider_response__schema(void) { return &postern__v1__users_get_by_provider_response__table; }
+extern const PosternSchema postern__v1__users_batch_get_request__table;
+static inline const PosternSchema *postern__v1__users_batch_get_request__schema(void) { return &postern__v1__users_batch_get_request__table; }
+extern const PosternSchema postern__v1__user_name__table;
+static inline const PosternSchema *postern__v1__user_name__schema(void) { return &postern__v1__user_name__table; }
+extern const PosternSchema postern__v1__users_batch_get_response__table;
+static inline const PosternSchema *postern__v1__users_batch_get_response__schema(void) { return &postern__v1__users_batch_get_response__table; }
+extern const PosternSchema postern__v1__users_count_request__table;
+static inline const PosternSchema *postern__v1__users_count_request__schema(void) { return &postern__v1__users_count_request__table; }
+extern const PosternSchema postern__v1__users_count_response__table;
+static inline const PosternSchema *postern__v1__users_count_response__schema(void) { return &postern__v1__users_count_response__table; }
+extern const PosternSchema postern__v1__users_query_request__table;
+static inline const PosternSchema *postern__v1__users_query_request__schema(void) { return &postern__v1__users_query_request__table; }
+extern const PosternSchema postern__v1__users_query_response__table;
+static inline const PosternSchema *postern__v1__users_query_response__schema(void) { return &postern__v1__users_query_response__table; }
 extern const PosternSchema postern__v1__users_list_request__table;
 static inline const PosternSchema *postern__v1__users_list_request__schema(void) { return &postern__v1__users_list_request__table; }
 extern const PosternSchema postern__v1__users_list_response__table;

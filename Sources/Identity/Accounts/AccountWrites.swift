@@ -25,6 +25,7 @@ extension WriteTransaction {
         try checkInsertable(account)
         try put(Tables.users, key, account.record)
         try putIndexes(UniqueNames(account), key: key)
+        try put(Tables.userByCreation, account.user.creationKey, [])
         try countPasswordHash(account.passwordHash, tenantID: key.tenant, by: 1)
         try appendEvent(kind, tenantID: key.tenant, uid: key.uid, origin: origin, now: now)
     }
@@ -41,6 +42,10 @@ extension WriteTransaction {
             try checkUnique(added, key: key)
             try deleteIndexes(oldNames.subtracting(newNames), key: key)
             try putIndexes(added, key: key)
+        }
+        if old.user.createdAtMicros != new.user.createdAtMicros {
+            try delete(Tables.userByCreation, old.user.creationKey)
+            try put(Tables.userByCreation, new.user.creationKey, [])
         }
         try put(Tables.users, key, new.record)
         if new.hasOtherEmail(than: old) { try noteLeft(old.user.email, account: key) }
@@ -63,6 +68,7 @@ extension WriteTransaction {
     func remove(_ account: Account, origin: Origin, detail: Text = .empty, now: Timestamp) throws {
         let key = UserKey(account.user.tenantID, account.user.uid)
         try deleteIndexes(UniqueNames(account), key: key)
+        try delete(Tables.userByCreation, account.user.creationKey)
         try delete(Tables.users, key)
         try countPasswordHash(account.passwordHash, tenantID: key.tenant, by: -1)
         for sessionID in try reading.sessionIDs(of: key) { try removeSession(sessionID, of: key) }
@@ -127,6 +133,11 @@ extension WriteTransaction {
             try delete(Tables.passwordHashKinds, key)
         }
     }
+}
+
+extension User {
+    /// Its place in the order of creation.
+    var creationKey: UserTimeKey { UserTimeKey(tenantID, Timestamp(microseconds: createdAtMicros), uid) }
 }
 
 extension EventKind {

@@ -10,6 +10,7 @@ public enum RecordAudit {
     public static func run(_ transaction: borrowing ReadTransaction, _ findings: inout Findings) throws {
         let live = try liveTenants(transaction)
         try compareUsers(transaction, live, &findings)
+        if try transaction.hasUserIndexes() { try compareCreations(transaction, live, &findings) }
         try compareSessions(transaction, live, &findings)
         try compareCodes(transaction, live, &findings)
         try compareMail(transaction, live, &findings)
@@ -65,6 +66,20 @@ public enum RecordAudit {
         try compare(Tables.userByEmail, nameCounts.emails) { $0.tenant }
         try compare(Tables.userByPhone, nameCounts.phones) { $0.tenant }
         try compare(Tables.userByProvider, nameCounts.identities) { $0.tenant }
+    }
+
+    private static func compareCreations(
+        _ transaction: borrowing ReadTransaction, _ live: Set<Text>, _ findings: inout Findings
+    ) throws {
+        try check(Tables.users, transaction, orFind: "not found by creation", &findings) { row in
+            guard live.contains(try row.key.tenant) else { return true }
+            return try transaction.exists(Tables.userByCreation, Account(row.record).user.creationKey)
+        }
+        try check(Tables.userByCreation, transaction, orFind: "row without a user", &findings) { row in
+            let key = try row.key
+            guard live.contains(key.tenant) else { return true }
+            return try transaction.user(UserKey(key.tenant, key.uid))?.creationKey == key
+        }
     }
 
     /// Adds a finding for each row of `table` that is not sound.

@@ -25,6 +25,32 @@ public struct UserKey: StoreKey, Hashable {
     }
 }
 
+/// `tenant ‖ 0x00 ‖ time (µs) ‖ uid`; without a uid a place between two times.
+public struct UserTimeKey: StoreKey, Equatable {
+    public var tenant: Text
+    public var time: Timestamp
+    public var uid: Text
+
+    public init(_ tenant: Text, _ time: Timestamp, _ uid: Text = .empty) {
+        self.tenant = tenant
+        self.time = time
+        self.uid = uid
+    }
+
+    public init?(stored bytes: UnsafeRawBufferPointer) {
+        var key = KeyReader(bytes)
+        guard let tenant = key.terminated(), let time = key.bigEndian() else { return nil }
+        self.init(tenant, Timestamp(microseconds: Int64(clamping: time)), key.remainingText())
+    }
+
+    public func write(into key: inout KeyWriter) {
+        key.append(terminated: tenant)
+        // Times before 1970 would sort last.
+        key.append(bigEndian: UInt64(max(0, time.microseconds)))
+        key.append(contentsOf: uid.bytes)
+    }
+}
+
 /// `service account id ‖ 0x00 ‖ key id`; with an empty key id the prefix of one account's keys.
 public struct ServiceAccountKeyKey: StoreKey {
     public var accountID: Text

@@ -6,7 +6,7 @@ public import Store
 public enum Tables {
     /// (tenant, uid) → the account.
     public static let users = Table<UserKey, StoredUser>(
-        id: 16, name: "users", owner: .keyPrefix, purge: .withTenant)
+        id: 16, name: "users", owner: .countedKeyPrefix, purge: .withTenant)
     /// (tenant, canonical email) → uid. A put in the user's own transaction is what makes an email unique.
     public static let userByEmail = Table<TenantTextKey, [UInt8]>(
         id: 17, name: "user_by_email", owner: .keyPrefix, purge: .withTenant)
@@ -137,6 +137,10 @@ public enum Tables {
     /// (tenant, random id) → a sign-in that waits for a second factor.
     public static let pendingSignIns = Table<TenantHashKey, StoredPendingSignIn>(
         id: 74, name: "pending_sign_ins", owner: .keyPrefix, purge: .withTenant)
+
+    /// (tenant, time of creation, uid) → nothing: users in the order in which they were created.
+    public static let userByCreation = Table<UserTimeKey, [UInt8]>(
+        id: 77, name: "user_by_creation", owner: .keyPrefix, purge: .withTenant)
 
     /// What opening the store takes. The list `declared` is generated from this file.
     public static let all: [TableDeclaration] = SigningTables.all + declared

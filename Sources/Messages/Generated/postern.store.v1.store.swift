@@ -728,18 +728,22 @@ extension StoredIdempotency: ConvertibleToC {
 public struct StoredTenantUsage: Message {
     public var bytes: Int64 = 0
     public var rows: Int64 = 0
+    /// Rows of the table of users.
+    public var countedRows: Int64 = 0
 
     public init() {}
 
-    public init(bytes: Int64 = 0, rows: Int64 = 0) {
+    public init(bytes: Int64 = 0, rows: Int64 = 0, countedRows: Int64 = 0) {
         self.bytes = bytes
         self.rows = rows
+        self.countedRows = countedRows
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
     public enum FieldNumber {
         @inlinable public static var bytes: Int { 1 }
         @inlinable public static var rows: Int { 2 }
+        @inlinable public static var countedRows: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -756,11 +760,13 @@ extension StoredTenantUsage: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__Store__V1__StoredTenantUsage>) {
         self.bytes = source.pointee.bytes
         self.rows = source.pointee.rows
+        self.countedRows = source.pointee.counted_rows
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredTenantUsage>, arena: Arena) {
         target.pointee.bytes = self.bytes
         target.pointee.rows = self.rows
+        target.pointee.counted_rows = self.countedRows
     }
 }
 

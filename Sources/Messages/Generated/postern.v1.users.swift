@@ -4,6 +4,19 @@
 public import Base
 import CMessages
 
+public enum UserOrder: Int32, Sendable, CaseIterable {
+    /// The order of the index that answers the conditions best: the email for a part of one, the phone number for the
+    /// beginning of one, the creation for a range of it, else the uid.
+    case unspecified = 0
+    case uid = 1
+    /// By the time of creation, then by uid.
+    case created = 2
+    /// By the email with A-Z lower-cased. Users without an email are left out.
+    case email = 3
+    /// Users without a phone number are left out.
+    case phoneNumber = 4
+}
+
 /// What to do with a uid that exists.
 public enum ImportConflict: Int32, Sendable, CaseIterable {
     case unspecified = 0
@@ -308,6 +321,689 @@ extension UsersGetByEmailResponse: ConvertibleToC {
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__UsersGetByEmailResponse>, arena: Arena) {
         if let value = self.user { target.pointee.user = arena.make(value) }
+    }
+}
+
+public struct UsersGetByPhoneRequest: Message {
+    public var tenantID: Text = .empty
+    /// E.164.
+    public var phoneNumber: Text = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, phoneNumber: Text = .empty) {
+        self.tenantID = tenantID
+        self.phoneNumber = phoneNumber
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var phoneNumber: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension UsersGetByPhoneRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_get_by_phone_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersGetByPhoneRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.phoneNumber = Text(copying: source.pointee.phone_number)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersGetByPhoneRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.phone_number = arena.copy(self.phoneNumber)
+    }
+}
+
+public struct UsersGetByPhoneResponse: Message {
+    public var user: User?
+
+    public init() {}
+
+    public init(user: User? = nil) {
+        self.user = user
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersGetByPhoneResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_get_by_phone_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersGetByPhoneResponse>) {
+        self.user = source.pointee.user.map { User(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersGetByPhoneResponse>, arena: Arena) {
+        if let value = self.user { target.pointee.user = arena.make(value) }
+    }
+}
+
+/// What a provider calls a user.
+public struct ProviderIdentity: Message {
+    /// 1..128 bytes.
+    public var providerID: Text = .empty
+    /// 1..256 bytes.
+    public var rawID: Text = .empty
+    /// As in ProviderInfo.
+    public var issuer: Text = .empty
+
+    public init() {}
+
+    public init(providerID: Text = .empty, rawID: Text = .empty, issuer: Text = .empty) {
+        self.providerID = providerID
+        self.rawID = rawID
+        self.issuer = issuer
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var providerID: Int { 1 }
+        @inlinable public static var rawID: Int { 2 }
+        @inlinable public static var issuer: Int { 3 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProviderIdentity: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__provider_identity__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProviderIdentity>) {
+        self.providerID = Text(copying: source.pointee.provider_id)
+        self.rawID = Text(copying: source.pointee.raw_id)
+        self.issuer = Text(copying: source.pointee.issuer)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProviderIdentity>, arena: Arena) {
+        target.pointee.provider_id = arena.copy(self.providerID)
+        target.pointee.raw_id = arena.copy(self.rawID)
+        target.pointee.issuer = arena.copy(self.issuer)
+    }
+}
+
+public struct UsersGetByProviderRequest: Message {
+    public var tenantID: Text = .empty
+    public var identity: ProviderIdentity?
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, identity: ProviderIdentity? = nil) {
+        self.tenantID = tenantID
+        self.identity = identity
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var identity: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension UsersGetByProviderRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_get_by_provider_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersGetByProviderRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.identity = source.pointee.identity.map { ProviderIdentity(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersGetByProviderRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        if let value = self.identity { target.pointee.identity = arena.make(value) }
+    }
+}
+
+public struct UsersGetByProviderResponse: Message {
+    public var user: User?
+
+    public init() {}
+
+    public init(user: User? = nil) {
+        self.user = user
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var user: Int { 1 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersGetByProviderResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_get_by_provider_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersGetByProviderResponse>) {
+        self.user = source.pointee.user.map { User(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersGetByProviderResponse>, arena: Arena) {
+        if let value = self.user { target.pointee.user = arena.make(value) }
+    }
+}
+
+/// At most 100 of each kind.
+public struct UsersBatchGetRequest: Message {
+    public var tenantID: Text = .empty
+    public var uids: [Text] = []
+    public var emails: [Text] = []
+    public var phoneNumbers: [Text] = []
+    public var identities: [ProviderIdentity] = []
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        uids: [Text] = [],
+        emails: [Text] = [],
+        phoneNumbers: [Text] = [],
+        identities: [ProviderIdentity] = []
+    ) {
+        self.tenantID = tenantID
+        self.uids = uids
+        self.emails = emails
+        self.phoneNumbers = phoneNumbers
+        self.identities = identities
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uids: Int { 2 }
+        @inlinable public static var emails: Int { 3 }
+        @inlinable public static var phoneNumbers: Int { 4 }
+        @inlinable public static var identities: Int { 5 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension UsersBatchGetRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_batch_get_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersBatchGetRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.uids = elements(source.pointee.n_uids, source.pointee.uids) { Text(copying: $0) }
+        self.emails = elements(source.pointee.n_emails, source.pointee.emails) { Text(copying: $0) }
+        self.phoneNumbers = elements(source.pointee.n_phone_numbers, source.pointee.phone_numbers) { Text(copying: $0) }
+        self.identities = copiedMessages(source.pointee.n_identities, source.pointee.identities)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersBatchGetRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.n_uids = self.uids.count
+        target.pointee.uids = arena.copyEach(self.uids) { arena.copy($0) }
+        target.pointee.n_emails = self.emails.count
+        target.pointee.emails = arena.copyEach(self.emails) { arena.copy($0) }
+        target.pointee.n_phone_numbers = self.phoneNumbers.count
+        target.pointee.phone_numbers = arena.copyEach(self.phoneNumbers) { arena.copy($0) }
+        target.pointee.n_identities = self.identities.count
+        target.pointee.identities = arena.copyEach(self.identities) { arena.make($0) }
+    }
+}
+
+public struct UsersBatchGetResponse: Message {
+    /// Each user once, however often it is named.
+    public var users: [User] = []
+    /// What no user is named by, as it was asked for.
+    public var notFound: [UserName] = []
+    /// What was not looked for, because the users before it fill an answer (256 KiB): ask for these again.
+    public var notRead: [UserName] = []
+
+    public init() {}
+
+    public init(users: [User] = [], notFound: [UserName] = [], notRead: [UserName] = []) {
+        self.users = users
+        self.notFound = notFound
+        self.notRead = notRead
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var users: Int { 1 }
+        @inlinable public static var notFound: Int { 2 }
+        @inlinable public static var notRead: Int { 3 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersBatchGetResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_batch_get_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersBatchGetResponse>) {
+        self.users = copiedMessages(source.pointee.n_users, source.pointee.users)
+        self.notFound = copiedMessages(source.pointee.n_not_found, source.pointee.not_found)
+        self.notRead = copiedMessages(source.pointee.n_not_read, source.pointee.not_read)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersBatchGetResponse>, arena: Arena) {
+        target.pointee.n_users = self.users.count
+        target.pointee.users = arena.copyEach(self.users) { arena.make($0) }
+        target.pointee.n_not_found = self.notFound.count
+        target.pointee.not_found = arena.copyEach(self.notFound) { arena.make($0) }
+        target.pointee.n_not_read = self.notRead.count
+        target.pointee.not_read = arena.copyEach(self.notRead) { arena.make($0) }
+    }
+}
+
+public struct UserName: Message {
+    public enum Name: Sendable, Equatable {
+        case uid(Text)
+        case email(Text)
+        case phoneNumber(Text)
+        case identity(ProviderIdentity)
+    }
+
+    public var name: Name?
+
+    public init() {}
+
+    public init(name: Name? = nil) {
+        self.name = name
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var uid: Int { 1 }
+        @inlinable public static var email: Int { 2 }
+        @inlinable public static var phoneNumber: Int { 3 }
+        @inlinable public static var identity: Int { 4 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UserName: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__user_name__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UserName>) {
+        switch source.pointee.name_case.rawValue {
+        case 1: self.name = .uid(Text(copying: source.pointee.uid))
+        case 2: self.name = .email(Text(copying: source.pointee.email))
+        case 3: self.name = .phoneNumber(Text(copying: source.pointee.phone_number))
+        case 4: self.name = .identity(ProviderIdentity(copying: source.pointee.identity))
+        default: break
+        }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UserName>, arena: Arena) {
+        switch self.name {
+        case nil: break
+        case .uid(let value):
+            target.pointee.name_case = Postern__V1__UserName__NameCase(rawValue: 1)
+            target.pointee.uid = arena.copy(value)
+        case .email(let value):
+            target.pointee.name_case = Postern__V1__UserName__NameCase(rawValue: 2)
+            target.pointee.email = arena.copy(value)
+        case .phoneNumber(let value):
+            target.pointee.name_case = Postern__V1__UserName__NameCase(rawValue: 3)
+            target.pointee.phone_number = arena.copy(value)
+        case .identity(let value):
+            target.pointee.name_case = Postern__V1__UserName__NameCase(rawValue: 4)
+            target.pointee.identity = arena.make(value)
+        }
+    }
+}
+
+public struct UsersCountRequest: Message {
+    public var tenantID: Text = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty) {
+        self.tenantID = tenantID
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension UsersCountRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_count_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersCountRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersCountRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+    }
+}
+
+public struct UsersCountResponse: Message {
+    public var count: Int64 = 0
+
+    public init() {}
+
+    public init(count: Int64 = 0) {
+        self.count = count
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var count: Int { 1 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersCountResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_count_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersCountResponse>) {
+        self.count = source.pointee.count
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersCountResponse>, arena: Arena) {
+        target.pointee.count = self.count
+    }
+}
+
+/// Conditions that are empty are none. Letters A-Z count as a-z in emails and display names. A condition that the order
+/// has no index for is checked user by user.
+public struct UsersQueryRequest: PagedRequest {
+    public enum DisabledCondition: Sendable, Equatable {
+        case disabled(Bool)
+    }
+
+    public enum EmailVerifiedCondition: Sendable, Equatable {
+        case emailVerified(Bool)
+    }
+
+    public var tenantID: Text = .empty
+    /// 1..1,000; 0 = 100. A page also ends at 256 KiB.
+    public var pageSize: Int32 = 0
+    public var pageToken: Text = .empty
+    public var order: UserOrder = .unspecified
+    public var descending: Bool = false
+    /// At most 254 bytes.
+    public var emailPrefix: Text = .empty
+    /// Any part of the email, at most 254 bytes.
+    public var emailPart: Text = .empty
+    /// At most 256 bytes.
+    public var displayNamePrefix: Text = .empty
+    /// "+" and up to 15 digits.
+    public var phoneNumberPrefix: Text = .empty
+    /// Users that have an identity of this provider; "password" and "phone" too.
+    public var providerID: Text = .empty
+    /// With provider_id: the one user that has this identity of the provider's present issuer. The order is of no
+    /// consequence then.
+    public var rawID: Text = .empty
+    public var disabledCondition: DisabledCondition?
+    public var emailVerifiedCondition: EmailVerifiedCondition?
+    /// From this time on; 0 = from the first.
+    public var createdFromMicros: Int64 = 0
+    /// Before this time; 0 = to the last.
+    public var createdBeforeMicros: Int64 = 0
+    /// A user that never signed in counts as from before all times.
+    public var lastSignInFromMicros: Int64 = 0
+    public var lastSignInBeforeMicros: Int64 = 0
+    /// Users that have this custom claim.
+    public var claimName: Text = .empty
+    /// With claim_name: what it is, in JSON. An array has the value when it is one of its items.
+    public var claimValueJSON: Text = .empty
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        pageSize: Int32 = 0,
+        pageToken: Text = .empty,
+        order: UserOrder = .unspecified,
+        descending: Bool = false,
+        emailPrefix: Text = .empty,
+        emailPart: Text = .empty,
+        displayNamePrefix: Text = .empty,
+        phoneNumberPrefix: Text = .empty,
+        providerID: Text = .empty,
+        rawID: Text = .empty,
+        disabledCondition: DisabledCondition? = nil,
+        emailVerifiedCondition: EmailVerifiedCondition? = nil,
+        createdFromMicros: Int64 = 0,
+        createdBeforeMicros: Int64 = 0,
+        lastSignInFromMicros: Int64 = 0,
+        lastSignInBeforeMicros: Int64 = 0,
+        claimName: Text = .empty,
+        claimValueJSON: Text = .empty
+    ) {
+        self.tenantID = tenantID
+        self.pageSize = pageSize
+        self.pageToken = pageToken
+        self.order = order
+        self.descending = descending
+        self.emailPrefix = emailPrefix
+        self.emailPart = emailPart
+        self.displayNamePrefix = displayNamePrefix
+        self.phoneNumberPrefix = phoneNumberPrefix
+        self.providerID = providerID
+        self.rawID = rawID
+        self.disabledCondition = disabledCondition
+        self.emailVerifiedCondition = emailVerifiedCondition
+        self.createdFromMicros = createdFromMicros
+        self.createdBeforeMicros = createdBeforeMicros
+        self.lastSignInFromMicros = lastSignInFromMicros
+        self.lastSignInBeforeMicros = lastSignInBeforeMicros
+        self.claimName = claimName
+        self.claimValueJSON = claimValueJSON
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var pageSize: Int { 2 }
+        @inlinable public static var pageToken: Int { 3 }
+        @inlinable public static var order: Int { 4 }
+        @inlinable public static var descending: Int { 5 }
+        @inlinable public static var emailPrefix: Int { 6 }
+        @inlinable public static var emailPart: Int { 7 }
+        @inlinable public static var displayNamePrefix: Int { 8 }
+        @inlinable public static var phoneNumberPrefix: Int { 9 }
+        @inlinable public static var providerID: Int { 10 }
+        @inlinable public static var rawID: Int { 11 }
+        @inlinable public static var disabled: Int { 12 }
+        @inlinable public static var emailVerified: Int { 13 }
+        @inlinable public static var createdFromMicros: Int { 14 }
+        @inlinable public static var createdBeforeMicros: Int { 15 }
+        @inlinable public static var lastSignInFromMicros: Int { 16 }
+        @inlinable public static var lastSignInBeforeMicros: Int { 17 }
+        @inlinable public static var claimName: Int { 18 }
+        @inlinable public static var claimValueJSON: Int { 19 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension UsersQueryRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_query_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersQueryRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.pageSize = source.pointee.page_size
+        self.pageToken = Text(copying: source.pointee.page_token)
+        self.order = enumeration(source.pointee.order.rawValue)
+        self.descending = source.pointee.descending != 0
+        self.emailPrefix = Text(copying: source.pointee.email_prefix)
+        self.emailPart = Text(copying: source.pointee.email_part)
+        self.displayNamePrefix = Text(copying: source.pointee.display_name_prefix)
+        self.phoneNumberPrefix = Text(copying: source.pointee.phone_number_prefix)
+        self.providerID = Text(copying: source.pointee.provider_id)
+        self.rawID = Text(copying: source.pointee.raw_id)
+        self.createdFromMicros = source.pointee.created_from_micros
+        self.createdBeforeMicros = source.pointee.created_before_micros
+        self.lastSignInFromMicros = source.pointee.last_sign_in_from_micros
+        self.lastSignInBeforeMicros = source.pointee.last_sign_in_before_micros
+        self.claimName = Text(copying: source.pointee.claim_name)
+        self.claimValueJSON = Text(copying: source.pointee.claim_value_json)
+        switch source.pointee.disabled_condition_case.rawValue {
+        case 12: self.disabledCondition = .disabled(source.pointee.disabled != 0)
+        default: break
+        }
+        switch source.pointee.email_verified_condition_case.rawValue {
+        case 13: self.emailVerifiedCondition = .emailVerified(source.pointee.email_verified != 0)
+        default: break
+        }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersQueryRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.page_size = self.pageSize
+        target.pointee.page_token = arena.copy(self.pageToken)
+        target.pointee.order = Postern__V1__UserOrder(rawValue: UInt32(self.order.rawValue))
+        target.pointee.descending = self.descending ? 1 : 0
+        target.pointee.email_prefix = arena.copy(self.emailPrefix)
+        target.pointee.email_part = arena.copy(self.emailPart)
+        target.pointee.display_name_prefix = arena.copy(self.displayNamePrefix)
+        target.pointee.phone_number_prefix = arena.copy(self.phoneNumberPrefix)
+        target.pointee.provider_id = arena.copy(self.providerID)
+        target.pointee.raw_id = arena.copy(self.rawID)
+        target.pointee.created_from_micros = self.createdFromMicros
+        target.pointee.created_before_micros = self.createdBeforeMicros
+        target.pointee.last_sign_in_from_micros = self.lastSignInFromMicros
+        target.pointee.last_sign_in_before_micros = self.lastSignInBeforeMicros
+        target.pointee.claim_name = arena.copy(self.claimName)
+        target.pointee.claim_value_json = arena.copy(self.claimValueJSON)
+        switch self.disabledCondition {
+        case nil: break
+        case .disabled(let value):
+            target.pointee.disabled_condition_case = Postern__V1__UsersQueryRequest__DisabledConditionCase(rawValue: 12)
+            target.pointee.disabled = value ? 1 : 0
+        }
+        switch self.emailVerifiedCondition {
+        case nil: break
+        case .emailVerified(let value):
+            target.pointee.email_verified_condition_case = Postern__V1__UsersQueryRequest__EmailVerifiedConditionCase(rawValue: 13)
+            target.pointee.email_verified = value ? 1 : 0
+        }
+    }
+}
+
+public struct UsersQueryResponse: Message {
+    public var users: [User] = []
+    /// Empty: there is no further page.
+    public var nextPageToken: Text = .empty
+    /// How many rows were read for this page, those left out included.
+    public var scanned: Int32 = 0
+    /// Whether nothing is left to be read.
+    public var isComplete: Bool = false
+
+    public init() {}
+
+    public init(users: [User] = [], nextPageToken: Text = .empty, scanned: Int32 = 0, isComplete: Bool = false) {
+        self.users = users
+        self.nextPageToken = nextPageToken
+        self.scanned = scanned
+        self.isComplete = isComplete
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var users: Int { 1 }
+        @inlinable public static var nextPageToken: Int { 2 }
+        @inlinable public static var scanned: Int { 3 }
+        @inlinable public static var isComplete: Int { 4 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersQueryResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_query_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersQueryResponse>) {
+        self.users = copiedMessages(source.pointee.n_users, source.pointee.users)
+        self.nextPageToken = Text(copying: source.pointee.next_page_token)
+        self.scanned = source.pointee.scanned
+        self.isComplete = source.pointee.is_complete != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersQueryResponse>, arena: Arena) {
+        target.pointee.n_users = self.users.count
+        target.pointee.users = arena.copyEach(self.users) { arena.make($0) }
+        target.pointee.next_page_token = arena.copy(self.nextPageToken)
+        target.pointee.scanned = self.scanned
+        target.pointee.is_complete = self.isComplete ? 1 : 0
     }
 }
 

@@ -924,6 +924,46 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "GetByEmail", request, idempotent: true, options: options)
     }
 
+    /// The user with a phone number. Refusals: INVALID_PHONE_NUMBER, USER_NOT_FOUND.
+    public func getByPhone(_ request: UsersGetByPhoneRequest, options: CallOptions = .init()) async throws(Failure)
+        -> UsersGetByPhoneResponse
+    {
+        try await channel.unary("postern.v1.Users", "GetByPhone", request, idempotent: true, options: options)
+    }
+
+    /// The user with an identity of a provider. "password" with an email and "phone" with a number are taken as well.
+    /// Without an issuer the identity is of the one the provider is configured with. Refusals: INVALID_PROVIDER,
+    /// INVALID_ISSUER, INVALID_EMAIL, INVALID_PHONE_NUMBER, USER_NOT_FOUND.
+    public func getByProvider(_ request: UsersGetByProviderRequest, options: CallOptions = .init()) async throws(Failure)
+        -> UsersGetByProviderResponse
+    {
+        try await channel.unary("postern.v1.Users", "GetByProvider", request, idempotent: true, options: options)
+    }
+
+    /// The users that are named by uid, email, phone number or identity, all as of one moment. Refusals: TOO_MANY_ITEMS,
+    /// INVALID_EMAIL, INVALID_PHONE_NUMBER, INVALID_PROVIDER, INVALID_ISSUER.
+    public func batchGet(_ request: UsersBatchGetRequest, options: CallOptions = .init()) async throws(Failure)
+        -> UsersBatchGetResponse
+    {
+        try await channel.unary("postern.v1.Users", "BatchGet", request, idempotent: true, options: options)
+    }
+
+    /// How many users the tenant has. The number is kept with every change, and exact. Refusals: UPGRADE_PENDING.
+    public func count(_ request: UsersCountRequest, options: CallOptions = .init()) async throws(Failure)
+        -> UsersCountResponse
+    {
+        try await channel.unary("postern.v1.Users", "Count", request, idempotent: true, options: options)
+    }
+
+    /// The users that meet all given conditions. An answer reads at most 1,000 rows and 1 MiB and says how many it read: it
+    /// may hold few users, or none, and yet not be the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN,
+    /// INVALID_QUERY, UPGRADE_PENDING.
+    public func query(_ request: UsersQueryRequest, options: CallOptions = .init()) async throws(Failure)
+        -> UsersQueryResponse
+    {
+        try await channel.unary("postern.v1.Users", "Query", request, idempotent: true, options: options)
+    }
+
     /// All users of a tenant in the order of their uids' bytes.
     public func list(_ request: UsersListRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersListResponse

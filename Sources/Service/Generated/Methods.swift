@@ -668,6 +668,41 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// The user with a phone number. Refusals: INVALID_PHONE_NUMBER, USER_NOT_FOUND.
+    static let usersGetByPhone = MethodDescriptor(
+        service: "postern.v1.Users", method: "GetByPhone", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// The user with an identity of a provider. "password" with an email and "phone" with a number are taken as well.
+    /// Without an issuer the identity is of the one the provider is configured with. Refusals: INVALID_PROVIDER,
+    /// INVALID_ISSUER, INVALID_EMAIL, INVALID_PHONE_NUMBER, USER_NOT_FOUND.
+    static let usersGetByProvider = MethodDescriptor(
+        service: "postern.v1.Users", method: "GetByProvider", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// The users that are named by uid, email, phone number or identity, all as of one moment. Refusals: TOO_MANY_ITEMS,
+    /// INVALID_EMAIL, INVALID_PHONE_NUMBER, INVALID_PROVIDER, INVALID_ISSUER.
+    static let usersBatchGet = MethodDescriptor(
+        service: "postern.v1.Users", method: "BatchGet", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// How many users the tenant has. The number is kept with every change, and exact. Refusals: UPGRADE_PENDING.
+    static let usersCount = MethodDescriptor(
+        service: "postern.v1.Users", method: "Count", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// The users that meet all given conditions. An answer reads at most 1,000 rows and 1 MiB and says how many it read: it
+    /// may hold few users, or none, and yet not be the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN,
+    /// INVALID_QUERY, UPGRADE_PENDING.
+    static let usersQuery = MethodDescriptor(
+        service: "postern.v1.Users", method: "Query", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
     /// All users of a tenant in the order of their uids' bytes.
     static let usersList = MethodDescriptor(
         service: "postern.v1.Users", method: "List", requestStreaming: false, responseStreaming: false,
@@ -855,6 +890,11 @@ func registerAll(_ registry: inout Registry) {
     registry.register(UsersCreate.self, .usersCreate)
     registry.register(UsersGet.self, .usersGet)
     registry.register(UsersGetByEmail.self, .usersGetByEmail)
+    registry.register(UsersGetByPhone.self, .usersGetByPhone)
+    registry.register(UsersGetByProvider.self, .usersGetByProvider)
+    registry.register(UsersBatchGet.self, .usersBatchGet)
+    registry.register(UsersCount.self, .usersCount)
+    registry.register(UsersQuery.self, .usersQuery)
     registry.register(UsersList.self, .usersList)
     registry.register(UsersUpdate.self, .usersUpdate)
     registry.register(UsersSetCustomClaims.self, .usersSetCustomClaims)

@@ -36,20 +36,43 @@ enum UserCommands {
     }
 
     static let get: Command = Command(
-        path: ["user", "get"], summary: "Shows a user, by uid or by email.",
+        path: ["user", "get"], summary: "Shows a user, by uid, email, phone number or a provider's identity.",
         example: "user get --email ann@example.com",
-        operands: [.optional("uid")], flags: [Flag("email", "EMAIL", "find the user by this")], isReadOnly: true
+        operands: [.optional("uid")],
+        flags: [
+            Flag("email", "EMAIL", "find the user by this"),
+            Flag("phone-number", "NUMBER", "find the user by this, in E.164 form"),
+            Flag("provider", "ID", "find the user by an identity of this provider, with --raw-id"),
+            Flag("raw-id", "ID", "what the provider calls the user"),
+            Flag("issuer", "URL", "whose identity it is (default: the provider's present issuer)"),
+        ], isReadOnly: true
     ) { session in
         let (client, tenantID, options) = (try client(session), try session.tenantID(), try session.callOptions())
-        switch (session.arguments.operand(0), session.arguments.text("email")) {
-        case (let uid?, nil):
-            let request = UsersGetRequest(tenantID: tenantID, uid: Text(uid), includeLastRefresh: true)
-            session.output.print(try await client.get(request, options: options).user ?? User())
-        case (nil, let email?):
-            let request = UsersGetByEmailRequest(tenantID: tenantID, email: email)
-            session.output.print(try await client.getByEmail(request, options: options).user ?? User())
-        default: throw CommandError.usage("name the user by uid or by --email", hint: "postern \(get.example)")
+        let arguments = session.arguments
+        let names = [arguments.operand(0), arguments.value("email"), arguments.value("phone-number")]
+        let provider = arguments.text("provider")
+        guard names.count(where: { $0 != nil }) + (provider == nil ? 0 : 1) == 1 else {
+            throw CommandError.usage(
+                "name the user by uid, --email, --phone-number or --provider", hint: "postern \(get.example)")
         }
+        let user: User?
+        if let uid = arguments.operand(0) {
+            let request = UsersGetRequest(tenantID: tenantID, uid: Text(uid), includeLastRefresh: true)
+            user = try await client.get(request, options: options).user
+        } else if let email = arguments.text("email") {
+            let request = UsersGetByEmailRequest(tenantID: tenantID, email: email)
+            user = try await client.getByEmail(request, options: options).user
+        } else if let number = arguments.text("phone-number") {
+            let request = UsersGetByPhoneRequest(tenantID: tenantID, phoneNumber: number)
+            user = try await client.getByPhone(request, options: options).user
+        } else {
+            let identity = ProviderIdentity(
+                providerID: provider ?? .empty, rawID: arguments.text("raw-id") ?? .empty,
+                issuer: arguments.text("issuer") ?? .empty)
+            let request = UsersGetByProviderRequest(tenantID: tenantID, identity: identity)
+            user = try await client.getByProvider(request, options: options).user
+        }
+        session.output.print(user ?? User())
     }
 
     static let list = Command(

@@ -924,6 +924,16 @@ extension Messages.ProviderEndpoints: MessageJSON {
     }
 }
 
+extension Messages.ProviderIdentity: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("provider_id", .string(self.providerID)),
+            .init("raw_id", .string(self.rawID)),
+            .init("issuer", .string(self.issuer)),
+        ])
+    }
+}
+
 extension Messages.ProviderInfo: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -1467,11 +1477,43 @@ extension Messages.User: MessageJSON {
     }
 }
 
+extension Messages.UserName: MessageJSON {
+    var fieldsJSON: JSONValue {
+        var members: [JSONValue.Member] = []
+        switch self.name {
+        case nil: break
+        case .uid(let value): members.append(.init("uid", .string(value)))
+        case .email(let value): members.append(.init("email", .string(value)))
+        case .phoneNumber(let value): members.append(.init("phone_number", .string(value)))
+        case .identity(let value): members.append(.init("identity", value.json))
+        }
+        return .object(members)
+    }
+}
+
 extension Messages.UsersAddSecondFactorResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
             .init("user", self.user?.json ?? .null),
             .init("factor_id", .string(self.factorID)),
+        ])
+    }
+}
+
+extension Messages.UsersBatchGetResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("users", .array(self.users.map { $0.json })),
+            .init("not_found", .array(self.notFound.map { $0.json })),
+            .init("not_read", .array(self.notRead.map { $0.json })),
+        ])
+    }
+}
+
+extension Messages.UsersCountResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("count", .integer(self.count)),
         ])
     }
 }
@@ -1533,6 +1575,22 @@ extension Messages.UsersGetByEmailResponse: MessageJSON {
     }
 }
 
+extension Messages.UsersGetByPhoneResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("user", self.user?.json ?? .null),
+        ])
+    }
+}
+
+extension Messages.UsersGetByProviderResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("user", self.user?.json ?? .null),
+        ])
+    }
+}
+
 extension Messages.UsersGetResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -1575,6 +1633,17 @@ extension Messages.UsersListSessionsResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
             .init("sessions", .array(self.sessions.map { $0.json })),
+        ])
+    }
+}
+
+extension Messages.UsersQueryResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("users", .array(self.users.map { $0.json })),
+            .init("next_page_token", .string(self.nextPageToken)),
+            .init("scanned", .integer(Int64(self.scanned))),
+            .init("is_complete", .bool(self.isComplete)),
         ])
     }
 }

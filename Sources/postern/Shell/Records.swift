@@ -33,6 +33,12 @@ extension User: Record {
     var id: String { uid.string }
 }
 
+extension UsersCountResponse: Record {
+    static let columns = ["count"]
+
+    var id: String { String(count) }
+}
+
 /// The answer to a sign-up, a sign-in or a password change.
 struct SignedIn: Record {
     static let columns = ["user.uid", "tokens.id_token_expires_at_micros"]

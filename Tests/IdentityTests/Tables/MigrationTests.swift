@@ -35,6 +35,32 @@ import Testing
         ) { _ in }
     }
 
+    /// Version 3: acme has carl, bob and ann, created in this order, and had another user; the default pool has dora.
+    @Test func `Users of a store of version 3 are counted and put in order`() async throws {
+        try await withTemporaryDirectory { directory in
+            let key = try Self.unpack("store-of-version-3", to: directory)
+            for _ in 0..<2 {
+                try await withFixture(at: directory, open: { try Self.open($0, key) }) { fixture in
+                    try fixture.store.read { transaction in
+                        #expect(try transaction.hasUserIndexes())
+                        let counts = try ["acme", ""].map { try transaction.usage(ofTenant: $0).countedRowCount }
+                        #expect(counts == [3, 1])
+                        var uids: [Text] = []
+                        try transaction.scan(Tables.userByCreation, prefix: TenantPrefix("acme")) { row in
+                            uids.append(try row.key.uid)
+                            return true
+                        }
+                        #expect(uids == ["carl", "bob", "ann"])
+                    }
+                }
+            }
+            let report = try StoreReport(
+                StoreConfiguration(directory: directory, tables: Tables.all),
+                authenticator: RecordMACs(masterKey: key), eventHash: RecordMACs.eventHash, records: RecordAudit.run)
+            #expect(report.isSound, "\(report.lines)")
+        }
+    }
+
     /// Version 2: the tenant acme with ann and bob; the tenant gone, with carl, was deleted and has left its events.
     @Test func aStoreOfVersion2IsUpgraded() async throws {
         try await withTemporaryDirectory { directory in

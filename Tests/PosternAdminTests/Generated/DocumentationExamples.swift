@@ -72,4 +72,10 @@ extension ExampleValues {
     func exampleOfUserChange() async throws {
         try await tenant.updateUser(uid, UserChange(displayName: "", disabled: false))
     }
+
+    // Sources/PosternAdmin/UserConditions.swift
+    func exampleOfUserConditions() async throws {
+        let newest = tenant.queryUsers(UserConditions(emailPart: "@example.com", order: .created, descending: true))
+        for try await user in newest { print(user.uid) }
+    }
 }

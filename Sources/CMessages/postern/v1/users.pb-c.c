@@ -43,6 +43,78 @@ void   postern__v1__users_get_by_email_response__init
   static const Postern__V1__UsersGetByEmailResponse init_value = POSTERN__V1__USERS_GET_BY_EMAIL_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__users_get_by_phone_request__init
+                     (Postern__V1__UsersGetByPhoneRequest         *message)
+{
+  static const Postern__V1__UsersGetByPhoneRequest init_value = POSTERN__V1__USERS_GET_BY_PHONE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_get_by_phone_response__init
+                     (Postern__V1__UsersGetByPhoneResponse         *message)
+{
+  static const Postern__V1__UsersGetByPhoneResponse init_value = POSTERN__V1__USERS_GET_BY_PHONE_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__provider_identity__init
+                     (Postern__V1__ProviderIdentity         *message)
+{
+  static const Postern__V1__ProviderIdentity init_value = POSTERN__V1__PROVIDER_IDENTITY__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_get_by_provider_request__init
+                     (Postern__V1__UsersGetByProviderRequest         *message)
+{
+  static const Postern__V1__UsersGetByProviderRequest init_value = POSTERN__V1__USERS_GET_BY_PROVIDER_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_get_by_provider_response__init
+                     (Postern__V1__UsersGetByProviderResponse         *message)
+{
+  static const Postern__V1__UsersGetByProviderResponse init_value = POSTERN__V1__USERS_GET_BY_PROVIDER_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_batch_get_request__init
+                     (Postern__V1__UsersBatchGetRequest         *message)
+{
+  static const Postern__V1__UsersBatchGetRequest init_value = POSTERN__V1__USERS_BATCH_GET_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_batch_get_response__init
+                     (Postern__V1__UsersBatchGetResponse         *message)
+{
+  static const Postern__V1__UsersBatchGetResponse init_value = POSTERN__V1__USERS_BATCH_GET_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__user_name__init
+                     (Postern__V1__UserName         *message)
+{
+  static const Postern__V1__UserName init_value = POSTERN__V1__USER_NAME__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_count_request__init
+                     (Postern__V1__UsersCountRequest         *message)
+{
+  static const Postern__V1__UsersCountRequest init_value = POSTERN__V1__USERS_COUNT_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_count_response__init
+                     (Postern__V1__UsersCountResponse         *message)
+{
+  static const Postern__V1__UsersCountResponse init_value = POSTERN__V1__USERS_COUNT_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_query_request__init
+                     (Postern__V1__UsersQueryRequest         *message)
+{
+  static const Postern__V1__UsersQueryRequest init_value = POSTERN__V1__USERS_QUERY_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_query_response__init
+                     (Postern__V1__UsersQueryResponse         *message)
+{
+  static const Postern__V1__UsersQueryResponse init_value = POSTERN__V1__USERS_QUERY_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__users_list_request__init
                      (Postern__V1__UsersListRequest         *message)
 {
@@ -641,6 +713,904 @@ const ProtobufCMessageDescriptor postern__v1__users_get_by_email_response__descr
   postern__v1__users_get_by_email_response__field_indices_by_name,
   1,  postern__v1__users_get_by_email_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__users_get_by_email_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_get_by_phone_request__field_descriptors[2] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGetByPhoneRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "phone_number",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGetByPhoneRequest, phone_number),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_get_by_phone_request__field_indices_by_name[] = {
+  1,   /* field[1] = phone_number */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__users_get_by_phone_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_get_by_phone_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersGetByPhoneRequest",
+  "UsersGetByPhoneRequest",
+  "Postern__V1__UsersGetByPhoneRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersGetByPhoneRequest),
+  2,
+  postern__v1__users_get_by_phone_request__field_descriptors,
+  postern__v1__users_get_by_phone_request__field_indices_by_name,
+  1,  postern__v1__users_get_by_phone_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_get_by_phone_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_get_by_phone_response__field_descriptors[1] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGetByPhoneResponse, user),
+    &postern__v1__user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_get_by_phone_response__field_indices_by_name[] = {
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange postern__v1__users_get_by_phone_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_get_by_phone_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersGetByPhoneResponse",
+  "UsersGetByPhoneResponse",
+  "Postern__V1__UsersGetByPhoneResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersGetByPhoneResponse),
+  1,
+  postern__v1__users_get_by_phone_response__field_descriptors,
+  postern__v1__users_get_by_phone_response__field_indices_by_name,
+  1,  postern__v1__users_get_by_phone_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_get_by_phone_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__provider_identity__field_descriptors[3] =
+{
+  {
+    "provider_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProviderIdentity, provider_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "raw_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProviderIdentity, raw_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "issuer",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProviderIdentity, issuer),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__provider_identity__field_indices_by_name[] = {
+  2,   /* field[2] = issuer */
+  0,   /* field[0] = provider_id */
+  1,   /* field[1] = raw_id */
+};
+static const ProtobufCIntRange postern__v1__provider_identity__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__provider_identity__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProviderIdentity",
+  "ProviderIdentity",
+  "Postern__V1__ProviderIdentity",
+  "postern.v1",
+  sizeof(Postern__V1__ProviderIdentity),
+  3,
+  postern__v1__provider_identity__field_descriptors,
+  postern__v1__provider_identity__field_indices_by_name,
+  1,  postern__v1__provider_identity__number_ranges,
+  (ProtobufCMessageInit) postern__v1__provider_identity__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_get_by_provider_request__field_descriptors[2] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGetByProviderRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "identity",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGetByProviderRequest, identity),
+    &postern__v1__provider_identity__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_get_by_provider_request__field_indices_by_name[] = {
+  1,   /* field[1] = identity */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__users_get_by_provider_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_get_by_provider_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersGetByProviderRequest",
+  "UsersGetByProviderRequest",
+  "Postern__V1__UsersGetByProviderRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersGetByProviderRequest),
+  2,
+  postern__v1__users_get_by_provider_request__field_descriptors,
+  postern__v1__users_get_by_provider_request__field_indices_by_name,
+  1,  postern__v1__users_get_by_provider_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_get_by_provider_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_get_by_provider_response__field_descriptors[1] =
+{
+  {
+    "user",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersGetByProviderResponse, user),
+    &postern__v1__user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_get_by_provider_response__field_indices_by_name[] = {
+  0,   /* field[0] = user */
+};
+static const ProtobufCIntRange postern__v1__users_get_by_provider_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_get_by_provider_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersGetByProviderResponse",
+  "UsersGetByProviderResponse",
+  "Postern__V1__UsersGetByProviderResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersGetByProviderResponse),
+  1,
+  postern__v1__users_get_by_provider_response__field_descriptors,
+  postern__v1__users_get_by_provider_response__field_indices_by_name,
+  1,  postern__v1__users_get_by_provider_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_get_by_provider_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_batch_get_request__field_descriptors[5] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersBatchGetRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "uids",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__UsersBatchGetRequest, n_uids),
+    offsetof(Postern__V1__UsersBatchGetRequest, uids),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "emails",
+    3,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__UsersBatchGetRequest, n_emails),
+    offsetof(Postern__V1__UsersBatchGetRequest, emails),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "phone_numbers",
+    4,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__UsersBatchGetRequest, n_phone_numbers),
+    offsetof(Postern__V1__UsersBatchGetRequest, phone_numbers),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "identities",
+    5,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__UsersBatchGetRequest, n_identities),
+    offsetof(Postern__V1__UsersBatchGetRequest, identities),
+    &postern__v1__provider_identity__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_batch_get_request__field_indices_by_name[] = {
+  2,   /* field[2] = emails */
+  4,   /* field[4] = identities */
+  3,   /* field[3] = phone_numbers */
+  0,   /* field[0] = tenant_id */
+  1,   /* field[1] = uids */
+};
+static const ProtobufCIntRange postern__v1__users_batch_get_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_batch_get_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersBatchGetRequest",
+  "UsersBatchGetRequest",
+  "Postern__V1__UsersBatchGetRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersBatchGetRequest),
+  5,
+  postern__v1__users_batch_get_request__field_descriptors,
+  postern__v1__users_batch_get_request__field_indices_by_name,
+  1,  postern__v1__users_batch_get_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_batch_get_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_batch_get_response__field_descriptors[3] =
+{
+  {
+    "users",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__UsersBatchGetResponse, n_users),
+    offsetof(Postern__V1__UsersBatchGetResponse, users),
+    &postern__v1__user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "not_found",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__UsersBatchGetResponse, n_not_found),
+    offsetof(Postern__V1__UsersBatchGetResponse, not_found),
+    &postern__v1__user_name__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "not_read",
+    3,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__UsersBatchGetResponse, n_not_read),
+    offsetof(Postern__V1__UsersBatchGetResponse, not_read),
+    &postern__v1__user_name__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_batch_get_response__field_indices_by_name[] = {
+  1,   /* field[1] = not_found */
+  2,   /* field[2] = not_read */
+  0,   /* field[0] = users */
+};
+static const ProtobufCIntRange postern__v1__users_batch_get_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_batch_get_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersBatchGetResponse",
+  "UsersBatchGetResponse",
+  "Postern__V1__UsersBatchGetResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersBatchGetResponse),
+  3,
+  postern__v1__users_batch_get_response__field_descriptors,
+  postern__v1__users_batch_get_response__field_indices_by_name,
+  1,  postern__v1__users_batch_get_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_batch_get_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__user_name__field_descriptors[4] =
+{
+  {
+    "uid",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__UserName, name_case),
+    offsetof(Postern__V1__UserName, uid),
+    NULL,
+    &protobuf_c_empty_string,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "email",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__UserName, name_case),
+    offsetof(Postern__V1__UserName, email),
+    NULL,
+    &protobuf_c_empty_string,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "phone_number",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__UserName, name_case),
+    offsetof(Postern__V1__UserName, phone_number),
+    NULL,
+    &protobuf_c_empty_string,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "identity",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__UserName, name_case),
+    offsetof(Postern__V1__UserName, identity),
+    &postern__v1__provider_identity__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__user_name__field_indices_by_name[] = {
+  1,   /* field[1] = email */
+  3,   /* field[3] = identity */
+  2,   /* field[2] = phone_number */
+  0,   /* field[0] = uid */
+};
+static const ProtobufCIntRange postern__v1__user_name__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__user_name__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UserName",
+  "UserName",
+  "Postern__V1__UserName",
+  "postern.v1",
+  sizeof(Postern__V1__UserName),
+  4,
+  postern__v1__user_name__field_descriptors,
+  postern__v1__user_name__field_indices_by_name,
+  1,  postern__v1__user_name__number_ranges,
+  (ProtobufCMessageInit) postern__v1__user_name__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_count_request__field_descriptors[1] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersCountRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_count_request__field_indices_by_name[] = {
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__users_count_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_count_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersCountRequest",
+  "UsersCountRequest",
+  "Postern__V1__UsersCountRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersCountRequest),
+  1,
+  postern__v1__users_count_request__field_descriptors,
+  postern__v1__users_count_request__field_indices_by_name,
+  1,  postern__v1__users_count_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_count_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_count_response__field_descriptors[1] =
+{
+  {
+    "count",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersCountResponse, count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_count_response__field_indices_by_name[] = {
+  0,   /* field[0] = count */
+};
+static const ProtobufCIntRange postern__v1__users_count_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_count_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersCountResponse",
+  "UsersCountResponse",
+  "Postern__V1__UsersCountResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersCountResponse),
+  1,
+  postern__v1__users_count_response__field_descriptors,
+  postern__v1__users_count_response__field_indices_by_name,
+  1,  postern__v1__users_count_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_count_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_query_request__field_descriptors[19] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "page_size",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, page_size),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "page_token",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, page_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "order",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, order),
+    &postern__v1__user_order__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "descending",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, descending),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "email_prefix",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, email_prefix),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "email_part",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, email_part),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "display_name_prefix",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, display_name_prefix),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "phone_number_prefix",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, phone_number_prefix),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "provider_id",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, provider_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "raw_id",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, raw_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "disabled",
+    12,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    offsetof(Postern__V1__UsersQueryRequest, disabled_condition_case),
+    offsetof(Postern__V1__UsersQueryRequest, disabled),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "email_verified",
+    13,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    offsetof(Postern__V1__UsersQueryRequest, email_verified_condition_case),
+    offsetof(Postern__V1__UsersQueryRequest, email_verified),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "created_from_micros",
+    14,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, created_from_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "created_before_micros",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, created_before_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "last_sign_in_from_micros",
+    16,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, last_sign_in_from_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "last_sign_in_before_micros",
+    17,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, last_sign_in_before_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "claim_name",
+    18,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, claim_name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "claim_value_json",
+    19,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryRequest, claim_value_json),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_query_request__field_indices_by_name[] = {
+  17,   /* field[17] = claim_name */
+  18,   /* field[18] = claim_value_json */
+  14,   /* field[14] = created_before_micros */
+  13,   /* field[13] = created_from_micros */
+  4,   /* field[4] = descending */
+  11,   /* field[11] = disabled */
+  7,   /* field[7] = display_name_prefix */
+  6,   /* field[6] = email_part */
+  5,   /* field[5] = email_prefix */
+  12,   /* field[12] = email_verified */
+  16,   /* field[16] = last_sign_in_before_micros */
+  15,   /* field[15] = last_sign_in_from_micros */
+  3,   /* field[3] = order */
+  1,   /* field[1] = page_size */
+  2,   /* field[2] = page_token */
+  8,   /* field[8] = phone_number_prefix */
+  9,   /* field[9] = provider_id */
+  10,   /* field[10] = raw_id */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__users_query_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 19 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_query_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersQueryRequest",
+  "UsersQueryRequest",
+  "Postern__V1__UsersQueryRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersQueryRequest),
+  19,
+  postern__v1__users_query_request__field_descriptors,
+  postern__v1__users_query_request__field_indices_by_name,
+  1,  postern__v1__users_query_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_query_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_query_response__field_descriptors[4] =
+{
+  {
+    "users",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__UsersQueryResponse, n_users),
+    offsetof(Postern__V1__UsersQueryResponse, users),
+    &postern__v1__user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "next_page_token",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryResponse, next_page_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "scanned",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryResponse, scanned),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "is_complete",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersQueryResponse, is_complete),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_query_response__field_indices_by_name[] = {
+  3,   /* field[3] = is_complete */
+  1,   /* field[1] = next_page_token */
+  2,   /* field[2] = scanned */
+  0,   /* field[0] = users */
+};
+static const ProtobufCIntRange postern__v1__users_query_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_query_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersQueryResponse",
+  "UsersQueryResponse",
+  "Postern__V1__UsersQueryResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersQueryResponse),
+  4,
+  postern__v1__users_query_response__field_descriptors,
+  postern__v1__users_query_response__field_indices_by_name,
+  1,  postern__v1__users_query_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_query_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__users_list_request__field_descriptors[3] =
@@ -3074,6 +4044,40 @@ const ProtobufCMessageDescriptor postern__v1__users_revoke_session_response__des
   0,  postern__v1__users_revoke_session_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__users_revoke_session_response__init,
   NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCEnumValue postern__v1__user_order__enum_values_by_number[5] =
+{
+  { "USER_ORDER_UNSPECIFIED", "POSTERN__V1__USER_ORDER__USER_ORDER_UNSPECIFIED", 0 },
+  { "USER_ORDER_UID", "POSTERN__V1__USER_ORDER__USER_ORDER_UID", 1 },
+  { "USER_ORDER_CREATED", "POSTERN__V1__USER_ORDER__USER_ORDER_CREATED", 2 },
+  { "USER_ORDER_EMAIL", "POSTERN__V1__USER_ORDER__USER_ORDER_EMAIL", 3 },
+  { "USER_ORDER_PHONE_NUMBER", "POSTERN__V1__USER_ORDER__USER_ORDER_PHONE_NUMBER", 4 },
+};
+static const ProtobufCIntRange postern__v1__user_order__value_ranges[] = {
+{0, 0},{0, 5}
+};
+static const ProtobufCEnumValueIndex postern__v1__user_order__enum_values_by_name[5] =
+{
+  { "USER_ORDER_CREATED", 2 },
+  { "USER_ORDER_EMAIL", 3 },
+  { "USER_ORDER_PHONE_NUMBER", 4 },
+  { "USER_ORDER_UID", 1 },
+  { "USER_ORDER_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor postern__v1__user_order__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "postern.v1.UserOrder",
+  "UserOrder",
+  "Postern__V1__UserOrder",
+  "postern.v1",
+  5,
+  postern__v1__user_order__enum_values_by_number,
+  5,
+  postern__v1__user_order__enum_values_by_name,
+  1,
+  postern__v1__user_order__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
 static const ProtobufCEnumValue postern__v1__import_conflict__enum_values_by_number[4] =
 {

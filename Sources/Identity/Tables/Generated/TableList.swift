@@ -42,5 +42,6 @@ extension Tables {
         smsConfigs.declaration,
         secondFactors.declaration,
         pendingSignIns.declaration,
+        userByCreation.declaration,
     ]
 }

@@ -25,6 +25,18 @@ typedef struct Postern__V1__UsersGetRequest Postern__V1__UsersGetRequest;
 typedef struct Postern__V1__UsersGetResponse Postern__V1__UsersGetResponse;
 typedef struct Postern__V1__UsersGetByEmailRequest Postern__V1__UsersGetByEmailRequest;
 typedef struct Postern__V1__UsersGetByEmailResponse Postern__V1__UsersGetByEmailResponse;
+typedef struct Postern__V1__UsersGetByPhoneRequest Postern__V1__UsersGetByPhoneRequest;
+typedef struct Postern__V1__UsersGetByPhoneResponse Postern__V1__UsersGetByPhoneResponse;
+typedef struct Postern__V1__ProviderIdentity Postern__V1__ProviderIdentity;
+typedef struct Postern__V1__UsersGetByProviderRequest Postern__V1__UsersGetByProviderRequest;
+typedef struct Postern__V1__UsersGetByProviderResponse Postern__V1__UsersGetByProviderResponse;
+typedef struct Postern__V1__UsersBatchGetRequest Postern__V1__UsersBatchGetRequest;
+typedef struct Postern__V1__UsersBatchGetResponse Postern__V1__UsersBatchGetResponse;
+typedef struct Postern__V1__UserName Postern__V1__UserName;
+typedef struct Postern__V1__UsersCountRequest Postern__V1__UsersCountRequest;
+typedef struct Postern__V1__UsersCountResponse Postern__V1__UsersCountResponse;
+typedef struct Postern__V1__UsersQueryRequest Postern__V1__UsersQueryRequest;
+typedef struct Postern__V1__UsersQueryResponse Postern__V1__UsersQueryResponse;
 typedef struct Postern__V1__UsersListRequest Postern__V1__UsersListRequest;
 typedef struct Postern__V1__UsersListResponse Postern__V1__UsersListResponse;
 typedef struct Postern__V1__UsersUpdateRequest Postern__V1__UsersUpdateRequest;
@@ -65,6 +77,14 @@ typedef struct Postern__V1__UsersRevokeSessionResponse Postern__V1__UsersRevokeS
 
 /* --- enums --- */
 
+typedef enum _Postern__V1__UserOrder {
+  POSTERN__V1__USER_ORDER__USER_ORDER_UNSPECIFIED = 0,
+  POSTERN__V1__USER_ORDER__USER_ORDER_UID = 1,
+  POSTERN__V1__USER_ORDER__USER_ORDER_CREATED = 2,
+  POSTERN__V1__USER_ORDER__USER_ORDER_EMAIL = 3,
+  POSTERN__V1__USER_ORDER__USER_ORDER_PHONE_NUMBER = 4
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__USER_ORDER)
+} Postern__V1__UserOrder;
 typedef enum _Postern__V1__ImportConflict {
   POSTERN__V1__IMPORT_CONFLICT__IMPORT_CONFLICT_UNSPECIFIED = 0,
   POSTERN__V1__IMPORT_CONFLICT__IMPORT_CONFLICT_FAIL = 1,
@@ -155,6 +175,198 @@ struct  Postern__V1__UsersGetByEmailResponse
 #define POSTERN__V1__USERS_GET_BY_EMAIL_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_get_by_email_response__descriptor) \
     , NULL }
+
+
+struct  Postern__V1__UsersGetByPhoneRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData phone_number;
+};
+#define POSTERN__V1__USERS_GET_BY_PHONE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_get_by_phone_request__descriptor) \
+    , {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__UsersGetByPhoneResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__User *user;
+};
+#define POSTERN__V1__USERS_GET_BY_PHONE_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_get_by_phone_response__descriptor) \
+    , NULL }
+
+
+struct  Postern__V1__ProviderIdentity
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData provider_id;
+  ProtobufCBinaryData raw_id;
+  ProtobufCBinaryData issuer;
+};
+#define POSTERN__V1__PROVIDER_IDENTITY__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__provider_identity__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__UsersGetByProviderRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  Postern__V1__ProviderIdentity *identity;
+};
+#define POSTERN__V1__USERS_GET_BY_PROVIDER_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_get_by_provider_request__descriptor) \
+    , {0,NULL}, NULL }
+
+
+struct  Postern__V1__UsersGetByProviderResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__User *user;
+};
+#define POSTERN__V1__USERS_GET_BY_PROVIDER_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_get_by_provider_response__descriptor) \
+    , NULL }
+
+
+struct  Postern__V1__UsersBatchGetRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  size_t n_uids;
+  ProtobufCBinaryData *uids;
+  size_t n_emails;
+  ProtobufCBinaryData *emails;
+  size_t n_phone_numbers;
+  ProtobufCBinaryData *phone_numbers;
+  size_t n_identities;
+  Postern__V1__ProviderIdentity **identities;
+};
+#define POSTERN__V1__USERS_BATCH_GET_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_batch_get_request__descriptor) \
+    , {0,NULL}, 0,NULL, 0,NULL, 0,NULL, 0,NULL }
+
+
+struct  Postern__V1__UsersBatchGetResponse
+{
+  ProtobufCMessage base;
+  size_t n_users;
+  Postern__V1__User **users;
+  size_t n_not_found;
+  Postern__V1__UserName **not_found;
+  size_t n_not_read;
+  Postern__V1__UserName **not_read;
+};
+#define POSTERN__V1__USERS_BATCH_GET_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_batch_get_response__descriptor) \
+    , 0,NULL, 0,NULL, 0,NULL }
+
+
+typedef enum {
+  POSTERN__V1__USER_NAME__NAME__NOT_SET = 0,
+  POSTERN__V1__USER_NAME__NAME_UID = 1,
+  POSTERN__V1__USER_NAME__NAME_EMAIL = 2,
+  POSTERN__V1__USER_NAME__NAME_PHONE_NUMBER = 3,
+  POSTERN__V1__USER_NAME__NAME_IDENTITY = 4
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__USER_NAME__NAME__CASE)
+} Postern__V1__UserName__NameCase;
+
+struct  Postern__V1__UserName
+{
+  ProtobufCMessage base;
+  Postern__V1__UserName__NameCase name_case;
+  union {
+    ProtobufCBinaryData uid;
+    ProtobufCBinaryData email;
+    ProtobufCBinaryData phone_number;
+    Postern__V1__ProviderIdentity *identity;
+  };
+};
+#define POSTERN__V1__USER_NAME__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__user_name__descriptor) \
+    , POSTERN__V1__USER_NAME__NAME__NOT_SET, {0} }
+
+
+struct  Postern__V1__UsersCountRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+};
+#define POSTERN__V1__USERS_COUNT_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_count_request__descriptor) \
+    , {0,NULL} }
+
+
+struct  Postern__V1__UsersCountResponse
+{
+  ProtobufCMessage base;
+  int64_t count;
+};
+#define POSTERN__V1__USERS_COUNT_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_count_response__descriptor) \
+    , 0 }
+
+
+typedef enum {
+  POSTERN__V1__USERS_QUERY_REQUEST__DISABLED_CONDITION__NOT_SET = 0,
+  POSTERN__V1__USERS_QUERY_REQUEST__DISABLED_CONDITION_DISABLED = 12
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__USERS_QUERY_REQUEST__DISABLED_CONDITION__CASE)
+} Postern__V1__UsersQueryRequest__DisabledConditionCase;
+
+typedef enum {
+  POSTERN__V1__USERS_QUERY_REQUEST__EMAIL_VERIFIED_CONDITION__NOT_SET = 0,
+  POSTERN__V1__USERS_QUERY_REQUEST__EMAIL_VERIFIED_CONDITION_EMAIL_VERIFIED = 13
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__USERS_QUERY_REQUEST__EMAIL_VERIFIED_CONDITION__CASE)
+} Postern__V1__UsersQueryRequest__EmailVerifiedConditionCase;
+
+struct  Postern__V1__UsersQueryRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  int32_t page_size;
+  ProtobufCBinaryData page_token;
+  Postern__V1__UserOrder order;
+  protobuf_c_boolean descending;
+  ProtobufCBinaryData email_prefix;
+  ProtobufCBinaryData email_part;
+  ProtobufCBinaryData display_name_prefix;
+  ProtobufCBinaryData phone_number_prefix;
+  ProtobufCBinaryData provider_id;
+  ProtobufCBinaryData raw_id;
+  int64_t created_from_micros;
+  int64_t created_before_micros;
+  int64_t last_sign_in_from_micros;
+  int64_t last_sign_in_before_micros;
+  ProtobufCBinaryData claim_name;
+  ProtobufCBinaryData claim_value_json;
+  Postern__V1__UsersQueryRequest__DisabledConditionCase disabled_condition_case;
+  union {
+    protobuf_c_boolean disabled;
+  };
+  Postern__V1__UsersQueryRequest__EmailVerifiedConditionCase email_verified_condition_case;
+  union {
+    protobuf_c_boolean email_verified;
+  };
+};
+#define POSTERN__V1__USERS_QUERY_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_query_request__descriptor) \
+    , {0,NULL}, 0, {0,NULL}, POSTERN__V1__USER_ORDER__USER_ORDER_UNSPECIFIED, 0, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, 0, 0, {0,NULL}, {0,NULL}, POSTERN__V1__USERS_QUERY_REQUEST__DISABLED_CONDITION__NOT_SET, {0}, POSTERN__V1__USERS_QUERY_REQUEST__EMAIL_VERIFIED_CONDITION__NOT_SET, {0} }
+
+
+struct  Postern__V1__UsersQueryResponse
+{
+  ProtobufCMessage base;
+  size_t n_users;
+  Postern__V1__User **users;
+  ProtobufCBinaryData next_page_token;
+  int32_t scanned;
+  protobuf_c_boolean is_complete;
+};
+#define POSTERN__V1__USERS_QUERY_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_query_response__descriptor) \
+    , 0,NULL, {0,NULL}, 0, 0 }
 
 
 struct  Postern__V1__UsersListRequest
@@ -639,6 +851,42 @@ void   postern__v1__users_get_by_email_request__init
 /* Postern__V1__UsersGetByEmailResponse methods */
 void   postern__v1__users_get_by_email_response__init
                      (Postern__V1__UsersGetByEmailResponse         *message);
+/* Postern__V1__UsersGetByPhoneRequest methods */
+void   postern__v1__users_get_by_phone_request__init
+                     (Postern__V1__UsersGetByPhoneRequest         *message);
+/* Postern__V1__UsersGetByPhoneResponse methods */
+void   postern__v1__users_get_by_phone_response__init
+                     (Postern__V1__UsersGetByPhoneResponse         *message);
+/* Postern__V1__ProviderIdentity methods */
+void   postern__v1__provider_identity__init
+                     (Postern__V1__ProviderIdentity         *message);
+/* Postern__V1__UsersGetByProviderRequest methods */
+void   postern__v1__users_get_by_provider_request__init
+                     (Postern__V1__UsersGetByProviderRequest         *message);
+/* Postern__V1__UsersGetByProviderResponse methods */
+void   postern__v1__users_get_by_provider_response__init
+                     (Postern__V1__UsersGetByProviderResponse         *message);
+/* Postern__V1__UsersBatchGetRequest methods */
+void   postern__v1__users_batch_get_request__init
+                     (Postern__V1__UsersBatchGetRequest         *message);
+/* Postern__V1__UsersBatchGetResponse methods */
+void   postern__v1__users_batch_get_response__init
+                     (Postern__V1__UsersBatchGetResponse         *message);
+/* Postern__V1__UserName methods */
+void   postern__v1__user_name__init
+                     (Postern__V1__UserName         *message);
+/* Postern__V1__UsersCountRequest methods */
+void   postern__v1__users_count_request__init
+                     (Postern__V1__UsersCountRequest         *message);
+/* Postern__V1__UsersCountResponse methods */
+void   postern__v1__users_count_response__init
+                     (Postern__V1__UsersCountResponse         *message);
+/* Postern__V1__UsersQueryRequest methods */
+void   postern__v1__users_query_request__init
+                     (Postern__V1__UsersQueryRequest         *message);
+/* Postern__V1__UsersQueryResponse methods */
+void   postern__v1__users_query_response__init
+                     (Postern__V1__UsersQueryResponse         *message);
 /* Postern__V1__UsersListRequest methods */
 void   postern__v1__users_list_request__init
                      (Postern__V1__UsersListRequest         *message);
@@ -767,6 +1015,42 @@ typedef void (*Postern__V1__UsersGetByEmailRequest_Closure)
 typedef void (*Postern__V1__UsersGetByEmailResponse_Closure)
                  (const Postern__V1__UsersGetByEmailResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__UsersGetByPhoneRequest_Closure)
+                 (const Postern__V1__UsersGetByPhoneRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersGetByPhoneResponse_Closure)
+                 (const Postern__V1__UsersGetByPhoneResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__ProviderIdentity_Closure)
+                 (const Postern__V1__ProviderIdentity *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersGetByProviderRequest_Closure)
+                 (const Postern__V1__UsersGetByProviderRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersGetByProviderResponse_Closure)
+                 (const Postern__V1__UsersGetByProviderResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersBatchGetRequest_Closure)
+                 (const Postern__V1__UsersBatchGetRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersBatchGetResponse_Closure)
+                 (const Postern__V1__UsersBatchGetResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UserName_Closure)
+                 (const Postern__V1__UserName *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersCountRequest_Closure)
+                 (const Postern__V1__UsersCountRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersCountResponse_Closure)
+                 (const Postern__V1__UsersCountResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersQueryRequest_Closure)
+                 (const Postern__V1__UsersQueryRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersQueryResponse_Closure)
+                 (const Postern__V1__UsersQueryResponse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__UsersListRequest_Closure)
                  (const Postern__V1__UsersListRequest *message,
                   void *closure_data);
@@ -881,6 +1165,7 @@ typedef void (*Postern__V1__UsersRevokeSessionResponse_Closure)
 
 /* --- descriptors --- */
 
+extern const ProtobufCEnumDescriptor    postern__v1__user_order__descriptor;
 extern const ProtobufCEnumDescriptor    postern__v1__import_conflict__descriptor;
 extern const ProtobufCEnumDescriptor    postern__v1__link_outcome__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_create_request__descriptor;
@@ -889,6 +1174,18 @@ extern const ProtobufCMessageDescriptor postern__v1__users_get_request__descript
 extern const ProtobufCMessageDescriptor postern__v1__users_get_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_get_by_email_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_get_by_email_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_get_by_phone_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_get_by_phone_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__provider_identity__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_get_by_provider_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_get_by_provider_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_batch_get_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_batch_get_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__user_name__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_count_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_count_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_query_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_query_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_list_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_list_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_update_request__descriptor;

@@ -1019,7 +1019,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_idempotency__descrip
   (ProtobufCMessageInit) postern__store__v1__stored_idempotency__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_tenant_usage__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_tenant_usage__field_descriptors[3] =
 {
   {
     "bytes",
@@ -1045,15 +1045,28 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_tenant_usage__f
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "counted_rows",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredTenantUsage, counted_rows),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_tenant_usage__field_indices_by_name[] = {
   0,   /* field[0] = bytes */
+  2,   /* field[2] = counted_rows */
   1,   /* field[1] = rows */
 };
 static const ProtobufCIntRange postern__store__v1__stored_tenant_usage__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_tenant_usage__descriptor =
 {
@@ -1063,7 +1076,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_tenant_usage__descri
   "Postern__Store__V1__StoredTenantUsage",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredTenantUsage),
-  2,
+  3,
   postern__store__v1__stored_tenant_usage__field_descriptors,
   postern__store__v1__stored_tenant_usage__field_indices_by_name,
   1,  postern__store__v1__stored_tenant_usage__number_ranges,

@@ -258,10 +258,11 @@ struct  Postern__Store__V1__StoredTenantUsage
   ProtobufCMessage base;
   int64_t bytes;
   int64_t rows;
+  int64_t counted_rows;
 };
 #define POSTERN__STORE__V1__STORED_TENANT_USAGE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_tenant_usage__descriptor) \
-    , 0, 0 }
+    , 0, 0, 0 }
 
 
 struct  Postern__Store__V1__StoredGuess
