@@ -1091,9 +1091,10 @@ static const PosternField postern__v1__api_key__fields[] = {
     [6] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5},
     [7] = {"revoked_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6},
     [30] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 7},
+    [33] = {"export_password_hashes", 0, 0x0, 0x0, 4, 0, 0, 8},
 };
 const PosternSchema postern__v1__api_key__table = {
-    &postern__v1__api_key__descriptor, postern__v1__api_key__fields, 31, 0,
+    &postern__v1__api_key__descriptor, postern__v1__api_key__fields, 34, 0,
 };
 
 static const PosternField postern__v1__project_create_api_key_request__fields[] = {
@@ -1103,9 +1104,10 @@ static const PosternField postern__v1__project_create_api_key_request__fields[] 
     [4] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 3},
     [5] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 4},
     [30] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 5},
+    [33] = {"export_password_hashes", 0, 0x0, 0x0, 4, 0, 0, 6},
 };
 const PosternSchema postern__v1__project_create_api_key_request__table = {
-    &postern__v1__project_create_api_key_request__descriptor, postern__v1__project_create_api_key_request__fields, 31, 0,
+    &postern__v1__project_create_api_key_request__descriptor, postern__v1__project_create_api_key_request__fields, 34, 0,
 };
 
 static const PosternField postern__v1__project_create_api_key_response__fields[] = {
@@ -1737,7 +1739,7 @@ const PosternSchema postern__store__v1__stored_guesses__table = {
 
 static const PosternField postern__store__v1__event_record__fields[] = {
     [1] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 0},
-    [2] = {"kind", 0, 0x1fffffffff, 0xff03c000034f031c, 5, 0, 0, 1},
+    [2] = {"kind", 0, 0x201fffffffff, 0xff03c000034f031c, 5, 0, 0, 1},
     [3] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 2},
     [4] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"actor", 0, 0x0, 0x0, 9, 2, 0, 4},
@@ -1779,7 +1781,7 @@ const PosternSchema postern__store__v1__stored_second_factors__table = {
 static const PosternField postern__store__v1__pending_account_change__fields[] = {
     [1] = {"account_hash", 0, 0x0, 0x0, 8, 2, 0, 0},
     [2] = {"account", &postern__store__v1__stored_user__table, 0x0, 0x0, 10, 2, 0, 1},
-    [3] = {"kind", 0, 0x1fffffffff, 0xff03c000034f031c, 5, 0, 0, 2},
+    [3] = {"kind", 0, 0x201fffffffff, 0xff03c000034f031c, 5, 0, 0, 2},
     [4] = {"detail", 0, 0x0, 0x0, 9, 2, 0, 3},
     [5] = {"ends_sessions", 0, 0x1f, 0x0, 5, 0, 0, 4},
 };
@@ -2595,16 +2597,21 @@ static const PosternField postern__v1__users_update_request__fields[] = {
     [9] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 8},
     [10] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 9},
     [11] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 10},
+    [12] = {"custom_claims_json", 0, 0x0, 0x0, 8, 2, 0, 11},
+    [13] = {"link_providers", &postern__v1__provider_info__table, 0x0, 0x0, 10, 2, 1, 0},
+    [14] = {"unlink_provider_ids", 0, 0x0, 0x0, 9, 2, 1, 0},
+    [15] = {"revoke_tokens", 0, 0x0, 0x0, 4, 0, 0, 12},
 };
 const PosternSchema postern__v1__users_update_request__table = {
-    &postern__v1__users_update_request__descriptor, postern__v1__users_update_request__fields, 12, 1,
+    &postern__v1__users_update_request__descriptor, postern__v1__users_update_request__fields, 16, 1,
 };
 
 static const PosternField postern__v1__users_update_response__fields[] = {
     [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"ignored_claims", 0, 0x0, 0x0, 9, 2, 1, 0},
 };
 const PosternSchema postern__v1__users_update_response__table = {
-    &postern__v1__users_update_response__descriptor, postern__v1__users_update_response__fields, 2, 0,
+    &postern__v1__users_update_response__descriptor, postern__v1__users_update_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__users_set_custom_claims_request__fields[] = {
@@ -2636,6 +2643,34 @@ const PosternSchema postern__v1__users_delete_request__table = {
 
 const PosternSchema postern__v1__users_delete_response__table = {
     &postern__v1__users_delete_response__descriptor, 0, 1, 0,
+};
+
+static const PosternField postern__v1__users_batch_delete_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"uids", 0, 0x0, 0x0, 9, 2, 1, 0},
+    [3] = {"force", 0, 0x0, 0x0, 4, 0, 0, 1},
+    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 2},
+};
+const PosternSchema postern__v1__users_batch_delete_request__table = {
+    &postern__v1__users_batch_delete_request__descriptor, postern__v1__users_batch_delete_request__fields, 5, 0,
+};
+
+static const PosternField postern__v1__batch_rejection__fields[] = {
+    [1] = {"index", 0, 0x0, 0x0, 2, 0, 0, 0},
+    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"reason", 0, 0x0, 0x0, 9, 2, 0, 2},
+    [4] = {"message", 0, 0x0, 0x0, 9, 2, 0, 3},
+};
+const PosternSchema postern__v1__batch_rejection__table = {
+    &postern__v1__batch_rejection__descriptor, postern__v1__batch_rejection__fields, 5, 0,
+};
+
+static const PosternField postern__v1__users_batch_delete_response__fields[] = {
+    [1] = {"deleted_count", 0, 0x0, 0x0, 2, 0, 0, 0},
+    [2] = {"rejections", &postern__v1__batch_rejection__table, 0x0, 0x0, 10, 2, 1, 0},
+};
+const PosternSchema postern__v1__users_batch_delete_response__table = {
+    &postern__v1__users_batch_delete_response__descriptor, postern__v1__users_batch_delete_response__fields, 3, 0,
 };
 
 static const PosternField postern__v1__users_revoke_tokens_request__fields[] = {
@@ -2738,6 +2773,14 @@ const PosternSchema postern__v1__password_hash_spec__table = {
     &postern__v1__password_hash_spec__descriptor, postern__v1__password_hash_spec__fields, 4, 1,
 };
 
+static const PosternField postern__v1__import_second_factor__fields[] = {
+    [1] = {"factor", &postern__v1__second_factor__table, 0x0, 0x0, 10, 2, 0, 0},
+    [2] = {"totp_secret", 0, 0x0, 0x0, 8, 2, 0, 1},
+};
+const PosternSchema postern__v1__import_second_factor__table = {
+    &postern__v1__import_second_factor__descriptor, postern__v1__import_second_factor__fields, 3, 1,
+};
+
 static const PosternField postern__v1__import_user__fields[] = {
     [1] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 0},
     [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1},
@@ -2752,9 +2795,21 @@ static const PosternField postern__v1__import_user__fields[] = {
     [11] = {"password_hash", 0, 0x0, 0x0, 8, 2, 0, 10},
     [12] = {"salt", 0, 0x0, 0x0, 8, 2, 0, 11},
     [13] = {"providers", &postern__v1__provider_info__table, 0x0, 0x0, 10, 2, 1, 0},
+    [14] = {"hash_spec", 0, 0x0, 0x0, 9, 2, 0, 12},
+    [15] = {"email_link_sign_in", 0, 0x0, 0x0, 4, 0, 0, 13},
+    [16] = {"password_updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 14},
+    [17] = {"second_factors", &postern__v1__import_second_factor__table, 0x0, 0x0, 10, 2, 1, 0},
 };
 const PosternSchema postern__v1__import_user__table = {
-    &postern__v1__import_user__descriptor, postern__v1__import_user__fields, 14, 1,
+    &postern__v1__import_user__descriptor, postern__v1__import_user__fields, 18, 1,
+};
+
+static const PosternField postern__v1__named_hash_spec__fields[] = {
+    [1] = {"name", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"spec", &postern__v1__password_hash_spec__table, 0x0, 0x0, 10, 2, 0, 1},
+};
+const PosternSchema postern__v1__named_hash_spec__table = {
+    &postern__v1__named_hash_spec__descriptor, postern__v1__named_hash_spec__fields, 3, 1,
 };
 
 static const PosternField postern__v1__users_import_request__fields[] = {
@@ -2762,9 +2817,11 @@ static const PosternField postern__v1__users_import_request__fields[] = {
     [2] = {"spec", &postern__v1__password_hash_spec__table, 0x0, 0x0, 10, 2, 0, 1},
     [3] = {"on_conflict", 0, 0xf, 0x0, 5, 0, 0, 2},
     [4] = {"users", &postern__v1__import_user__table, 0x0, 0x0, 10, 2, 1, 0},
+    [5] = {"hash_specs", &postern__v1__named_hash_spec__table, 0x0, 0x0, 10, 2, 1, 0},
+    [6] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3},
 };
 const PosternSchema postern__v1__users_import_request__table = {
-    &postern__v1__users_import_request__descriptor, postern__v1__users_import_request__fields, 5, 1,
+    &postern__v1__users_import_request__descriptor, postern__v1__users_import_request__fields, 7, 1,
 };
 
 static const PosternField postern__v1__import_rejection__fields[] = {
@@ -2787,6 +2844,24 @@ static const PosternField postern__v1__users_import_response__fields[] = {
 };
 const PosternSchema postern__v1__users_import_response__table = {
     &postern__v1__users_import_response__descriptor, postern__v1__users_import_response__fields, 7, 0,
+};
+
+static const PosternField postern__v1__users_export_request__fields[] = {
+    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0},
+    [2] = {"cursor", 0, 0x0, 0x0, 9, 2, 0, 1},
+    [3] = {"include_password_hashes", 0, 0x0, 0x0, 4, 0, 0, 2},
+};
+const PosternSchema postern__v1__users_export_request__table = {
+    &postern__v1__users_export_request__descriptor, postern__v1__users_export_request__fields, 4, 0,
+};
+
+static const PosternField postern__v1__users_export_response__fields[] = {
+    [1] = {"users", &postern__v1__import_user__table, 0x0, 0x0, 10, 2, 1, 0},
+    [2] = {"hash_specs", &postern__v1__named_hash_spec__table, 0x0, 0x0, 10, 2, 1, 0},
+    [3] = {"cursor", 0, 0x0, 0x0, 9, 2, 0, 0},
+};
+const PosternSchema postern__v1__users_export_response__table = {
+    &postern__v1__users_export_response__descriptor, postern__v1__users_export_response__fields, 4, 1,
 };
 
 static const PosternField postern__v1__users_link_request__fields[] = {

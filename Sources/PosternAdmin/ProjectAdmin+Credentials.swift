@@ -7,14 +7,17 @@ public import PosternClient
 extension ProjectAdmin {
     /// Creates an API key. The answer is the only place where its secret appears.
     ///
+    /// `exportPasswordHashes`: the key may export password hashes (`TenantAdmin.exportUsers`).
     /// Throws ALREADY_DONE when the key was created and the answer with its secret got lost: revoke that key and create
     /// another.
     public func createApiKey(
         role: Role, scope: Scope = Scope(tenants: .all(true)), displayName: Text = .empty,
-        trustedEndUserIP: Bool = false, quotas: CallerQuotas? = nil, options: CallOptions = .init()
+        trustedEndUserIP: Bool = false, exportPasswordHashes: Bool = false, quotas: CallerQuotas? = nil,
+        options: CallOptions = .init()
     ) async throws(Failure) -> (apiKey: ApiKey, secretKey: Secret) {
         let request = ProjectCreateApiKeyRequest(
-            role: role, scope: scope, displayName: displayName, trustedEndUserIP: trustedEndUserIP, quotas: quotas)
+            role: role, scope: scope, displayName: displayName, trustedEndUserIP: trustedEndUserIP, quotas: quotas,
+            exportPasswordHashes: exportPasswordHashes)
         let made = try await sendOnce(project.createApiKey, request, options)
         return (try required(made.apiKey), made.secretKey)
     }

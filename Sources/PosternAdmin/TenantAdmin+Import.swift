@@ -3,6 +3,19 @@ public import Messages
 public import PosternClient
 
 extension TenantAdmin {
+    /// Exports all users in the order of their uids' bytes, as `importUsers` takes them, some in each message.
+    ///
+    /// Another export goes on behind a message whose `cursor` is given. The cursor of the last message is empty: a
+    /// stream that ends without such a message is not complete. Password hashes need an API key with
+    /// `exportPasswordHashes`. Throws PASSWORD_HASH_EXPORT_NOT_ALLOWED, INVALID_PAGE_TOKEN.
+    public func exportUsers(
+        after cursor: Text = .empty, includingPasswordHashes: Bool = false, options: CallOptions = .init()
+    ) async throws(Failure) -> ServerStream<UsersExportResponse> {
+        let request = UsersExportRequest(
+            tenantID: tenantID, cursor: cursor, includePasswordHashes: includingPasswordHashes)
+        return try await users.export(request, options: options)
+    }
+
     /// Imports users with the password hashes that they have, in batches.
     ///
     /// `spec` says how the passwords were hashed; users without passwords need none. `progress` gets the report after

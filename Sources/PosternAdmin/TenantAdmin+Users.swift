@@ -46,9 +46,11 @@ extension TenantAdmin {
         }
     }
 
-    /// Changes a user. A new password, a new email and `disabled = true` end the user's sessions.
+    /// Changes a user, everything at once. A new password, a new email, `disabled = true` and `revokeTokens` end the
+    /// user's sessions.
     ///
-    /// Throws what `createUser` throws, and INVALID_UPDATE_MASK for an empty change.
+    /// Throws what `createUser`, `setCustomUserClaims`, `linkProvider` and `unlinkProvider` throw, and
+    /// INVALID_UPDATE_MASK for an empty change.
     @discardableResult
     public func updateUser(
         _ uid: Text, _ change: UserChange, options: CallOptions = .init()
@@ -77,6 +79,20 @@ extension TenantAdmin {
     public func deleteUser(_ uid: Text, options: CallOptions = .init()) async throws(Failure) {
         let request = UsersDeleteRequest(tenantID: tenantID, uid: uid)
         _ = try await sendOnce(users.delete, request, options)
+    }
+}
+
+extension TenantAdmin {
+    /// Deletes users with all their sessions, at most 1,000. Users that are not disabled are deleted only with `force`.
+    ///
+    /// Returns how many were deleted, and why the others were not. Throws TOO_MANY_ITEMS.
+    @discardableResult
+    public func deleteUsers(
+        _ uids: [Text], force: Bool = false, options: CallOptions = .init()
+    ) async throws(Failure) -> (deletedCount: Int, rejections: [BatchRejection]) {
+        let request = UsersBatchDeleteRequest(tenantID: tenantID, uids: uids, force: force)
+        let answer = try await users.batchDelete(request, options: options)
+        return (Int(answer.deletedCount), answer.rejections)
     }
 }
 

@@ -1,5 +1,5 @@
 public import Base
-import Messages
+public import Messages
 
 /// A change of a user, for `TenantAdmin.updateUser`. Nil leaves a property as it is; an empty value removes it.
 ///
@@ -21,11 +21,21 @@ public struct UserChange: Sendable {
     public var phoneNumber: Text?
     /// True: the user cannot sign in, refresh or use a token.
     public var disabled: Bool?
+    /// The custom claims: a JSON object of at most 1,000 bytes.
+    public var customClaimsJSON: Text?
+    /// Identities to add.
+    public var linkProviders: [ProviderInfo]?
+    /// Providers to remove, before the others are added.
+    public var unlinkProviderIDs: [Text]?
+    /// True: every session ends, and all tokens that were issued until now are refused.
+    public var revokeTokens: Bool?
 
     /// Creates a change of the given properties.
     public init(
         email: Text? = nil, emailVerified: Bool? = nil, password: Secret? = nil, displayName: Text? = nil,
-        photoURL: Text? = nil, phoneNumber: Text? = nil, disabled: Bool? = nil
+        photoURL: Text? = nil, phoneNumber: Text? = nil, disabled: Bool? = nil,
+        customClaimsJSON: Text? = nil, linkProviders: [ProviderInfo]? = nil, unlinkProviderIDs: [Text]? = nil,
+        revokeTokens: Bool? = nil
     ) {
         self.email = email
         self.emailVerified = emailVerified
@@ -34,6 +44,10 @@ public struct UserChange: Sendable {
         self.photoURL = photoURL
         self.phoneNumber = phoneNumber
         self.disabled = disabled
+        self.customClaimsJSON = customClaimsJSON
+        self.linkProviders = linkProviders
+        self.unlinkProviderIDs = unlinkProviderIDs
+        self.revokeTokens = revokeTokens
     }
 
     var fields: MaskedFields<UsersUpdateRequest> {
@@ -45,6 +59,10 @@ public struct UserChange: Sendable {
         fields.set(.photoURL, \.photoURL, photoURL)
         fields.set(.phoneNumber, \.phoneNumber, phoneNumber)
         fields.set(.disabled, \.disabled, disabled)
+        fields.set(.customClaimsJSON, \.customClaimsJSON, customClaimsJSON?.bytes)
+        fields.set(.linkProviders, \.linkProviders, linkProviders)
+        fields.set(.unlinkProviderIDs, \.unlinkProviderIDs, unlinkProviderIDs)
+        fields.set(.revokeTokens, \.revokeTokens, revokeTokens)
         return fields
     }
 }

@@ -52,8 +52,9 @@ public struct AdminChange: Sendable {
     public var phoneNumber: Text?
     public var disabled: Bool?
     public var customClaims: [UInt8]?
-    public var linkedProvider: ProviderInfo?
-    public var unlinkedProviderID: Text?
+    /// Removed before anything else changes, so that another identity of a provider can take the place of one.
+    public var unlinkedProviderIDs: [Text] = []
+    public var linkedProviders: [ProviderInfo] = []
     public var revokesTokens = false
 
     public init() {}
@@ -67,10 +68,13 @@ public struct AdminChange: Sendable {
         public var voidsCodes = false
         public var kind: EventKind
         public var detail: Text
+        /// Events besides: of a change that does several things.
+        public var others: [(kind: EventKind, detail: Text)] = []
     }
 
     public func apply(to account: inout Account, now: Timestamp) throws(Failure) -> Effect {
         let old = account
+        for providerID in unlinkedProviderIDs { try account.unlink(providerID) }
         if let email {
             account.user.email = email?.address ?? .empty
             if email?.canonical != Email(stored: old.user.email)?.canonical { account.user.emailVerified = false }
@@ -85,30 +89,40 @@ public struct AdminChange: Sendable {
             account.passwordHash = passwordHash
             account.passwordUpdatedAt = now
         }
-        if let linkedProvider { try account.link(linkedProvider) }
+        for provider in linkedProviders { try account.link(provider) }
         account.deriveProviders()
-        if let unlinkedProviderID { try account.unlink(unlinkedProviderID) }
         return effect(old: old, new: account)
     }
 
     private func effect(old: Account, new: Account) -> Effect {
+        let isEmailChange = new.hasOtherEmail(than: old)
+        let isDisabling = new.user.disabled && !old.user.disabled
+        var events = events
+        let first = events.removeFirst()
+        var end: SessionEnd?
+        if passwordHash != nil {
+            end = .passwordChanged
+        } else if revokesTokens || isDisabling || isEmailChange {
+            end = .admin
+        }
+        return Effect(end: end, voidsCodes: isEmailChange, kind: first.kind, detail: first.detail, others: events)
+    }
+
+    /// The events that tell of the change: one of the account's own fields, one for each way to sign in that comes or
+    /// goes, one of revoked tokens. Never none.
+    private var events: [(kind: EventKind, detail: Text)] {
         let names: [(String, Bool)] = [
             ("email", email != nil), ("email_verified", emailVerified != nil), ("password", passwordHash != nil),
             ("display_name", displayName != nil), ("photo_url", photoURL != nil),
             ("phone_number", phoneNumber != nil), ("disabled", disabled != nil), ("custom_claims", customClaims != nil),
         ]
         let detail = Text(names.filter(\.1).map(\.0).joined(separator: ","))
-        if let linkedProvider { return Effect(end: nil, kind: .providerLinked, detail: linkedProvider.providerID) }
-        if let unlinkedProviderID { return Effect(end: nil, kind: .providerUnlinked, detail: unlinkedProviderID) }
-        let isEmailChange = new.hasOtherEmail(than: old)
-        if passwordHash != nil {
-            return Effect(end: .passwordChanged, voidsCodes: isEmailChange, kind: .passwordChanged, detail: detail)
-        }
-        if revokesTokens { return Effect(end: .admin, kind: .tokensRevoked, detail: detail) }
-        let isDisabling = new.user.disabled && !old.user.disabled
-        return Effect(
-            end: isDisabling || isEmailChange ? .admin : nil, voidsCodes: isEmailChange, kind: .userUpdated,
-            detail: detail)
+        var events: [(kind: EventKind, detail: Text)] = []
+        if !detail.isEmpty { events.append((passwordHash == nil ? .userUpdated : .passwordChanged, detail)) }
+        events += unlinkedProviderIDs.map { (.providerUnlinked, $0) }
+        events += linkedProviders.map { (.providerLinked, $0.providerID) }
+        if revokesTokens { events.append((.tokensRevoked, .empty)) }
+        return events.isEmpty ? [(.userUpdated, .empty)] : events
     }
 }
 

@@ -10,6 +10,8 @@ public final class Caller: Sendable {
     public let tenantID: Text?
     /// Whether `end_user_ip` in its requests is believed.
     public let trustsEndUserIP: Bool
+    /// Whether it may export password hashes.
+    public let exportsPasswordHashes: Bool
     /// What a project-admin set for this credential; 0 = the server's defaults.
     public let quotas: CallerQuotas
     /// When the credential ends by itself; nil: never.
@@ -23,6 +25,7 @@ public final class Caller: Sendable {
         self.trustsEndUserIP = key.trustedEndUserIP
         self.tenantID = key.scope?.onlyTenantID
         self.quotas = key.quotas ?? CallerQuotas()
+        self.exportsPasswordHashes = key.exportPasswordHashes
         self.expiresAt = nil
         self.keyID = nil
     }
@@ -33,6 +36,7 @@ public final class Caller: Sendable {
         self.trustsEndUserIP = account.trustedEndUserIP
         self.tenantID = account.scope?.onlyTenantID
         self.quotas = account.quotas ?? CallerQuotas()
+        self.exportsPasswordHashes = false
         self.expiresAt = expiresAt
         self.keyID = keyID
     }

@@ -29,17 +29,24 @@ struct Page {
             throw .invalid(.invalidPageSize, field: "page_size", "must be 0 to \(limits.pageSizeMax)")
         }
         let size = request.pageSize == 0 ? limits.pageSizeDefault : Int(request.pageSize)
-        self.bounds = PageBounds(itemMax: size, limits: limits)
-        self.key = key
         var filter = request
         filter.pageSize = 0
         filter.pageToken = .empty
+        try self.init(
+            at: request.pageToken, of: filter, method: method, tenantID: tenantID, key: key, itemMax: size,
+            limits: limits)
+    }
+
+    /// The page at `token`, or the first one where it is empty. `filter` is the request without what may differ from
+    /// page to page. INVALID_PAGE_TOKEN.
+    init(
+        at token: Text, of filter: some Message, method: String, tenantID: Text, key: HMACKey, itemMax: Int,
+        limits: Limits
+    ) throws(Failure) {
+        self.bounds = PageBounds(itemMax: itemMax, limits: limits)
+        self.key = key
         self.listing = Self.joined([[UInt8](method.utf8), tenantID.bytes, filter.encoded()])
-        guard !request.pageToken.isEmpty else {
-            self.last = nil
-            return
-        }
-        self.last = try Self.position(in: request.pageToken, key: key, listing: listing)
+        self.last = token.isEmpty ? nil : try Self.position(in: token, key: key, listing: listing)
     }
 
     static let invalidToken = Failure.invalid(

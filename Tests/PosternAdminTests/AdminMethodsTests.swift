@@ -15,7 +15,7 @@ import Testing
             let acme = scene.project.tenant("acme")
             try await Self.callUsers(acme, recorder)
             try await Self.callSignIn(acme, scene, recorder)
-            try await Self.callFinding(acme, recorder)
+            try await UserMethods.call(acme, recorder)
             try await Self.callSecondFactors(acme, recorder)
             try await Self.callProviders(acme, recorder)
             try await Self.callMail(acme, scene, recorder)
@@ -170,28 +170,6 @@ import Testing
             try await admin.generateOobLink(.passwordReset, email: "ada@example.com")
         }
         #expect(!link.oobLink.isEmpty && !link.oobCode.isEmpty)
-    }
-
-    private static func callFinding(_ admin: TenantAdmin, _ recorder: MethodRecorder) async throws {
-        let carl = try await admin.createUser(uid: "carl", phoneNumber: "+14155550199")
-        let count = try await recorder.expect("Users/Count") { try await admin.countUsers() }
-        #expect(count == 2)
-        let byPhone = try await recorder.expect("Users/GetByPhone") {
-            try await admin.getUserByPhoneNumber("+14155550199")
-        }
-        let byProvider = try await recorder.expect("Users/GetByProvider") {
-            try await admin.getUserByProvider("phone", rawID: "+14155550199")
-        }
-        #expect(byPhone == carl && byProvider == carl)
-        let nobody = UserName(name: .uid("nobody"))
-        let names = [UserName(name: .uid("carl")), UserName(name: .phoneNumber("+14155550199")), nobody]
-        let batch = try await recorder.expect("Users/BatchGet") { try await admin.getUsers(names) }
-        #expect(batch.users == [carl] && batch.notFound == [nobody] && batch.notRead.isEmpty)
-        let found = try await recorder.expect("Users/Query") {
-            try await admin.queryUsers(UserConditions(phoneNumberPrefix: "+1415", disabled: false)).all()
-        }
-        #expect(found == [carl])
-        try await admin.deleteUser("carl")
     }
 
     private static func callSecondFactors(_ admin: TenantAdmin, _ recorder: MethodRecorder) async throws {

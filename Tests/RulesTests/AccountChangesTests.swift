@@ -107,6 +107,33 @@ import Testing
         }
     }
 
+    @Test func `A change of everything is told by an event for each thing, and ends sessions once`() throws {
+        var changed = account(email: "a@b.c", passwordHash: "h") {
+            $0.providers.append(ProviderInfo(providerID: "google.com", rawID: "1"))
+        }
+        let effect = try apply(to: &changed) { change in
+            change.email = Email(stored: "x@b.c")
+            change.passwordHash = "h2"
+            change.unlinkedProviderIDs = ["google.com"]
+            change.linkedProviders = [ProviderInfo(providerID: "google.com", rawID: "2")]
+            change.revokesTokens = true
+        }
+        #expect(changed.user.providers.map(\.rawID) == ["2", "x@b.c"])
+        #expect(effect.end == .passwordChanged && effect.voidsCodes)
+        #expect(effect.kind == .passwordChanged && effect.detail == "email,password")
+        #expect(effect.others.map(\.kind) == [.providerUnlinked, .providerLinked, .tokensRevoked])
+        let linking = try apply(to: &changed) {
+            $0.linkedProviders = [ProviderInfo(providerID: "github.com", rawID: "3")]
+        }
+        #expect(linking.kind == .providerLinked && linking.detail == "github.com" && linking.others.isEmpty)
+        #expect(linking.end == nil)
+        let emailAndRevoke = try apply(to: &changed) {
+            $0.email = Email(stored: "y@b.c")
+            $0.revokesTokens = true
+        }
+        #expect(emailAndRevoke.voidsCodes && emailAndRevoke.end == .admin)
+    }
+
     @Test func disablingWhoIsDisabledEndsNothing() throws {
         var changed = account { $0.disabled = true }
         #expect(try apply(to: &changed) { $0.disabled = true }.end == nil)

@@ -51,13 +51,14 @@ import Testing
         let settings = try project.store.read { try project.tenants.settings(of: .empty, in: $0) }
         let imported = imported(kind)
         var importer = try await project.imports.begin(
-            spec: PasswordHashSpec(algorithm: imported.spec), onConflict: .fail, settings: settings, origin: .server)
+            UsersImportRequest(spec: PasswordHashSpec(algorithm: imported.spec), onConflict: .fail),
+            settings: settings, origin: .server)
         let users = addresses.map {
             ImportUser(
                 uid: Text($0.string.replacing("@", with: "-")), email: $0, passwordHash: Secret(imported.hash),
                 salt: imported.salt)
         }
-        #expect(try await importer.importBatch(users).createdCount == Int64(addresses.count))
+        #expect(try await importer.importBatch(UsersImportRequest(users: users)).createdCount == Int64(addresses.count))
     }
 
     /// What one refused sign-in made the server do.

@@ -11,7 +11,7 @@ import Wire
 /// Bringing users in with the passwords they have.
 @Suite struct ImportTests {
     /// One import stream of a raw client.
-    private struct Stream {
+    struct Stream {
         let client: RawClient
         let stream: UInt32
 

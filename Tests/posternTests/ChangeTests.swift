@@ -15,7 +15,8 @@ import Testing
         "revocations watch", "rpc list", "server health", "server info", "server stats", "service-account get",
         "service-account key list", "service-account list", "session list", "session watch", "sms-config get",
         "store verify", "tenant get", "tenant list", "tenant usage", "token decode", "token verify",
-        "user batch-get", "user count", "user explain-link", "user get", "user list", "user mfa list", "user query",
+        "user batch-get", "user count", "user explain-link", "user export", "user get", "user list", "user mfa list",
+        "user query",
         "version",
     ]
 

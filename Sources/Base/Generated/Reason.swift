@@ -31,6 +31,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// The tenant or the caller has spent the quota that metadata `quota` names. Delete something, wait, or ask
     /// `required_role` for a higher `limit`.
     case quotaExceeded = 13
+    /// Another backup is being taken. Wait until it has ended.
+    case backupInProgress = 250
     /// The request carries no valid API key and no valid JWT of a service account. Send one as metadata
     /// `authorization: Bearer …`.
     case callerUnauthenticated = 14
@@ -412,6 +414,16 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case upgradePending = 301
     /// A batch names more items than the method takes. Split it.
     case tooManyItems = 302
+    /// A batch deletes users that are disabled; this one is not. Disable the user first, or send `force`.
+    case userNotDisabled = 303
+    /// A batch names the same user before.
+    case namedTwice = 304
+    /// The credential may not export password hashes. Use an API key that was made with export_password_hashes, or
+    /// leave include_password_hashes out.
+    case passwordHashExportNotAllowed = 305
+    /// A second factor of an import needs a phone number, or a TOTP secret of 10 to 64 bytes; there are at most 5,
+    /// each with an id of its own.
+    case invalidSecondFactor = 306
     /// No connection could be made, and the call was not sent. `retryAfter` is when the channel tries again.
     case connectionFailed = 167
     /// The connection broke while the call was in flight. Whether the call took effect is not known.
@@ -466,6 +478,7 @@ extension Reason {
         case .signingKeyRevoked: "SIGNING_KEY_REVOKED"
         case .accountChanged: "ACCOUNT_CHANGED"
         case .quotaExceeded: "QUOTA_EXCEEDED"
+        case .backupInProgress: "BACKUP_IN_PROGRESS"
         case .callerUnauthenticated: "CALLER_UNAUTHENTICATED"
         case .insufficientPermission: "INSUFFICIENT_PERMISSION"
         case .tooManyConnections: "TOO_MANY_CONNECTIONS"
@@ -643,6 +656,10 @@ extension Reason {
         case .invalidQuery: "INVALID_QUERY"
         case .upgradePending: "UPGRADE_PENDING"
         case .tooManyItems: "TOO_MANY_ITEMS"
+        case .userNotDisabled: "USER_NOT_DISABLED"
+        case .namedTwice: "NAMED_TWICE"
+        case .passwordHashExportNotAllowed: "PASSWORD_HASH_EXPORT_NOT_ALLOWED"
+        case .invalidSecondFactor: "INVALID_SECOND_FACTOR"
         case .connectionFailed: "CONNECTION_FAILED"
         case .connectionLost: "CONNECTION_LOST"
         case .refused: "REFUSED"
@@ -683,13 +700,20 @@ extension Reason {
             .dataLoss
         case .signingKeyRevoked, .accountChanged:
             .aborted
+        case .backupInProgress, .credentialTooOldLoginAgain, .invalidOOBCode, .expiredOOBCode,
+            .accountExistsWithDifferentCredential, .lastSignInMethod, .tooManyProviders, .invalidIdpConfiguration,
+            .tooManyRebindings, .outboxMessageNotDeliverable, .outboxMessageUnreadable, .lastAdminKey,
+            .builtInServiceAccount, .invalidCode, .invalidSessionInfo, .sessionExpired, .invalidTemporaryProof,
+            .secondFactorRequired, .secondFactorEnrollmentRequired, .invalidMFAPendingCredential,
+            .secondFactorLimitExceeded, .unverifiedEmail, .upgradePending, .userNotDisabled, .streamClosed:
+            .failedPrecondition
         case .callerUnauthenticated, .invalidLoginCredentials, .emailNotFound, .invalidPassword, .tokenExpired,
             .invalidIDToken, .invalidRefreshToken, .invalidSessionCookie, .invalidCustomToken, .credentialMismatch,
             .noCurrentUser:
             .unauthenticated
         case .insufficientPermission, .tenantSuspended, .projectDisabled, .userDisabled, .operationNotAllowed,
             .passwordLoginDisabled, .adminOnlyOperation, .adminRestrictedOperation, .smsRegionNotAllowed,
-            .secondFactorsNotAllowed, .authorizationRefused:
+            .secondFactorsNotAllowed, .passwordHashExportNotAllowed, .authorizationRefused:
             .permissionDenied
         case .tenantNotFound, .unknownService, .userNotFound, .sessionNotFound, .noSuchProvider, .providerNotFound,
             .outboxMessageNotFound, .apiKeyNotFound, .serviceAccountNotFound, .serviceAccountKeyNotFound,
@@ -714,7 +738,7 @@ extension Reason {
             .invalidServiceAccountID, .invalidPublicKey, .invalidAlgorithm, .missingVerificationCode,
             .missingSessionInfo, .missingPhoneNumber, .invalidSMSRegion, .invalidTestPhoneNumber,
             .missingMFAPendingCredential, .missingMFAEnrollmentID, .invalidSecondFactorPolicy, .invalidQuery,
-            .tooManyItems, .invalidAddress, .invalidAPIKey, .wrongState, .missingCode:
+            .tooManyItems, .namedTwice, .invalidSecondFactor, .invalidAddress, .invalidAPIKey, .wrongState, .missingCode:
             .invalidArgument
         case .unknownMethod, .wrongMethodShape:
             .unimplemented
@@ -722,13 +746,6 @@ extension Reason {
             .federatedUserIDAlreadyLinked, .providerAlreadyLinked, .providerIDExists, .tenantIDExists,
             .serviceAccountIDExists, .serviceAccountKeyExists, .secondFactorExists:
             .alreadyExists
-        case .credentialTooOldLoginAgain, .invalidOOBCode, .expiredOOBCode, .accountExistsWithDifferentCredential,
-            .lastSignInMethod, .tooManyProviders, .invalidIdpConfiguration, .tooManyRebindings,
-            .outboxMessageNotDeliverable, .outboxMessageUnreadable, .lastAdminKey, .builtInServiceAccount, .invalidCode,
-            .invalidSessionInfo, .sessionExpired, .invalidTemporaryProof, .secondFactorRequired,
-            .secondFactorEnrollmentRequired, .invalidMFAPendingCredential, .secondFactorLimitExceeded, .unverifiedEmail,
-            .upgradePending, .streamClosed:
-            .failedPrecondition
         }
     }
 

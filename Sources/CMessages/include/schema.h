@@ -583,6 +583,12 @@ extern const PosternSchema postern__v1__users_delete_request__table;
 static inline const PosternSchema *postern__v1__users_delete_request__schema(void) { return &postern__v1__users_delete_request__table; }
 extern const PosternSchema postern__v1__users_delete_response__table;
 static inline const PosternSchema *postern__v1__users_delete_response__schema(void) { return &postern__v1__users_delete_response__table; }
+extern const PosternSchema postern__v1__users_batch_delete_request__table;
+static inline const PosternSchema *postern__v1__users_batch_delete_request__schema(void) { return &postern__v1__users_batch_delete_request__table; }
+extern const PosternSchema postern__v1__batch_rejection__table;
+static inline const PosternSchema *postern__v1__batch_rejection__schema(void) { return &postern__v1__batch_rejection__table; }
+extern const PosternSchema postern__v1__users_batch_delete_response__table;
+static inline const PosternSchema *postern__v1__users_batch_delete_response__schema(void) { return &postern__v1__users_batch_delete_response__table; }
 extern const PosternSchema postern__v1__users_revoke_tokens_request__table;
 static inline const PosternSchema *postern__v1__users_revoke_tokens_request__schema(void) { return &postern__v1__users_revoke_tokens_request__table; }
 extern const PosternSchema postern__v1__users_revoke_tokens_response__table;
@@ -607,14 +613,22 @@ extern const PosternSchema postern__v1__bcrypt_spec__table;
 static inline const PosternSchema *postern__v1__bcrypt_spec__schema(void) { return &postern__v1__bcrypt_spec__table; }
 extern const PosternSchema postern__v1__password_hash_spec__table;
 static inline const PosternSchema *postern__v1__password_hash_spec__schema(void) { return &postern__v1__password_hash_spec__table; }
+extern const PosternSchema postern__v1__import_second_factor__table;
+static inline const PosternSchema *postern__v1__import_second_factor__schema(void) { return &postern__v1__import_second_factor__table; }
 extern const PosternSchema postern__v1__import_user__table;
 static inline const PosternSchema *postern__v1__import_user__schema(void) { return &postern__v1__import_user__table; }
+extern const PosternSchema postern__v1__named_hash_spec__table;
+static inline const PosternSchema *postern__v1__named_hash_spec__schema(void) { return &postern__v1__named_hash_spec__table; }
 extern const PosternSchema postern__v1__users_import_request__table;
 static inline const PosternSchema *postern__v1__users_import_request__schema(void) { return &postern__v1__users_import_request__table; }
 extern const PosternSchema postern__v1__import_rejection__table;
 static inline const PosternSchema *postern__v1__import_rejection__schema(void) { return &postern__v1__import_rejection__table; }
 extern const PosternSchema postern__v1__users_import_response__table;
 static inline const PosternSchema *postern__v1__users_import_response__schema(void) { return &postern__v1__users_import_response__table; }
+extern const PosternSchema postern__v1__users_export_request__table;
+static inline const PosternSchema *postern__v1__users_export_request__schema(void) { return &postern__v1__users_export_request__table; }
+extern const PosternSchema postern__v1__users_export_response__table;
+static inline const PosternSchema *postern__v1__users_export_response__schema(void) { return &postern__v1__users_export_response__table; }
 extern const PosternSchema postern__v1__users_link_request__table;
 static inline const PosternSchema *postern__v1__users_link_request__schema(void) { return &postern__v1__users_link_request__table; }
 extern const PosternSchema postern__v1__users_link_response__table;

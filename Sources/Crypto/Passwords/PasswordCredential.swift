@@ -91,6 +91,14 @@ public struct PasswordCredential: Sendable {
         if case .firebaseScrypt(let hash) = hash { hash.signerKeyID } else { nil }
     }
 
+    /// The fields that `init(firebaseScryptHash:…)` makes such a credential of; nil for another kind.
+    public var firebaseScrypt: FirebaseScryptFields? {
+        guard case .firebaseScrypt(let hash) = hash else { return nil }
+        return FirebaseScryptFields(
+            hash: hash.hash, salt: hash.salt, saltSeparator: hash.saltSeparator, rounds: hash.rounds,
+            memoryCost: hash.memoryCost, signerKeyID: hash.signerKeyID)
+    }
+
     /// Whether a hash made now would be another: any other kind, more cost or less. Less too, so that all users of a
     /// deployment take the same time.
     public func needsRehash(under profile: PasswordHashProfile) -> Bool {
@@ -128,4 +136,15 @@ extension PasswordCredential {
 extension PasswordCredential: CustomStringConvertible, CustomReflectable {
     public var description: String { "<\(kind.rawValue) hash>" }
     public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// What a Firebase export says of a password, and of how its project hashes.
+public struct FirebaseScryptFields: Sendable {
+    public let hash: [UInt8]
+    public let salt: [UInt8]
+    public let saltSeparator: [UInt8]
+    public let rounds: Int
+    public let memoryCost: Int
+    /// By which the signer key is kept.
+    public let signerKeyID: Text
 }

@@ -113,7 +113,7 @@ public final class PasswordService: Sendable {
         return (id, StoredHashSecret(sealed: try sealing.seal(signerKey, context: id.bytes, random: random)))
     }
 
-    private func signerKey(_ id: Text, tenantID: Text) throws -> Secret {
+    func signerKey(_ id: Text, tenantID: Text) throws -> Secret {
         guard let record = try store.read({ try $0.get(Tables.hashSecrets, TenantHashKey(tenantID, id.bytes)) }) else {
             throw Failure(.corruptPasswordHash, "The signer key of an imported password is missing.")
         }

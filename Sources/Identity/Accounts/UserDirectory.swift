@@ -20,7 +20,7 @@ public final class UserDirectory: Sendable {
     }
 
     private let shards: [ShardLock]
-    private let resources: Resources
+    let resources: Resources
     private let issuer: TokenIssuer
     private let loops: EventLoopGroup
 

@@ -201,6 +201,10 @@ public actor UserSession {
                 if let end = effect.end { changed.revokeTokens(end, now: now) }
                 try transaction.replace(
                     current, by: changed, origin: origin, kind: effect.kind, detail: effect.detail, now: now)
+                for other in effect.others {
+                    try transaction.appendEvent(
+                        other.kind, tenantID: key.tenant, uid: key.uid, origin: origin, detail: other.detail, now: now)
+                }
                 if let end = effect.end { try transaction.endSessions(of: key, end, now: now) }
                 if effect.voidsCodes { try transaction.removeOobCodes(of: key) }
                 return changed.user
@@ -217,9 +221,7 @@ extension WriteTransaction {
         guard let current = try reading.account(key) else { throw Failure.userNotFound }
         var changed = current
         var change = change
-        if let linked = change.linkedProvider {
-            change.linkedProvider = try reading.bound(linked, tenantID: key.tenant)
-        }
+        change.linkedProviders = try change.linkedProviders.map { try reading.bound($0, tenantID: key.tenant) }
         let effect = try change.apply(to: &changed, now: now)
         return (current, changed, effect)
     }

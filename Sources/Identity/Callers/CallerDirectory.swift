@@ -100,16 +100,24 @@ public final class CallerDirectory: Sendable {
     /// `keep` gets the secret before the key is in the store: what it throws, this throws, and no key is made. So there
     /// is never a key whose secret got lost on the way.
     public func create(
-        role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool, quotas: CallerQuotas? = nil,
-        validateOnly: Bool, origin: Origin, event: EventKind = .apiKeyCreated, keep: (Secret) throws -> Void = { _ in }
+        role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool, exportsPasswordHashes: Bool = false,
+        quotas: CallerQuotas? = nil, validateOnly: Bool, origin: Origin, event: EventKind = .apiKeyCreated,
+        keep: (Secret) throws -> Void = { _ in }
     ) async throws -> (key: ApiKey, secret: Secret) {
         try quotas?.check()
-        let request = try makeKey(
+        var request = try makeKey(
             role: role, scope: scope, displayName: displayName, trustsEndUserIP: trustsEndUserIP, quotas: quotas)
+        if exportsPasswordHashes {
+            guard role.rawValue >= Role.tenantAdmin.rawValue else {
+                throw Failure.invalid(
+                    .invalidRole, field: "role", "must be tenant-admin or project-admin to export password hashes")
+            }
+            request.stored.apiKey?.exportPasswordHashes = true
+        }
         let now = resources.clock.now()
         let key = request.stored.apiKey ?? ApiKey()
         try keep(request.secret)
-        try await resources.store.write { transaction in
+        try await resources.store.write { [request] transaction in
             try transaction.reading.checkExists(key.scope)
             if validateOnly { return }
             try transaction.onceOnly(origin, now: now) {

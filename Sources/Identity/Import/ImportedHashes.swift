@@ -13,16 +13,46 @@ struct ImportedHashes: Sendable {
         case firebaseScrypt(saltSeparator: [UInt8], rounds: Int, memoryCost: Int, signerKeyID: Text)
     }
 
-    private let algorithm: Algorithm
+    static let specsMax = 16
+    private static let specNameByteCountMax = 64
+
+    /// By the name that rows call them; "" is the one of rows that name none.
+    private var algorithms: [Text: Algorithm] = [:]
     private let refusedCount: Counter
+    private let passwords: PasswordService
+    private let store: Store
+    private let tenantID: Text
+
+    init(passwords: PasswordService, store: Store, tenantID: Text) {
+        refusedCount = passwords.refusedImports
+        self.passwords = passwords
+        self.store = store
+        self.tenantID = tenantID
+    }
+
+    /// Adds what rows from now on may name. INVALID_HASH_SPEC.
+    mutating func add(_ specs: [NamedHashSpec], validateOnly: Bool) async throws {
+        for named in specs {
+            guard (1...Self.specNameByteCountMax).contains(named.name.byteCount), algorithms[named.name] == nil,
+                named.spec?.algorithm != nil
+            else {
+                throw Failure.invalid(
+                    .invalidHashSpec, field: "hash_specs",
+                    "each needs a name of its own, of 1 to \(Self.specNameByteCountMax) bytes, and an algorithm")
+            }
+            guard algorithms.count(where: { !$0.key.isEmpty }) < Self.specsMax else {
+                throw Failure.invalid(.invalidHashSpec, field: "hash_specs", "must be at most \(Self.specsMax)")
+            }
+            try await add(named.spec, as: named.name, validateOnly: validateOnly)
+        }
+    }
 
     /// Stores the signer key of a Firebase project, sealed, so that its hashes can be checked later. INVALID_HASH_SPEC.
-    init(_ spec: PasswordHashSpec?, passwords: PasswordService, store: Store, tenantID: Text) async throws {
-        refusedCount = passwords.refusedImports
+    mutating func add(_ spec: PasswordHashSpec?, as name: Text = .empty, validateOnly: Bool) async throws {
         switch spec?.algorithm {
-        case nil: algorithm = .none
-        case .argon2id: algorithm = .argon2id
-        case .bcrypt: algorithm = .bcrypt
+        case nil: algorithms[name] = Algorithm.none
+        case .argon2id: algorithms[name] = .argon2id
+        case .bcrypt: algorithms[name] = .bcrypt
         case .firebaseScrypt(let parameters):
             guard (1...8).contains(parameters.rounds), (1...14).contains(parameters.memoryCost),
                 (1...256).contains(parameters.signerKey.byteCount), parameters.saltSeparator.count <= 64
@@ -32,15 +62,17 @@ struct ImportedHashes: Sendable {
                     "rounds must be 1 to 8, memory_cost 1 to 14, and signer_key is required")
             }
             let (id, record) = try passwords.signerKeyRecord(parameters.signerKey)
-            try await store.write { transaction in
-                let key = TenantHashKey(tenantID, id.bytes)
-                if try !transaction.exists(Tables.hashSecrets, key) {
-                    try transaction.put(Tables.hashSecrets, key, record)
-                }
-            }
-            algorithm = .firebaseScrypt(
+            if !validateOnly { try await keep(record, under: id) }
+            algorithms[name] = .firebaseScrypt(
                 saltSeparator: parameters.saltSeparator, rounds: Int(parameters.rounds),
                 memoryCost: Int(parameters.memoryCost), signerKeyID: id)
+        }
+    }
+
+    private func keep(_ record: StoredHashSecret, under id: Text) async throws {
+        let key = TenantHashKey(tenantID, id.bytes)
+        try await store.write { transaction in
+            if try !transaction.exists(Tables.hashSecrets, key) { try transaction.put(Tables.hashSecrets, key, record) }
         }
     }
 
@@ -68,10 +100,12 @@ struct ImportedHashes: Sendable {
         user.providers = try Self.checkedProviders(row.providers)
         var account = Account(user: user)
         if !row.passwordHash.isEmpty {
-            guard email != nil else { throw Failure.missingEmail }
             account.passwordHash = try storedHash(of: row, settings: settings, limits: limits)
-            account.passwordUpdatedAt = now
+            account.passwordUpdatedAt =
+                row.passwordUpdatedAtMicros > 0
+                ? min(now, Timestamp(microseconds: row.passwordUpdatedAtMicros)) : now
         }
+        account.signsInByEmailLink = row.emailLinkSignIn && email != nil
         account.deriveProviders()
         return account
     }
@@ -98,6 +132,7 @@ struct ImportedHashes: Sendable {
 
     /// Nil without a spec.
     private func credential(of row: ImportUser) throws(CryptoError) -> PasswordCredential? {
+        let algorithm = algorithms[row.hashSpec] ?? Algorithm.none
         switch algorithm {
         case .none: return nil
         case .argon2id, .bcrypt:

@@ -10,46 +10,54 @@ import Store
 public struct UserImporter: Sendable {
     private let resources: Resources
     private let users: UserDirectory
-    private let hashes: ImportedHashes
+    private let secrets: FactorSecrets
+    private var hashes: ImportedHashes
     private let onConflict: ImportConflict
+    private let validateOnly: Bool
     private let settings: TenantSettings
     private let origin: Origin
     private var progress = UsersImportResponse()
 
     init(
-        resources: Resources, users: UserDirectory, hashes: ImportedHashes, onConflict: ImportConflict,
-        settings: TenantSettings,
-        origin: Origin
+        _ imports: UserImports, hashes: ImportedHashes, onConflict: ImportConflict, validateOnly: Bool,
+        settings: TenantSettings, origin: Origin
     ) {
-        self.resources = resources
-        self.users = users
+        self.resources = imports.resources
+        self.users = imports.users
+        self.secrets = imports.secrets
         self.hashes = hashes
         self.onConflict = onConflict
+        self.validateOnly = validateOnly
         self.settings = settings
         self.origin = origin
     }
 
     /// Settles one batch durably. The counts are of all batches so far, the rejections of this one.
-    public mutating func importBatch(_ users: [ImportUser]) async throws -> UsersImportResponse {
+    public mutating func importBatch(_ request: UsersImportRequest) async throws -> UsersImportResponse {
+        try await hashes.add(request.hashSpecs, validateOnly: validateOnly)
         let first = progress.checkpoint
         let now = resources.clock.now()
         let limits = resources.limits
-        var rows: [(index: Int64, account: Account)] = []
+        var rows: [ImportedRow] = []
         var rejections: [ImportRejection] = []
-        for (offset, user) in users.enumerated() {
+        for (offset, user) in request.users.enumerated() {
             let index = first + Int64(offset)
-            do throws(Failure) {
-                rows.append((index, try hashes.account(of: user, settings: settings, limits: limits, now: now)))
-            } catch {
-                rejections.append(Self.rejection(index, user.uid, error))
+            do {
+                let account = try hashes.account(of: user, settings: settings, limits: limits, now: now)
+                let factors = try ImportedFactors(
+                    user.secondFactors, of: account.key, secrets: secrets, limits: limits, now: now)
+                rows.append(ImportedRow(index: index, account: account, factors: factors))
+            } catch let failure as Failure {
+                rejections.append(Self.rejection(index, user.uid, failure))
             }
         }
-        let onConflict = onConflict
-        let origin = origin
-        let accounts = rows.map(\.account)
-        let results = try await self.users.changing(accounts.map(\.key)) {
+        let (onConflict, origin, validateOnly) = (onConflict, origin, validateOnly)
+        let results = try await self.users.changing(rows.map(\.account.key)) { [rows] in
             try await resources.store.write { transaction in
-                try accounts.map { try transaction.importAccount($0, onConflict: onConflict, origin: origin, now: now) }
+                try rows.map { row in
+                    try transaction.importRow(
+                        row, onConflict: onConflict, validateOnly: validateOnly, origin: origin, now: now)
+                }
             }
         }
         for (row, result) in zip(rows, results) {
@@ -60,7 +68,7 @@ public struct UserImporter: Sendable {
             case .refused(let failure): rejections.append(Self.rejection(row.index, row.account.user.uid, failure))
             }
         }
-        progress.checkpoint = first + Int64(users.count)
+        progress.checkpoint = first + Int64(request.users.count)
         progress.ignoredClaims = []
         for name in rows.flatMap({ Values.ignoredClaims(in: $0.account.user.customClaimsJSON) })
         where !progress.ignoredClaims.contains(name) {
@@ -80,17 +88,25 @@ public struct UserImports: Sendable {
     let resources: Resources
     let users: UserDirectory
     let passwords: PasswordService
+    let secrets: FactorSecrets
 
-    /// Begins an import. INVALID_HASH_SPEC.
+    /// Begins an import as its first request says. INVALID_HASH_SPEC.
     public func begin(
-        spec: PasswordHashSpec?, onConflict: ImportConflict, settings: TenantSettings, origin: Origin
+        _ first: UsersImportRequest, settings: TenantSettings, origin: Origin
     ) async throws -> UserImporter {
-        let hashes = try await ImportedHashes(
-            spec, passwords: passwords, store: resources.store, tenantID: settings.tenantID)
+        var hashes = ImportedHashes(passwords: passwords, store: resources.store, tenantID: settings.tenantID)
+        try await hashes.add(first.spec, validateOnly: first.validateOnly)
         return UserImporter(
-            resources: resources, users: users, hashes: hashes, onConflict: onConflict, settings: settings,
+            self, hashes: hashes, onConflict: first.onConflict, validateOnly: first.validateOnly, settings: settings,
             origin: origin)
     }
+}
+
+/// A row that was found good by itself.
+struct ImportedRow: Sendable {
+    let index: Int64
+    let account: Account
+    let factors: ImportedFactors
 }
 
 /// The result of one row.
@@ -103,15 +119,17 @@ enum ImportResult: Sendable {
 
 extension WriteTransaction {
     /// Checks come before the first put of the row, so that a refused row leaves no trace in the batch.
-    fileprivate func importAccount(
-        _ account: Account, onConflict: ImportConflict, origin: Origin, now: Timestamp
+    fileprivate func importRow(
+        _ row: ImportedRow, onConflict: ImportConflict, validateOnly: Bool, origin: Origin, now: Timestamp
     ) throws -> ImportResult {
-        let key = UserKey(account.user.tenantID, account.user.uid)
-        var account = account
+        var account = row.account
+        let key = account.key
         do {
             account.user.providers = try account.user.providers.map { try reading.bound($0, tenantID: key.tenant) }
             guard let existing = try reading.account(key) else {
                 try checkInsertable(account)
+                if validateOnly { return .created }
+                try putFactors(row.factors, to: &account)
                 try insert(account, origin: origin, kind: .userImported, now: now)
                 return .created
             }
@@ -120,11 +138,13 @@ extension WriteTransaction {
             case .unspecified, .fail: return .refused(.duplicateUID)
             case .replace:
                 try checkUnique(account, key: key)
+                if validateOnly { return .replaced }
                 var replacement = account
                 replacement.user.tokensValidAfterMicros = existing.user.tokensValidAfterMicros
-                // An import brings no factors, and must not take those away that protect the account.
+                // An import must not take those factors away that protect the account.
                 replacement.user.secondFactors = existing.user.secondFactors
                 replacement.user.recoveryCodeCount = existing.user.recoveryCodeCount
+                if existing.user.secondFactors.isEmpty { try putFactors(row.factors, to: &replacement) }
                 replacement.revokeTokens(.admin, now: now)
                 try replace(existing, by: replacement, origin: origin, kind: .userImported, now: now)
                 try endSessions(of: key, .admin, now: now)

@@ -56,6 +56,7 @@ public final class Project: Sendable {
     public let profileUpdates: ProfileUpdates
     public let mailedCodes: MailedCodes
     public let imports: UserImports
+    public let exports: UserExports
     public let anonymousExpiry: AnonymousExpiry
     public let eventUpkeep: EventUpkeep
     public let backups: Backups
@@ -122,11 +123,23 @@ public final class Project: Sendable {
         self.mailedCodes = MailedCodes(resources: resources, users: users, mailer: mail.mailer, recovery: recovery)
         self.profileUpdates = ProfileUpdates(
             resources: resources, users: users, mailer: mail.mailer, recovery: recovery)
-        self.imports = UserImports(resources: resources, users: users, passwords: passwords)
+        (imports, exports) = Self.transfers(resources, masterKey, users, passwords)
         (anonymousExpiry, eventUpkeep) = (AnonymousExpiry(resources, users: users), EventUpkeep(resources))
         self.backups = Backups(resources, masterKey, projectID: configuration.projectID, pool: pools.blocking)
         (idempotencyHashKey, pageTokenKey) = (masterKey.hmac("idempotency"), masterKey.hmac("page token"))
         self.startedAt = resources.clock.now()
+    }
+}
+
+extension Project {
+    private static func transfers(
+        _ resources: Resources, _ masterKey: MasterKey, _ users: UserDirectory, _ passwords: PasswordService
+    ) -> (UserImports, UserExports) {
+        let secrets = FactorSecrets(masterKey: masterKey, random: resources.random)
+        return (
+            UserImports(resources: resources, users: users, passwords: passwords, secrets: secrets),
+            UserExports(resources: resources, passwords: passwords, secrets: secrets)
+        )
     }
 }
 

@@ -428,6 +428,10 @@ extension UsersUpdateRequest: Updatable {
         case photoURL
         case phoneNumber
         case disabled
+        case customClaimsJSON
+        case linkProviders
+        case unlinkProviderIDs
+        case revokeTokens
 
         public var name: Text {
             switch self {
@@ -438,6 +442,10 @@ extension UsersUpdateRequest: Updatable {
             case .photoURL: "photo_url"
             case .phoneNumber: "phone_number"
             case .disabled: "disabled"
+            case .customClaimsJSON: "custom_claims_json"
+            case .linkProviders: "link_providers"
+            case .unlinkProviderIDs: "unlink_provider_ids"
+            case .revokeTokens: "revoke_tokens"
             }
         }
 

@@ -101,6 +101,8 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case recoveryCodesRenewed = 126
     /// A tenant's sessions that had shown no second factor were ended; `detail` says how many.
     case sessionsWithoutFactorEnded = 127
+    /// An admin had the tenant's users exported with what their passwords are checked with.
+    case passwordHashesExported = 45
 }
 
 public struct StoredUser: Message {

@@ -25,6 +25,8 @@ public struct ApiKey: Message {
     /// 0 = not revoked.
     public var revokedAtMicros: Int64 = 0
     public var quotas: CallerQuotas?
+    /// May have Users.Export tell password hashes and the secrets of authenticator apps.
+    public var exportPasswordHashes: Bool = false
 
     public init() {}
 
@@ -36,7 +38,8 @@ public struct ApiKey: Message {
         trustedEndUserIP: Bool = false,
         createdAtMicros: Int64 = 0,
         revokedAtMicros: Int64 = 0,
-        quotas: CallerQuotas? = nil
+        quotas: CallerQuotas? = nil,
+        exportPasswordHashes: Bool = false
     ) {
         self.apiKeyID = apiKeyID
         self.role = role
@@ -46,6 +49,7 @@ public struct ApiKey: Message {
         self.createdAtMicros = createdAtMicros
         self.revokedAtMicros = revokedAtMicros
         self.quotas = quotas
+        self.exportPasswordHashes = exportPasswordHashes
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -58,6 +62,7 @@ public struct ApiKey: Message {
         @inlinable public static var createdAtMicros: Int { 6 }
         @inlinable public static var revokedAtMicros: Int { 7 }
         @inlinable public static var quotas: Int { 30 }
+        @inlinable public static var exportPasswordHashes: Int { 33 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -80,6 +85,7 @@ extension ApiKey: ConvertibleToC {
         self.createdAtMicros = source.pointee.created_at_micros
         self.revokedAtMicros = source.pointee.revoked_at_micros
         self.quotas = source.pointee.quotas.map { CallerQuotas(copying: $0) }
+        self.exportPasswordHashes = source.pointee.export_password_hashes != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ApiKey>, arena: Arena) {
@@ -91,6 +97,7 @@ extension ApiKey: ConvertibleToC {
         target.pointee.created_at_micros = self.createdAtMicros
         target.pointee.revoked_at_micros = self.revokedAtMicros
         if let value = self.quotas { target.pointee.quotas = arena.make(value) }
+        target.pointee.export_password_hashes = self.exportPasswordHashes ? 1 : 0
     }
 }
 
@@ -101,6 +108,8 @@ public struct ProjectCreateApiKeyRequest: Message {
     public var trustedEndUserIP: Bool = false
     public var validateOnly: Bool = false
     public var quotas: CallerQuotas?
+    /// As in ApiKey; for keys with the role tenant-admin or above. It cannot be changed later.
+    public var exportPasswordHashes: Bool = false
 
     public init() {}
 
@@ -110,7 +119,8 @@ public struct ProjectCreateApiKeyRequest: Message {
         displayName: Text = .empty,
         trustedEndUserIP: Bool = false,
         validateOnly: Bool = false,
-        quotas: CallerQuotas? = nil
+        quotas: CallerQuotas? = nil,
+        exportPasswordHashes: Bool = false
     ) {
         self.role = role
         self.scope = scope
@@ -118,6 +128,7 @@ public struct ProjectCreateApiKeyRequest: Message {
         self.trustedEndUserIP = trustedEndUserIP
         self.validateOnly = validateOnly
         self.quotas = quotas
+        self.exportPasswordHashes = exportPasswordHashes
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -128,6 +139,7 @@ public struct ProjectCreateApiKeyRequest: Message {
         @inlinable public static var trustedEndUserIP: Int { 4 }
         @inlinable public static var validateOnly: Int { 5 }
         @inlinable public static var quotas: Int { 30 }
+        @inlinable public static var exportPasswordHashes: Int { 33 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -148,6 +160,7 @@ extension ProjectCreateApiKeyRequest: ConvertibleToC {
         self.trustedEndUserIP = source.pointee.trusted_end_user_ip != 0
         self.validateOnly = source.pointee.validate_only != 0
         self.quotas = source.pointee.quotas.map { CallerQuotas(copying: $0) }
+        self.exportPasswordHashes = source.pointee.export_password_hashes != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectCreateApiKeyRequest>, arena: Arena) {
@@ -157,6 +170,7 @@ extension ProjectCreateApiKeyRequest: ConvertibleToC {
         target.pointee.trusted_end_user_ip = self.trustedEndUserIP ? 1 : 0
         target.pointee.validate_only = self.validateOnly ? 1 : 0
         if let value = self.quotas { target.pointee.quotas = arena.make(value) }
+        target.pointee.export_password_hashes = self.exportPasswordHashes ? 1 : 0
     }
 }
 

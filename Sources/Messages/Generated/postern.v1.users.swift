@@ -1107,6 +1107,15 @@ public struct UsersUpdateRequest: Message {
     public var phoneNumber: Text = .empty
     public var disabled: Bool = false
     public var validateOnly: Bool = false
+    /// As in UsersSetCustomClaimsRequest.
+    public var customClaimsJSON: [UInt8] = []
+    /// Identities to add, as UsersLinkRequest has one. At most 20.
+    public var linkProviders: [ProviderInfo] = []
+    /// Ways to sign in to remove, as UsersUnlinkRequest has one. They go first: a provider that is in both lists is replaced.
+    /// At most 20.
+    public var unlinkProviderIDs: [Text] = []
+    /// Ends every session; all tokens issued until now are refused.
+    public var revokeTokens: Bool = false
 
     public init() {}
 
@@ -1121,7 +1130,11 @@ public struct UsersUpdateRequest: Message {
         photoURL: Text = .empty,
         phoneNumber: Text = .empty,
         disabled: Bool = false,
-        validateOnly: Bool = false
+        validateOnly: Bool = false,
+        customClaimsJSON: [UInt8] = [],
+        linkProviders: [ProviderInfo] = [],
+        unlinkProviderIDs: [Text] = [],
+        revokeTokens: Bool = false
     ) {
         self.tenantID = tenantID
         self.uid = uid
@@ -1134,6 +1147,10 @@ public struct UsersUpdateRequest: Message {
         self.phoneNumber = phoneNumber
         self.disabled = disabled
         self.validateOnly = validateOnly
+        self.customClaimsJSON = customClaimsJSON
+        self.linkProviders = linkProviders
+        self.unlinkProviderIDs = unlinkProviderIDs
+        self.revokeTokens = revokeTokens
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -1149,6 +1166,10 @@ public struct UsersUpdateRequest: Message {
         @inlinable public static var phoneNumber: Int { 9 }
         @inlinable public static var disabled: Int { 10 }
         @inlinable public static var validateOnly: Int { 11 }
+        @inlinable public static var customClaimsJSON: Int { 12 }
+        @inlinable public static var linkProviders: Int { 13 }
+        @inlinable public static var unlinkProviderIDs: Int { 14 }
+        @inlinable public static var revokeTokens: Int { 15 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1175,6 +1196,10 @@ extension UsersUpdateRequest: ConvertibleToC {
         self.phoneNumber = Text(copying: source.pointee.phone_number)
         self.disabled = source.pointee.disabled != 0
         self.validateOnly = source.pointee.validate_only != 0
+        self.customClaimsJSON = [UInt8](copying: source.pointee.custom_claims_json)
+        self.linkProviders = copiedMessages(source.pointee.n_link_providers, source.pointee.link_providers)
+        self.unlinkProviderIDs = elements(source.pointee.n_unlink_provider_ids, source.pointee.unlink_provider_ids) { Text(copying: $0) }
+        self.revokeTokens = source.pointee.revoke_tokens != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__UsersUpdateRequest>, arena: Arena) {
@@ -1189,21 +1214,31 @@ extension UsersUpdateRequest: ConvertibleToC {
         target.pointee.phone_number = arena.copy(self.phoneNumber)
         target.pointee.disabled = self.disabled ? 1 : 0
         target.pointee.validate_only = self.validateOnly ? 1 : 0
+        target.pointee.custom_claims_json = arena.copy(self.customClaimsJSON)
+        target.pointee.n_link_providers = self.linkProviders.count
+        target.pointee.link_providers = arena.copyEach(self.linkProviders) { arena.make($0) }
+        target.pointee.n_unlink_provider_ids = self.unlinkProviderIDs.count
+        target.pointee.unlink_provider_ids = arena.copyEach(self.unlinkProviderIDs) { arena.copy($0) }
+        target.pointee.revoke_tokens = self.revokeTokens ? 1 : 0
     }
 }
 
 public struct UsersUpdateResponse: Message {
     public var user: User?
+    /// As in UsersSetCustomClaimsResponse.
+    public var ignoredClaims: [Text] = []
 
     public init() {}
 
-    public init(user: User? = nil) {
+    public init(user: User? = nil, ignoredClaims: [Text] = []) {
         self.user = user
+        self.ignoredClaims = ignoredClaims
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
     public enum FieldNumber {
         @inlinable public static var user: Int { 1 }
+        @inlinable public static var ignoredClaims: Int { 2 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1219,10 +1254,13 @@ extension UsersUpdateResponse: ConvertibleToC {
 
     init(copying source: UnsafePointer<Postern__V1__UsersUpdateResponse>) {
         self.user = source.pointee.user.map { User(copying: $0) }
+        self.ignoredClaims = elements(source.pointee.n_ignored_claims, source.pointee.ignored_claims) { Text(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__UsersUpdateResponse>, arena: Arena) {
         if let value = self.user { target.pointee.user = arena.make(value) }
+        target.pointee.n_ignored_claims = self.ignoredClaims.count
+        target.pointee.ignored_claims = arena.copyEach(self.ignoredClaims) { arena.copy($0) }
     }
 }
 
@@ -1387,6 +1425,150 @@ extension UsersDeleteResponse: ConvertibleToC {
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__UsersDeleteResponse>, arena: Arena) {
+    }
+}
+
+public struct UsersBatchDeleteRequest: Message {
+    public var tenantID: Text = .empty
+    /// At most 1,000.
+    public var uids: [Text] = []
+    /// Users that are not disabled as well.
+    public var force: Bool = false
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, uids: [Text] = [], force: Bool = false, validateOnly: Bool = false) {
+        self.tenantID = tenantID
+        self.uids = uids
+        self.force = force
+        self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var uids: Int { 2 }
+        @inlinable public static var force: Int { 3 }
+        @inlinable public static var validateOnly: Int { 4 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension UsersBatchDeleteRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_batch_delete_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersBatchDeleteRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.uids = elements(source.pointee.n_uids, source.pointee.uids) { Text(copying: $0) }
+        self.force = source.pointee.force != 0
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersBatchDeleteRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.n_uids = self.uids.count
+        target.pointee.uids = arena.copyEach(self.uids) { arena.copy($0) }
+        target.pointee.force = self.force ? 1 : 0
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct UsersBatchDeleteResponse: Message {
+    public var deletedCount: Int32 = 0
+    public var rejections: [BatchRejection] = []
+
+    public init() {}
+
+    public init(deletedCount: Int32 = 0, rejections: [BatchRejection] = []) {
+        self.deletedCount = deletedCount
+        self.rejections = rejections
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var deletedCount: Int { 1 }
+        @inlinable public static var rejections: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersBatchDeleteResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_batch_delete_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersBatchDeleteResponse>) {
+        self.deletedCount = source.pointee.deleted_count
+        self.rejections = copiedMessages(source.pointee.n_rejections, source.pointee.rejections)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersBatchDeleteResponse>, arena: Arena) {
+        target.pointee.deleted_count = self.deletedCount
+        target.pointee.n_rejections = self.rejections.count
+        target.pointee.rejections = arena.copyEach(self.rejections) { arena.make($0) }
+    }
+}
+
+public struct BatchRejection: Message {
+    /// Of the item in the request, from 0.
+    public var index: Int32 = 0
+    public var uid: Text = .empty
+    /// The stable reason, as ErrorInfo.reason.
+    public var reason: Text = .empty
+    public var message: Text = .empty
+
+    public init() {}
+
+    public init(index: Int32 = 0, uid: Text = .empty, reason: Text = .empty, message: Text = .empty) {
+        self.index = index
+        self.uid = uid
+        self.reason = reason
+        self.message = message
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var index: Int { 1 }
+        @inlinable public static var uid: Int { 2 }
+        @inlinable public static var reason: Int { 3 }
+        @inlinable public static var message: Int { 4 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension BatchRejection: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__batch_rejection__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__BatchRejection>) {
+        self.index = source.pointee.index
+        self.uid = Text(copying: source.pointee.uid)
+        self.reason = Text(copying: source.pointee.reason)
+        self.message = Text(copying: source.pointee.message)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__BatchRejection>, arena: Arena) {
+        target.pointee.index = self.index
+        target.pointee.uid = arena.copy(self.uid)
+        target.pointee.reason = arena.copy(self.reason)
+        target.pointee.message = arena.copy(self.message)
     }
 }
 
@@ -1951,6 +2133,14 @@ public struct ImportUser: Message {
     public var passwordHash: Secret = .empty
     public var salt: [UInt8] = []
     public var providers: [ProviderInfo] = []
+    /// Which of `hash_specs` says how the password was hashed; empty = `spec`.
+    public var hashSpec: Text = .empty
+    /// The user proved the email with a sign-in link and may do so again.
+    public var emailLinkSignIn: Bool = false
+    /// 0 = now.
+    public var passwordUpdatedAtMicros: Int64 = 0
+    /// At most 5. A user who is replaced and has factors keeps those instead.
+    public var secondFactors: [ImportSecondFactor] = []
 
     public init() {}
 
@@ -1967,7 +2157,11 @@ public struct ImportUser: Message {
         lastSignInAtMicros: Int64 = 0,
         passwordHash: Secret = .empty,
         salt: [UInt8] = [],
-        providers: [ProviderInfo] = []
+        providers: [ProviderInfo] = [],
+        hashSpec: Text = .empty,
+        emailLinkSignIn: Bool = false,
+        passwordUpdatedAtMicros: Int64 = 0,
+        secondFactors: [ImportSecondFactor] = []
     ) {
         self.uid = uid
         self.email = email
@@ -1982,6 +2176,10 @@ public struct ImportUser: Message {
         self.passwordHash = passwordHash
         self.salt = salt
         self.providers = providers
+        self.hashSpec = hashSpec
+        self.emailLinkSignIn = emailLinkSignIn
+        self.passwordUpdatedAtMicros = passwordUpdatedAtMicros
+        self.secondFactors = secondFactors
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -1999,6 +2197,10 @@ public struct ImportUser: Message {
         @inlinable public static var passwordHash: Int { 11 }
         @inlinable public static var salt: Int { 12 }
         @inlinable public static var providers: Int { 13 }
+        @inlinable public static var hashSpec: Int { 14 }
+        @inlinable public static var emailLinkSignIn: Int { 15 }
+        @inlinable public static var passwordUpdatedAtMicros: Int { 16 }
+        @inlinable public static var secondFactors: Int { 17 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -2026,6 +2228,10 @@ extension ImportUser: ConvertibleToC {
         self.passwordHash = Secret(copying: source.pointee.password_hash)
         self.salt = [UInt8](copying: source.pointee.salt)
         self.providers = copiedMessages(source.pointee.n_providers, source.pointee.providers)
+        self.hashSpec = Text(copying: source.pointee.hash_spec)
+        self.emailLinkSignIn = source.pointee.email_link_sign_in != 0
+        self.passwordUpdatedAtMicros = source.pointee.password_updated_at_micros
+        self.secondFactors = copiedMessages(source.pointee.n_second_factors, source.pointee.second_factors)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ImportUser>, arena: Arena) {
@@ -2043,16 +2249,107 @@ extension ImportUser: ConvertibleToC {
         target.pointee.salt = arena.copy(self.salt)
         target.pointee.n_providers = self.providers.count
         target.pointee.providers = arena.copyEach(self.providers) { arena.make($0) }
+        target.pointee.hash_spec = arena.copy(self.hashSpec)
+        target.pointee.email_link_sign_in = self.emailLinkSignIn ? 1 : 0
+        target.pointee.password_updated_at_micros = self.passwordUpdatedAtMicros
+        target.pointee.n_second_factors = self.secondFactors.count
+        target.pointee.second_factors = arena.copyEach(self.secondFactors) { arena.make($0) }
     }
 }
 
-/// The first message of the stream sets tenant_id, spec and on_conflict; later ones leave them empty.
+public struct ImportSecondFactor: Message {
+    /// Without a factor_id the server makes one.
+    public var factor: SecondFactor?
+    /// Of TOTP: 10 to 64 bytes, not encoded.
+    public var totpSecret: Secret = .empty
+
+    public init() {}
+
+    public init(factor: SecondFactor? = nil, totpSecret: Secret = .empty) {
+        self.factor = factor
+        self.totpSecret = totpSecret
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var factor: Int { 1 }
+        @inlinable public static var totpSecret: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ImportSecondFactor: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__import_second_factor__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ImportSecondFactor>) {
+        self.factor = source.pointee.factor.map { SecondFactor(copying: $0) }
+        self.totpSecret = Secret(copying: source.pointee.totp_secret)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ImportSecondFactor>, arena: Arena) {
+        if let value = self.factor { target.pointee.factor = arena.make(value) }
+        target.pointee.totp_secret = arena.copy(self.totpSecret)
+    }
+}
+
+/// A PasswordHashSpec by the name that ImportUser.hash_spec calls it.
+public struct NamedHashSpec: Message {
+    /// 1..64 bytes.
+    public var name: Text = .empty
+    public var spec: PasswordHashSpec?
+
+    public init() {}
+
+    public init(name: Text = .empty, spec: PasswordHashSpec? = nil) {
+        self.name = name
+        self.spec = spec
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var name: Int { 1 }
+        @inlinable public static var spec: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension NamedHashSpec: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__named_hash_spec__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__NamedHashSpec>) {
+        self.name = Text(copying: source.pointee.name)
+        self.spec = source.pointee.spec.map { PasswordHashSpec(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__NamedHashSpec>, arena: Arena) {
+        target.pointee.name = arena.copy(self.name)
+        if let value = self.spec { target.pointee.spec = arena.make(value) }
+    }
+}
+
+/// The first message of the stream sets tenant_id, spec, on_conflict and validate_only; later ones leave them empty.
 public struct UsersImportRequest: Message {
     public var tenantID: Text = .empty
     public var spec: PasswordHashSpec?
     public var onConflict: ImportConflict = .unspecified
     /// At most 500.
     public var users: [ImportUser] = []
+    /// Further specs, for the users of this message and of later ones; at most 16 in a stream.
+    public var hashSpecs: [NamedHashSpec] = []
+    /// Checks each row against the store, and not against the other rows, and writes nothing.
+    public var validateOnly: Bool = false
 
     public init() {}
 
@@ -2060,12 +2357,16 @@ public struct UsersImportRequest: Message {
         tenantID: Text = .empty,
         spec: PasswordHashSpec? = nil,
         onConflict: ImportConflict = .unspecified,
-        users: [ImportUser] = []
+        users: [ImportUser] = [],
+        hashSpecs: [NamedHashSpec] = [],
+        validateOnly: Bool = false
     ) {
         self.tenantID = tenantID
         self.spec = spec
         self.onConflict = onConflict
         self.users = users
+        self.hashSpecs = hashSpecs
+        self.validateOnly = validateOnly
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -2074,6 +2375,8 @@ public struct UsersImportRequest: Message {
         @inlinable public static var spec: Int { 2 }
         @inlinable public static var onConflict: Int { 3 }
         @inlinable public static var users: Int { 4 }
+        @inlinable public static var hashSpecs: Int { 5 }
+        @inlinable public static var validateOnly: Int { 6 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -2093,6 +2396,8 @@ extension UsersImportRequest: ConvertibleToC {
         self.spec = source.pointee.spec.map { PasswordHashSpec(copying: $0) }
         self.onConflict = enumeration(source.pointee.on_conflict.rawValue)
         self.users = copiedMessages(source.pointee.n_users, source.pointee.users)
+        self.hashSpecs = copiedMessages(source.pointee.n_hash_specs, source.pointee.hash_specs)
+        self.validateOnly = source.pointee.validate_only != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__UsersImportRequest>, arena: Arena) {
@@ -2101,6 +2406,9 @@ extension UsersImportRequest: ConvertibleToC {
         target.pointee.on_conflict = Postern__V1__ImportConflict(rawValue: UInt32(self.onConflict.rawValue))
         target.pointee.n_users = self.users.count
         target.pointee.users = arena.copyEach(self.users) { arena.make($0) }
+        target.pointee.n_hash_specs = self.hashSpecs.count
+        target.pointee.hash_specs = arena.copyEach(self.hashSpecs) { arena.make($0) }
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
     }
 }
 
@@ -2223,6 +2531,102 @@ extension ImportRejection: ConvertibleToC {
         target.pointee.uid = arena.copy(self.uid)
         target.pointee.reason = arena.copy(self.reason)
         target.pointee.message = arena.copy(self.message)
+    }
+}
+
+public struct UsersExportRequest: Message {
+    public var tenantID: Text = .empty
+    /// A `cursor` that was answered to the same request: goes on behind it. Empty = from the first user.
+    public var cursor: Text = .empty
+    /// Also what passwords and authenticator apps are checked with.
+    public var includePasswordHashes: Bool = false
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, cursor: Text = .empty, includePasswordHashes: Bool = false) {
+        self.tenantID = tenantID
+        self.cursor = cursor
+        self.includePasswordHashes = includePasswordHashes
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var cursor: Int { 2 }
+        @inlinable public static var includePasswordHashes: Int { 3 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension UsersExportRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_export_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersExportRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.cursor = Text(copying: source.pointee.cursor)
+        self.includePasswordHashes = source.pointee.include_password_hashes != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersExportRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.cursor = arena.copy(self.cursor)
+        target.pointee.include_password_hashes = self.includePasswordHashes ? 1 : 0
+    }
+}
+
+public struct UsersExportResponse: Message {
+    /// Recovery codes are not exported. Without include_password_hashes passwords and authenticator apps are left out.
+    public var users: [ImportUser] = []
+    /// How the passwords of these users were hashed, as far as the stream has not told before.
+    public var hashSpecs: [NamedHashSpec] = []
+    /// Where another stream goes on. Empty behind the last user.
+    public var cursor: Text = .empty
+
+    public init() {}
+
+    public init(users: [ImportUser] = [], hashSpecs: [NamedHashSpec] = [], cursor: Text = .empty) {
+        self.users = users
+        self.hashSpecs = hashSpecs
+        self.cursor = cursor
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var users: Int { 1 }
+        @inlinable public static var hashSpecs: Int { 2 }
+        @inlinable public static var cursor: Int { 3 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersExportResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_export_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersExportResponse>) {
+        self.users = copiedMessages(source.pointee.n_users, source.pointee.users)
+        self.hashSpecs = copiedMessages(source.pointee.n_hash_specs, source.pointee.hash_specs)
+        self.cursor = Text(copying: source.pointee.cursor)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersExportResponse>, arena: Arena) {
+        target.pointee.n_users = self.users.count
+        target.pointee.users = arena.copyEach(self.users) { arena.make($0) }
+        target.pointee.n_hash_specs = self.hashSpecs.count
+        target.pointee.hash_specs = arena.copyEach(self.hashSpecs) { arena.make($0) }
+        target.pointee.cursor = arena.copy(self.cursor)
     }
 }
 

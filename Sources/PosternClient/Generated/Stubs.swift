@@ -902,7 +902,8 @@ public struct UsersClient: Sendable {
     /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// Creates a user. Refusals: INVALID_EMAIL, WEAK_PASSWORD, INVALID_PHONE_NUMBER, DUPLICATE_LOCAL_ID, EMAIL_EXISTS,
+    /// Creates a user. A password without an email is kept; the user can sign in with it once there is an email.
+    /// Refusals: INVALID_EMAIL, WEAK_PASSWORD, INVALID_PHONE_NUMBER, DUPLICATE_LOCAL_ID, EMAIL_EXISTS,
     /// PHONE_NUMBER_EXISTS.
     public func create(_ request: UsersCreateRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersCreateResponse
@@ -971,8 +972,10 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "List", request, idempotent: true, options: options)
     }
 
-    /// Changes the masked fields. A new password, email or disabled = true revokes the user's sessions and tokens, and voids
-    /// a code for resetting the password that was sent before.
+    /// Changes the masked fields, all at once or, when one of them is refused, none. A new password, email,
+    /// disabled = true or revoke_tokens revokes the user's sessions and tokens; all but the last void a code for resetting the
+    /// password that was sent before. Refusals: INVALID_UPDATE_MASK, TOO_MANY_ITEMS, those of Create, SetCustomClaims, Link
+    /// and Unlink, USER_NOT_FOUND.
     public func update(_ request: UsersUpdateRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersUpdateResponse
     {
@@ -985,6 +988,15 @@ public struct UsersClient: Sendable {
         -> UsersSetCustomClaimsResponse
     {
         try await channel.unary("postern.v1.Users", "SetCustomClaims", request, idempotent: true, options: options)
+    }
+
+    /// Deletes users with all their sessions. Each user is deleted or told of with a reason: NAMED_TWICE, USER_NOT_FOUND, and
+    /// without `force` USER_NOT_DISABLED. A call that is sent again finds the users gone that it deleted before.
+    /// Refusals: TOO_MANY_ITEMS.
+    public func batchDelete(_ request: UsersBatchDeleteRequest, options: CallOptions = .init()) async throws(Failure)
+        -> UsersBatchDeleteResponse
+    {
+        try await channel.unary("postern.v1.Users", "BatchDelete", request, idempotent: true, options: options)
     }
 
     /// Deletes a user with all its sessions. Refusals: USER_NOT_FOUND.
@@ -1071,6 +1083,16 @@ public struct UsersClient: Sendable {
         -> UsersRemoveSecondFactorResponse
     {
         try await channel.unary("postern.v1.Users", "RemoveSecondFactor", request, idempotent: false, options: options)
+    }
+
+    /// All users of a tenant in the order of their uids' bytes, as Import takes them. Each answer ends with a cursor, from
+    /// which another stream goes on. Users that are created or deleted meanwhile may be there or not; each user is as it is
+    /// when its answer is made. With include_password_hashes the credential needs the right to export them, and an event
+    /// tells of it. Refusals: PASSWORD_HASH_EXPORT_NOT_ALLOWED, INVALID_PAGE_TOKEN.
+    public func export(_ request: UsersExportRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ServerStream<UsersExportResponse>
+    {
+        try await channel.serverStream("postern.v1.Users", "Export", request, options: options)
     }
 
     /// Brings users in with the password hashes they have. Each request is one batch; each is answered, in order, with

@@ -649,7 +649,8 @@ extension MethodDescriptor {
         role: .app, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Creates a user. Refusals: INVALID_EMAIL, WEAK_PASSWORD, INVALID_PHONE_NUMBER, DUPLICATE_LOCAL_ID, EMAIL_EXISTS,
+    /// Creates a user. A password without an email is kept; the user can sign in with it once there is an email.
+    /// Refusals: INVALID_EMAIL, WEAK_PASSWORD, INVALID_PHONE_NUMBER, DUPLICATE_LOCAL_ID, EMAIL_EXISTS,
     /// PHONE_NUMBER_EXISTS.
     static let usersCreate = MethodDescriptor(
         service: "postern.v1.Users", method: "Create", requestStreaming: false, responseStreaming: false,
@@ -709,8 +710,10 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Changes the masked fields. A new password, email or disabled = true revokes the user's sessions and tokens, and voids
-    /// a code for resetting the password that was sent before.
+    /// Changes the masked fields, all at once or, when one of them is refused, none. A new password, email,
+    /// disabled = true or revoke_tokens revokes the user's sessions and tokens; all but the last void a code for resetting the
+    /// password that was sent before. Refusals: INVALID_UPDATE_MASK, TOO_MANY_ITEMS, those of Create, SetCustomClaims, Link
+    /// and Unlink, USER_NOT_FOUND.
     static let usersUpdate = MethodDescriptor(
         service: "postern.v1.Users", method: "Update", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
@@ -722,6 +725,14 @@ extension MethodDescriptor {
         service: "postern.v1.Users", method: "SetCustomClaims", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Deletes users with all their sessions. Each user is deleted or told of with a reason: NAMED_TWICE, USER_NOT_FOUND, and
+    /// without `force` USER_NOT_DISABLED. A call that is sent again finds the users gone that it deleted before.
+    /// Refusals: TOO_MANY_ITEMS.
+    static let usersBatchDelete = MethodDescriptor(
+        service: "postern.v1.Users", method: "BatchDelete", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 30_000, idempotent: true, mutation: true,
+        refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Deletes a user with all its sessions. Refusals: USER_NOT_FOUND.
     static let usersDelete = MethodDescriptor(
@@ -797,6 +808,15 @@ extension MethodDescriptor {
         service: "postern.v1.Users", method: "RemoveSecondFactor", requestStreaming: false, responseStreaming: false,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
+
+    /// All users of a tenant in the order of their uids' bytes, as Import takes them. Each answer ends with a cursor, from
+    /// which another stream goes on. Users that are created or deleted meanwhile may be there or not; each user is as it is
+    /// when its answer is made. With include_password_hashes the credential needs the right to export them, and an event
+    /// tells of it. Refusals: PASSWORD_HASH_EXPORT_NOT_ALLOWED, INVALID_PAGE_TOKEN.
+    static let usersExport = MethodDescriptor(
+        service: "postern.v1.Users", method: "Export", requestStreaming: false, responseStreaming: true,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Brings users in with the password hashes they have. Each request is one batch; each is answered, in order, with
     /// counts, the rows that were refused and a checkpoint to resume from. A row whose password hash costs too much to
@@ -898,6 +918,7 @@ func registerAll(_ registry: inout Registry) {
     registry.register(UsersList.self, .usersList)
     registry.register(UsersUpdate.self, .usersUpdate)
     registry.register(UsersSetCustomClaims.self, .usersSetCustomClaims)
+    registry.register(UsersBatchDelete.self, .usersBatchDelete)
     registry.register(UsersDelete.self, .usersDelete)
     registry.register(UsersRevokeTokens.self, .usersRevokeTokens)
     registry.register(UsersListSessions.self, .usersListSessions)
@@ -909,5 +930,6 @@ func registerAll(_ registry: inout Registry) {
     registry.register(UsersCreateCustomToken.self, .usersCreateCustomToken)
     registry.register(UsersAddSecondFactor.self, .usersAddSecondFactor)
     registry.register(UsersRemoveSecondFactor.self, .usersRemoveSecondFactor)
+    registry.register(UsersExport.self, .usersExport)
     registry.register(UsersImport.self, .usersImport)
 }

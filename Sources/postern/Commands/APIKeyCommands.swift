@@ -21,6 +21,7 @@ enum APIKeyCommands {
             Flag("all-tenants", "works for all tenants"),
             Flag("display-name", "TEXT", "what people call it"),
             Flag("trusted-end-user-ip", "its word on end users' addresses counts"),
+            Flag("export-password-hashes", "may export password hashes; for tenant-admin or project-admin"),
             Flag("key-out", "FILE", "write the key to this new file, readable by you only, instead of printing it"),
         ] + CallerQuotaFlags.all, isValidatable: true
     ) { session in
@@ -36,7 +37,8 @@ enum APIKeyCommands {
         let request = ProjectCreateApiKeyRequest(
             role: role, scope: scope, displayName: arguments.text("display-name") ?? .empty,
             trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), validateOnly: session.isValidatingOnly,
-            quotas: try CallerQuotaFlags.read(arguments))
+            quotas: try CallerQuotaFlags.read(arguments),
+            exportPasswordHashes: arguments.isSet("export-password-hashes"))
         let client = ProjectClient(channel: try session.channel())
         let options = try session.callOptions()
         let file = try session.newKeyFile()

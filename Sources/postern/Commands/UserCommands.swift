@@ -5,7 +5,9 @@ import PosternClient
 
 /// postern user …
 enum UserCommands {
-    static let all = [create, get, list, update, setClaims, revokeTokens, delete, UserImport.command]
+    static let all = [
+        create, get, list, update, setClaims, revokeTokens, delete, batchDelete, UserImport.command, UserExport.command,
+    ]
 
     private static let propertyFlags = [
         Flag("email", "EMAIL", "unique in the tenant"),
@@ -91,7 +93,12 @@ enum UserCommands {
         path: ["user", "update"],
         summary: "Changes what is given; an empty value removes. Email, password and disabled sign the user out.",
         example: "user update u1 --display-name \"Ann B.\" --disabled true", operands: [.required("uid")],
-        flags: propertyFlags, isValidatable: true
+        flags: propertyFlags + [
+            Flag("claims", "JSON", "the custom claims: an object; {} removes them"),
+            Flag("link", "PROVIDER=RAW-ID,…", "identities to add"),
+            Flag("unlink", "PROVIDER,…", "ways to sign in to remove, before others are added"),
+            Flag("revoke-tokens", "sign the user out everywhere"),
+        ], isValidatable: true
     ) { session in
         let arguments = session.arguments
         var request = UsersUpdateRequest(
@@ -110,9 +117,26 @@ enum UserCommands {
         note("phone_number", arguments.text("phone-number"), \.phoneNumber)
         note("disabled", try arguments.bool("disabled"), \.disabled)
         note("password", try session.passwordFromFile(), \.password)
+        note("custom_claims_json", arguments.text("claims").map { $0 == "{}" ? [] : $0.bytes }, \.customClaimsJSON)
+        note("link_providers", try arguments.value("link").map(identities), \.linkProviders)
+        note(
+            "unlink_provider_ids", arguments.value("unlink").map { $0.split(separator: ",").map { Text(String($0)) } },
+            \.unlinkProviderIDs)
+        note("revoke_tokens", arguments.isSet("revoke-tokens") ? true : nil, \.revokeTokens)
         guard !paths.isEmpty else { throw CommandError.usage("nothing to change", hint: "postern \(update.example)") }
         request.updateMask = ProtobufFieldMask(paths: paths)
         try await session.output.print(client(session).update(request, options: session.callOptions()).user ?? User())
+    }
+
+    /// `google.com=1234,github.com=5678`
+    private static func identities(_ list: String) throws(CommandError) -> [ProviderInfo] {
+        try list.split(separator: ",").map { (item) throws(CommandError) in
+            let parts = item.split(separator: "=", maxSplits: 1)
+            guard parts.count == 2 else {
+                throw .usage("--link is PROVIDER=RAW-ID, not \"\(item)\"", hint: "postern user link has further flags")
+            }
+            return ProviderInfo(providerID: Text(String(parts[0])), rawID: Text(String(parts[1])))
+        }
     }
 
     static let setClaims = Command(
@@ -158,6 +182,36 @@ enum UserCommands {
             tenantID: tenantID, uid: Text(uid), validateOnly: session.isValidatingOnly)
         _ = try await client(session).delete(request, options: session.callOptions())
         session.say("user \(uid) deleted")
+    }
+
+    static let batchDelete = Command(
+        path: ["user", "batch-delete"], summary: "Deletes the users whose uids stand in the lines of a file.",
+        example: "-t acme user batch-delete users.json --yes", operands: [.required("file|-")],
+        flags: [Flag("force", "users that are not disabled, too")], isValidatable: true
+    ) { session in
+        let text = try session.contents(of: session.arguments.operands[0])
+        let lines = text.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }).map { Array(Array($0).trimmed()) }
+        let uids = try lines.filter { !$0.isEmpty }.map { line in
+            guard let uid = Text(validating: line) else { throw CommandError("a line is no text in UTF-8") }
+            return uid
+        }
+        let tenantID = try session.tenantID()
+        try session.confirm("Delete \(uids.count) users of \(TenantCommands.title(tenantID))?")
+        var (deletedCount, rejectedCount) = (0, 0)
+        for start in stride(from: 0, to: uids.count, by: 1_000) {
+            let slice = Array(uids[start..<min(start + 1_000, uids.count)])
+            let request = UsersBatchDeleteRequest(
+                tenantID: tenantID, uids: slice, force: session.arguments.isSet("force"),
+                validateOnly: session.isValidatingOnly)
+            let answer = try await client(session).batchDelete(request, options: session.callOptions())
+            deletedCount += Int(answer.deletedCount)
+            rejectedCount += answer.rejections.count
+            for rejection in answer.rejections {
+                session.console.say("\(rejection.uid): \(rejection.message) [\(rejection.reason)]")
+            }
+        }
+        session.say("\(deletedCount) users deleted")
+        if rejectedCount > 0 { throw CommandError("\(rejectedCount) users were not deleted", exitCode: .partial) }
     }
 
     private static func client(_ session: Session) throws -> UsersClient {

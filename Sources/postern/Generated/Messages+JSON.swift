@@ -501,6 +501,7 @@ extension Messages.ApiKey: MessageJSON {
             .init("created_at_micros", .integer(self.createdAtMicros)),
             .init("revoked_at_micros", .integer(self.revokedAtMicros)),
             .init("quotas", self.quotas?.json ?? .null),
+            .init("export_password_hashes", .bool(self.exportPasswordHashes)),
         ])
     }
 }
@@ -510,6 +511,31 @@ extension Messages.AppleKey: MessageJSON {
         .object([
             .init("team_id", .string(self.teamID)),
             .init("key_id", .string(self.keyID)),
+        ])
+    }
+}
+
+extension Messages.Argon2idSpec: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+        ])
+    }
+}
+
+extension Messages.BatchRejection: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("index", .integer(Int64(self.index))),
+            .init("uid", .string(self.uid)),
+            .init("reason", .string(self.reason)),
+            .init("message", .string(self.message)),
+        ])
+    }
+}
+
+extension Messages.BcryptSpec: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
         ])
     }
 }
@@ -615,6 +641,16 @@ extension Messages.EmailTemplate: MessageJSON {
     }
 }
 
+extension Messages.FirebaseScryptSpec: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("salt_separator", .hexadecimal(self.saltSeparator)),
+            .init("rounds", .integer(Int64(self.rounds))),
+            .init("memory_cost", .integer(Int64(self.memoryCost))),
+        ])
+    }
+}
+
 extension Messages.Guidance: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -632,6 +668,46 @@ extension Messages.ImportRejection: MessageJSON {
             .init("uid", .string(self.uid)),
             .init("reason", .string(self.reason)),
             .init("message", .string(self.message)),
+        ])
+    }
+}
+
+extension Messages.ImportSecondFactor: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("factor", self.factor?.json ?? .null),
+        ])
+    }
+}
+
+extension Messages.ImportUser: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("uid", .string(self.uid)),
+            .init("email", .string(self.email)),
+            .init("email_verified", .bool(self.emailVerified)),
+            .init("display_name", .string(self.displayName)),
+            .init("photo_url", .string(self.photoURL)),
+            .init("phone_number", .string(self.phoneNumber)),
+            .init("disabled", .bool(self.disabled)),
+            .init("custom_claims_json", .parsed(self.customClaimsJSON)),
+            .init("created_at_micros", .integer(self.createdAtMicros)),
+            .init("last_sign_in_at_micros", .integer(self.lastSignInAtMicros)),
+            .init("salt", .hexadecimal(self.salt)),
+            .init("providers", .array(self.providers.map { $0.json })),
+            .init("hash_spec", .string(self.hashSpec)),
+            .init("email_link_sign_in", .bool(self.emailLinkSignIn)),
+            .init("password_updated_at_micros", .integer(self.passwordUpdatedAtMicros)),
+            .init("second_factors", .array(self.secondFactors.map { $0.json })),
+        ])
+    }
+}
+
+extension Messages.NamedHashSpec: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("name", .string(self.name)),
+            .init("spec", self.spec?.json ?? .null),
         ])
     }
 }
@@ -708,6 +784,19 @@ extension Messages.OutboxRetryResponse: MessageJSON {
         .object([
             .init("message", self.message?.json ?? .null),
         ])
+    }
+}
+
+extension Messages.PasswordHashSpec: MessageJSON {
+    var fieldsJSON: JSONValue {
+        var members: [JSONValue.Member] = []
+        switch self.algorithm {
+        case nil: break
+        case .argon2id(let value): members.append(.init("argon2id", value.json))
+        case .firebaseScrypt(let value): members.append(.init("firebase_scrypt", value.json))
+        case .bcrypt(let value): members.append(.init("bcrypt", value.json))
+        }
+        return .object(members)
     }
 }
 
@@ -1500,6 +1589,15 @@ extension Messages.UsersAddSecondFactorResponse: MessageJSON {
     }
 }
 
+extension Messages.UsersBatchDeleteResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("deleted_count", .integer(Int64(self.deletedCount))),
+            .init("rejections", .array(self.rejections.map { $0.json })),
+        ])
+    }
+}
+
 extension Messages.UsersBatchGetResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -1552,6 +1650,16 @@ extension Messages.UsersExplainLinkResponse: MessageJSON {
             .init("reason", .string(self.reason)),
             .init("explanation", .string(self.explanation)),
             .init("removed_provider_ids", .array(self.removedProviderIDs.map { .string($0) })),
+        ])
+    }
+}
+
+extension Messages.UsersExportResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("users", .array(self.users.map { $0.json })),
+            .init("hash_specs", .array(self.hashSpecs.map { $0.json })),
+            .init("cursor", .string(self.cursor)),
         ])
     }
 }
@@ -1692,6 +1800,7 @@ extension Messages.UsersUpdateResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
             .init("user", self.user?.json ?? .null),
+            .init("ignored_claims", .array(self.ignoredClaims.map { .string($0) })),
         ])
     }
 }

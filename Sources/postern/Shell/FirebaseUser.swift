@@ -17,7 +17,7 @@ struct FirebaseUser {
 
     private static let known: Set<String> = [
         "localId", "email", "emailVerified", "passwordHash", "salt", "displayName", "photoUrl", "lastSignedInAt",
-        "lastLoginAt", "createdAt", "phoneNumber", "disabled", "customAttributes", "providerUserInfo",
+        "lastLoginAt", "createdAt", "phoneNumber", "disabled", "customAttributes", "providerUserInfo", "mfaInfo",
     ]
 
     init(parsing bytes: [UInt8]) throws(Rejection) {
@@ -43,6 +43,7 @@ struct FirebaseUser {
         let claims = try fields.text("customAttributes")
         user.customClaimsJSON = claims == "{}" ? [] : claims.bytes
         user.providers = try fields.providers()
+        user.secondFactors = try fields.phoneFactors()
         self.user = user
         self.ignored = (json.object ?? []).map(\.name.string).filter { !Self.known.contains($0) }
     }
@@ -84,6 +85,25 @@ struct FirebaseUser {
             return bytes
         }
 
+        /// Factors that are phone numbers; others have a secret, which Firebase does not export.
+        func phoneFactors() throws(Rejection) -> [ImportSecondFactor] {
+            guard let value = value("mfaInfo") else { return [] }
+            guard let entries = value.array else { throw wrong("mfaInfo", "array") }
+            var factors: [ImportSecondFactor] = []
+            for entry in entries {
+                let fields = Fields(json: entry, uid: uid)
+                let number = try fields.text("phoneInfo")
+                if number.isEmpty { continue }
+                let enrolledAt = try Timestamp(rfc3339: fields.text("enrolledAt").string)
+                let factor = SecondFactor(
+                    factorID: try fields.text("mfaEnrollmentId"), kind: .phone,
+                    displayName: try fields.text("displayName"), phoneNumber: number,
+                    enrolledAtMicros: enrolledAt?.microseconds ?? 0)
+                factors.append(ImportSecondFactor(factor: factor))
+            }
+            return factors
+        }
+
         func providers() throws(Rejection) -> [ProviderInfo] {
             guard let value = value("providerUserInfo") else { return [] }
             guard let entries = value.array else { throw wrong("providerUserInfo", "array") }
@@ -110,4 +130,10 @@ func decodeLenientBase64(_ text: Text) -> [UInt8]? {
         }
     }
     return Base64.url.decode(digits)
+}
+
+extension FirebaseUser.Rejection {
+    static func malformed(_ message: String, uid: Text = .empty) -> FirebaseUser.Rejection {
+        FirebaseUser.Rejection(uid: uid, reason: "MALFORMED_ROW", message: message)
+    }
 }

@@ -145,7 +145,7 @@ void   postern__v1__project_backup_response__init
   static const Postern__V1__ProjectBackupResponse init_value = POSTERN__V1__PROJECT_BACKUP_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[8] =
+static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[9] =
 {
   {
     "api_key_id",
@@ -243,22 +243,36 @@ static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[8]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "export_password_hashes",
+    33,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ApiKey, export_password_hashes),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__api_key__field_indices_by_name[] = {
   0,   /* field[0] = api_key_id */
   5,   /* field[5] = created_at_micros */
   3,   /* field[3] = display_name */
+  8,   /* field[8] = export_password_hashes */
   7,   /* field[7] = quotas */
   6,   /* field[6] = revoked_at_micros */
   1,   /* field[1] = role */
   2,   /* field[2] = scope */
   4,   /* field[4] = trusted_end_user_ip */
 };
-static const ProtobufCIntRange postern__v1__api_key__number_ranges[2 + 1] =
+static const ProtobufCIntRange postern__v1__api_key__number_ranges[3 + 1] =
 {
   { 1, 0 },
   { 30, 7 },
-  { 0, 8 }
+  { 33, 8 },
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor postern__v1__api_key__descriptor =
 {
@@ -268,14 +282,14 @@ const ProtobufCMessageDescriptor postern__v1__api_key__descriptor =
   "Postern__V1__ApiKey",
   "postern.v1",
   sizeof(Postern__V1__ApiKey),
-  8,
+  9,
   postern__v1__api_key__field_descriptors,
   postern__v1__api_key__field_indices_by_name,
-  2,  postern__v1__api_key__number_ranges,
+  3,  postern__v1__api_key__number_ranges,
   (ProtobufCMessageInit) postern__v1__api_key__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__project_create_api_key_request__field_descriptors[6] =
+static const ProtobufCFieldDescriptor postern__v1__project_create_api_key_request__field_descriptors[7] =
 {
   {
     "role",
@@ -349,20 +363,34 @@ static const ProtobufCFieldDescriptor postern__v1__project_create_api_key_reques
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "export_password_hashes",
+    33,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectCreateApiKeyRequest, export_password_hashes),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__project_create_api_key_request__field_indices_by_name[] = {
   2,   /* field[2] = display_name */
+  6,   /* field[6] = export_password_hashes */
   5,   /* field[5] = quotas */
   0,   /* field[0] = role */
   1,   /* field[1] = scope */
   3,   /* field[3] = trusted_end_user_ip */
   4,   /* field[4] = validate_only */
 };
-static const ProtobufCIntRange postern__v1__project_create_api_key_request__number_ranges[2 + 1] =
+static const ProtobufCIntRange postern__v1__project_create_api_key_request__number_ranges[3 + 1] =
 {
   { 1, 0 },
   { 30, 5 },
-  { 0, 6 }
+  { 33, 6 },
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor postern__v1__project_create_api_key_request__descriptor =
 {
@@ -372,10 +400,10 @@ const ProtobufCMessageDescriptor postern__v1__project_create_api_key_request__de
   "Postern__V1__ProjectCreateApiKeyRequest",
   "postern.v1",
   sizeof(Postern__V1__ProjectCreateApiKeyRequest),
-  6,
+  7,
   postern__v1__project_create_api_key_request__field_descriptors,
   postern__v1__project_create_api_key_request__field_indices_by_name,
-  2,  postern__v1__project_create_api_key_request__number_ranges,
+  3,  postern__v1__project_create_api_key_request__number_ranges,
   (ProtobufCMessageInit) postern__v1__project_create_api_key_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

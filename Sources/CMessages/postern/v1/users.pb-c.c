@@ -163,6 +163,24 @@ void   postern__v1__users_delete_response__init
   static const Postern__V1__UsersDeleteResponse init_value = POSTERN__V1__USERS_DELETE_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__users_batch_delete_request__init
+                     (Postern__V1__UsersBatchDeleteRequest         *message)
+{
+  static const Postern__V1__UsersBatchDeleteRequest init_value = POSTERN__V1__USERS_BATCH_DELETE_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_batch_delete_response__init
+                     (Postern__V1__UsersBatchDeleteResponse         *message)
+{
+  static const Postern__V1__UsersBatchDeleteResponse init_value = POSTERN__V1__USERS_BATCH_DELETE_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__batch_rejection__init
+                     (Postern__V1__BatchRejection         *message)
+{
+  static const Postern__V1__BatchRejection init_value = POSTERN__V1__BATCH_REJECTION__INIT;
+  *message = init_value;
+}
 void   postern__v1__users_revoke_tokens_request__init
                      (Postern__V1__UsersRevokeTokensRequest         *message)
 {
@@ -241,6 +259,18 @@ void   postern__v1__import_user__init
   static const Postern__V1__ImportUser init_value = POSTERN__V1__IMPORT_USER__INIT;
   *message = init_value;
 }
+void   postern__v1__import_second_factor__init
+                     (Postern__V1__ImportSecondFactor         *message)
+{
+  static const Postern__V1__ImportSecondFactor init_value = POSTERN__V1__IMPORT_SECOND_FACTOR__INIT;
+  *message = init_value;
+}
+void   postern__v1__named_hash_spec__init
+                     (Postern__V1__NamedHashSpec         *message)
+{
+  static const Postern__V1__NamedHashSpec init_value = POSTERN__V1__NAMED_HASH_SPEC__INIT;
+  *message = init_value;
+}
 void   postern__v1__users_import_request__init
                      (Postern__V1__UsersImportRequest         *message)
 {
@@ -257,6 +287,18 @@ void   postern__v1__import_rejection__init
                      (Postern__V1__ImportRejection         *message)
 {
   static const Postern__V1__ImportRejection init_value = POSTERN__V1__IMPORT_REJECTION__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_export_request__init
+                     (Postern__V1__UsersExportRequest         *message)
+{
+  static const Postern__V1__UsersExportRequest init_value = POSTERN__V1__USERS_EXPORT_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_export_response__init
+                     (Postern__V1__UsersExportResponse         *message)
+{
+  static const Postern__V1__UsersExportResponse init_value = POSTERN__V1__USERS_EXPORT_RESPONSE__INIT;
   *message = init_value;
 }
 void   postern__v1__users_link_request__init
@@ -1728,7 +1770,7 @@ const ProtobufCMessageDescriptor postern__v1__users_list_response__descriptor =
   (ProtobufCMessageInit) postern__v1__users_list_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__users_update_request__field_descriptors[11] =
+static const ProtobufCFieldDescriptor postern__v1__users_update_request__field_descriptors[15] =
 {
   {
     "tenant_id",
@@ -1862,24 +1904,76 @@ static const ProtobufCFieldDescriptor postern__v1__users_update_request__field_d
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "custom_claims_json",
+    12,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateRequest, custom_claims_json),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "link_providers",
+    13,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__UsersUpdateRequest, n_link_providers),
+    offsetof(Postern__V1__UsersUpdateRequest, link_providers),
+    &postern__v1__provider_info__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "unlink_provider_ids",
+    14,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__UsersUpdateRequest, n_unlink_provider_ids),
+    offsetof(Postern__V1__UsersUpdateRequest, unlink_provider_ids),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "revoke_tokens",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateRequest, revoke_tokens),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__users_update_request__field_indices_by_name[] = {
+  11,   /* field[11] = custom_claims_json */
   9,   /* field[9] = disabled */
   6,   /* field[6] = display_name */
   3,   /* field[3] = email */
   4,   /* field[4] = email_verified */
+  12,   /* field[12] = link_providers */
   5,   /* field[5] = password */
   8,   /* field[8] = phone_number */
   7,   /* field[7] = photo_url */
+  14,   /* field[14] = revoke_tokens */
   0,   /* field[0] = tenant_id */
   1,   /* field[1] = uid */
+  13,   /* field[13] = unlink_provider_ids */
   2,   /* field[2] = update_mask */
   10,   /* field[10] = validate_only */
 };
 static const ProtobufCIntRange postern__v1__users_update_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 11 }
+  { 0, 15 }
 };
 const ProtobufCMessageDescriptor postern__v1__users_update_request__descriptor =
 {
@@ -1889,14 +1983,14 @@ const ProtobufCMessageDescriptor postern__v1__users_update_request__descriptor =
   "Postern__V1__UsersUpdateRequest",
   "postern.v1",
   sizeof(Postern__V1__UsersUpdateRequest),
-  11,
+  15,
   postern__v1__users_update_request__field_descriptors,
   postern__v1__users_update_request__field_indices_by_name,
   1,  postern__v1__users_update_request__number_ranges,
   (ProtobufCMessageInit) postern__v1__users_update_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__users_update_response__field_descriptors[1] =
+static const ProtobufCFieldDescriptor postern__v1__users_update_response__field_descriptors[2] =
 {
   {
     "user",
@@ -1910,14 +2004,27 @@ static const ProtobufCFieldDescriptor postern__v1__users_update_response__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "ignored_claims",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__UsersUpdateResponse, n_ignored_claims),
+    offsetof(Postern__V1__UsersUpdateResponse, ignored_claims),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__users_update_response__field_indices_by_name[] = {
+  1,   /* field[1] = ignored_claims */
   0,   /* field[0] = user */
 };
 static const ProtobufCIntRange postern__v1__users_update_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 1 }
+  { 0, 2 }
 };
 const ProtobufCMessageDescriptor postern__v1__users_update_response__descriptor =
 {
@@ -1927,7 +2034,7 @@ const ProtobufCMessageDescriptor postern__v1__users_update_response__descriptor 
   "Postern__V1__UsersUpdateResponse",
   "postern.v1",
   sizeof(Postern__V1__UsersUpdateResponse),
-  1,
+  2,
   postern__v1__users_update_response__field_descriptors,
   postern__v1__users_update_response__field_indices_by_name,
   1,  postern__v1__users_update_response__number_ranges,
@@ -2142,6 +2249,211 @@ const ProtobufCMessageDescriptor postern__v1__users_delete_response__descriptor 
   postern__v1__users_delete_response__field_indices_by_name,
   0,  postern__v1__users_delete_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__users_delete_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_batch_delete_request__field_descriptors[4] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersBatchDeleteRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "uids",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__UsersBatchDeleteRequest, n_uids),
+    offsetof(Postern__V1__UsersBatchDeleteRequest, uids),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "force",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersBatchDeleteRequest, force),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersBatchDeleteRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_batch_delete_request__field_indices_by_name[] = {
+  2,   /* field[2] = force */
+  0,   /* field[0] = tenant_id */
+  1,   /* field[1] = uids */
+  3,   /* field[3] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__users_batch_delete_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_batch_delete_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersBatchDeleteRequest",
+  "UsersBatchDeleteRequest",
+  "Postern__V1__UsersBatchDeleteRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersBatchDeleteRequest),
+  4,
+  postern__v1__users_batch_delete_request__field_descriptors,
+  postern__v1__users_batch_delete_request__field_indices_by_name,
+  1,  postern__v1__users_batch_delete_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_batch_delete_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_batch_delete_response__field_descriptors[2] =
+{
+  {
+    "deleted_count",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersBatchDeleteResponse, deleted_count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "rejections",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__UsersBatchDeleteResponse, n_rejections),
+    offsetof(Postern__V1__UsersBatchDeleteResponse, rejections),
+    &postern__v1__batch_rejection__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_batch_delete_response__field_indices_by_name[] = {
+  0,   /* field[0] = deleted_count */
+  1,   /* field[1] = rejections */
+};
+static const ProtobufCIntRange postern__v1__users_batch_delete_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_batch_delete_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersBatchDeleteResponse",
+  "UsersBatchDeleteResponse",
+  "Postern__V1__UsersBatchDeleteResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersBatchDeleteResponse),
+  2,
+  postern__v1__users_batch_delete_response__field_descriptors,
+  postern__v1__users_batch_delete_response__field_indices_by_name,
+  1,  postern__v1__users_batch_delete_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_batch_delete_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__batch_rejection__field_descriptors[4] =
+{
+  {
+    "index",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__BatchRejection, index),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "uid",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__BatchRejection, uid),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "reason",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__BatchRejection, reason),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "message",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__BatchRejection, message),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__batch_rejection__field_indices_by_name[] = {
+  0,   /* field[0] = index */
+  3,   /* field[3] = message */
+  2,   /* field[2] = reason */
+  1,   /* field[1] = uid */
+};
+static const ProtobufCIntRange postern__v1__batch_rejection__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__batch_rejection__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.BatchRejection",
+  "BatchRejection",
+  "Postern__V1__BatchRejection",
+  "postern.v1",
+  sizeof(Postern__V1__BatchRejection),
+  4,
+  postern__v1__batch_rejection__field_descriptors,
+  postern__v1__batch_rejection__field_indices_by_name,
+  1,  postern__v1__batch_rejection__number_ranges,
+  (ProtobufCMessageInit) postern__v1__batch_rejection__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__users_revoke_tokens_request__field_descriptors[3] =
@@ -2846,7 +3158,7 @@ const ProtobufCMessageDescriptor postern__v1__firebase_scrypt_spec__descriptor =
   (ProtobufCMessageInit) postern__v1__firebase_scrypt_spec__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__import_user__field_descriptors[13] =
+static const ProtobufCFieldDescriptor postern__v1__import_user__field_descriptors[17] =
 {
   {
     "uid",
@@ -3004,6 +3316,54 @@ static const ProtobufCFieldDescriptor postern__v1__import_user__field_descriptor
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "hash_spec",
+    14,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ImportUser, hash_spec),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "email_link_sign_in",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ImportUser, email_link_sign_in),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "password_updated_at_micros",
+    16,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ImportUser, password_updated_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "second_factors",
+    17,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__ImportUser, n_second_factors),
+    offsetof(Postern__V1__ImportUser, second_factors),
+    &postern__v1__import_second_factor__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__import_user__field_indices_by_name[] = {
   8,   /* field[8] = created_at_micros */
@@ -3011,19 +3371,23 @@ static const unsigned postern__v1__import_user__field_indices_by_name[] = {
   6,   /* field[6] = disabled */
   3,   /* field[3] = display_name */
   1,   /* field[1] = email */
+  14,   /* field[14] = email_link_sign_in */
   2,   /* field[2] = email_verified */
+  13,   /* field[13] = hash_spec */
   9,   /* field[9] = last_sign_in_at_micros */
   10,   /* field[10] = password_hash */
+  15,   /* field[15] = password_updated_at_micros */
   5,   /* field[5] = phone_number */
   4,   /* field[4] = photo_url */
   12,   /* field[12] = providers */
   11,   /* field[11] = salt */
+  16,   /* field[16] = second_factors */
   0,   /* field[0] = uid */
 };
 static const ProtobufCIntRange postern__v1__import_user__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 13 }
+  { 0, 17 }
 };
 const ProtobufCMessageDescriptor postern__v1__import_user__descriptor =
 {
@@ -3033,14 +3397,116 @@ const ProtobufCMessageDescriptor postern__v1__import_user__descriptor =
   "Postern__V1__ImportUser",
   "postern.v1",
   sizeof(Postern__V1__ImportUser),
-  13,
+  17,
   postern__v1__import_user__field_descriptors,
   postern__v1__import_user__field_indices_by_name,
   1,  postern__v1__import_user__number_ranges,
   (ProtobufCMessageInit) postern__v1__import_user__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__users_import_request__field_descriptors[4] =
+static const ProtobufCFieldDescriptor postern__v1__import_second_factor__field_descriptors[2] =
+{
+  {
+    "factor",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ImportSecondFactor, factor),
+    &postern__v1__second_factor__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "totp_secret",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ImportSecondFactor, totp_secret),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__import_second_factor__field_indices_by_name[] = {
+  0,   /* field[0] = factor */
+  1,   /* field[1] = totp_secret */
+};
+static const ProtobufCIntRange postern__v1__import_second_factor__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__import_second_factor__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ImportSecondFactor",
+  "ImportSecondFactor",
+  "Postern__V1__ImportSecondFactor",
+  "postern.v1",
+  sizeof(Postern__V1__ImportSecondFactor),
+  2,
+  postern__v1__import_second_factor__field_descriptors,
+  postern__v1__import_second_factor__field_indices_by_name,
+  1,  postern__v1__import_second_factor__number_ranges,
+  (ProtobufCMessageInit) postern__v1__import_second_factor__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__named_hash_spec__field_descriptors[2] =
+{
+  {
+    "name",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__NamedHashSpec, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "spec",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__NamedHashSpec, spec),
+    &postern__v1__password_hash_spec__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__named_hash_spec__field_indices_by_name[] = {
+  0,   /* field[0] = name */
+  1,   /* field[1] = spec */
+};
+static const ProtobufCIntRange postern__v1__named_hash_spec__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__named_hash_spec__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.NamedHashSpec",
+  "NamedHashSpec",
+  "Postern__V1__NamedHashSpec",
+  "postern.v1",
+  sizeof(Postern__V1__NamedHashSpec),
+  2,
+  postern__v1__named_hash_spec__field_descriptors,
+  postern__v1__named_hash_spec__field_indices_by_name,
+  1,  postern__v1__named_hash_spec__number_ranges,
+  (ProtobufCMessageInit) postern__v1__named_hash_spec__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_import_request__field_descriptors[6] =
 {
   {
     "tenant_id",
@@ -3090,17 +3556,43 @@ static const ProtobufCFieldDescriptor postern__v1__users_import_request__field_d
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "hash_specs",
+    5,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__UsersImportRequest, n_hash_specs),
+    offsetof(Postern__V1__UsersImportRequest, hash_specs),
+    &postern__v1__named_hash_spec__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersImportRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__users_import_request__field_indices_by_name[] = {
+  4,   /* field[4] = hash_specs */
   2,   /* field[2] = on_conflict */
   1,   /* field[1] = spec */
   0,   /* field[0] = tenant_id */
   3,   /* field[3] = users */
+  5,   /* field[5] = validate_only */
 };
 static const ProtobufCIntRange postern__v1__users_import_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__users_import_request__descriptor =
 {
@@ -3110,7 +3602,7 @@ const ProtobufCMessageDescriptor postern__v1__users_import_request__descriptor =
   "Postern__V1__UsersImportRequest",
   "postern.v1",
   sizeof(Postern__V1__UsersImportRequest),
-  4,
+  6,
   postern__v1__users_import_request__field_descriptors,
   postern__v1__users_import_request__field_indices_by_name,
   1,  postern__v1__users_import_request__number_ranges,
@@ -3295,6 +3787,134 @@ const ProtobufCMessageDescriptor postern__v1__import_rejection__descriptor =
   postern__v1__import_rejection__field_indices_by_name,
   1,  postern__v1__import_rejection__number_ranges,
   (ProtobufCMessageInit) postern__v1__import_rejection__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_export_request__field_descriptors[3] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersExportRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "cursor",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersExportRequest, cursor),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "include_password_hashes",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersExportRequest, include_password_hashes),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_export_request__field_indices_by_name[] = {
+  1,   /* field[1] = cursor */
+  2,   /* field[2] = include_password_hashes */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__users_export_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_export_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersExportRequest",
+  "UsersExportRequest",
+  "Postern__V1__UsersExportRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersExportRequest),
+  3,
+  postern__v1__users_export_request__field_descriptors,
+  postern__v1__users_export_request__field_indices_by_name,
+  1,  postern__v1__users_export_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_export_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_export_response__field_descriptors[3] =
+{
+  {
+    "users",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__UsersExportResponse, n_users),
+    offsetof(Postern__V1__UsersExportResponse, users),
+    &postern__v1__import_user__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "hash_specs",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__UsersExportResponse, n_hash_specs),
+    offsetof(Postern__V1__UsersExportResponse, hash_specs),
+    &postern__v1__named_hash_spec__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "cursor",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersExportResponse, cursor),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_export_response__field_indices_by_name[] = {
+  2,   /* field[2] = cursor */
+  1,   /* field[1] = hash_specs */
+  0,   /* field[0] = users */
+};
+static const ProtobufCIntRange postern__v1__users_export_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_export_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersExportResponse",
+  "UsersExportResponse",
+  "Postern__V1__UsersExportResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersExportResponse),
+  3,
+  postern__v1__users_export_response__field_descriptors,
+  postern__v1__users_export_response__field_indices_by_name,
+  1,  postern__v1__users_export_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_export_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__users_link_request__field_descriptors[4] =

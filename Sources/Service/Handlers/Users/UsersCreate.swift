@@ -25,7 +25,6 @@ enum UsersCreate: SlowMethod {
         account.user.createdAtMicros = now.microseconds
         account.user.tokensValidAfterMicros = now.microseconds
         if !request.password.isEmpty {
-            guard email != nil else { throw Failure.missingEmail }
             try Values.checkNewPassword(request.password, limits: limits)
             account.passwordHash = try await call.project.passwords.hash(
                 request.password, settings: call.settings, deadline: call.deadline)

@@ -10,8 +10,7 @@ enum UsersImport: BidirectionalMethod {
         _ replies: ReplyStream<UsersImportResponse>
     ) async throws {
         try call.checkQuotas()
-        var importer = try await call.project.imports.begin(
-            spec: first.spec, onConflict: first.onConflict, settings: call.settings, origin: call.origin)
+        var importer = try await call.project.imports.begin(first, settings: call.settings, origin: call.origin)
         var next: UsersImportRequest? = first
         while let request = next {
             _ = try call.stillAdmitted()
@@ -21,7 +20,7 @@ enum UsersImport: BidirectionalMethod {
                     .importBatchTooLarge, field: "users", "must hold at most \(call.limits.importBatchMax) users")
             }
             try call.checkQuotas()
-            try await replies.send(try await call.charging { try await importer.importBatch(request.users) })
+            try await replies.send(try await call.charging { try await importer.importBatch(request) })
             next = try await requests.next()
         }
     }

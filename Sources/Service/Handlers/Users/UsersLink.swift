@@ -11,7 +11,7 @@ enum UsersLink: SlowMethod {
         }
         try Values.checkProvider(provider)
         var change = AdminChange()
-        change.linkedProvider = provider
+        change.linkedProviders = [provider]
         let user = try await call.userSession(request.uid).administer(
             change, origin: call.origin, validateOnly: request.validateOnly)
         return UsersLinkResponse(user: user)

@@ -9,11 +9,33 @@ enum UsersUpdate: SlowMethod {
     /// Disabling and a new password end the user's sessions. Other changes are no relief.
     static func purpose(of request: UsersUpdateRequest, _ rule: MethodDescriptor) -> WritePurpose {
         guard let mask = try? UpdateMask<UsersUpdateRequest>(request.updateMask?.paths) else { return .session }
-        return mask.contains(.disabled) && request.disabled || mask.contains(.password) ? .relief : .session
+        if mask.contains(.linkProviders) { return .growth }
+        let ends = mask.contains(.disabled) && request.disabled || mask.contains(.revokeTokens) && request.revokeTokens
+        return ends || mask.contains(.password) ? .relief : .session
     }
 
     static func handle(_ request: UsersUpdateRequest, _ call: Call) async throws -> UsersUpdateResponse {
         let mask = try UpdateMask<UsersUpdateRequest>(request.updateMask?.paths)
+        var change = try change(request, mask, call)
+        // Last: a hash is not made for what is refused.
+        if mask.contains(.password) {
+            change.passwordHash =
+                request.password.isEmpty
+                ? .empty
+                : try await call.project.passwords.hash(
+                    request.password, settings: call.settings, deadline: call.deadline)
+        }
+        let user = try await call.userSession(request.uid).administer(
+            change, origin: call.origin, validateOnly: request.validateOnly)
+        if change.passwordHash != nil, !request.validateOnly { call.forgiveGuesses(of: user) }
+        return UsersUpdateResponse(
+            user: user, ignoredClaims: change.customClaims.map { Values.ignoredClaims(in: $0) } ?? [])
+    }
+
+    /// Everything but the hash of a new password, which is checked only.
+    private static func change(
+        _ request: UsersUpdateRequest, _ mask: UpdateMask<UsersUpdateRequest>, _ call: Call
+    ) throws -> AdminChange {
         let limits = call.limits
         var change = AdminChange()
         for path in mask.paths {
@@ -36,19 +58,25 @@ enum UsersUpdate: SlowMethod {
                 change.phoneNumber = request.phoneNumber
             case .password:
                 if !request.password.isEmpty { try Values.checkNewPassword(request.password, limits: limits) }
+            case .customClaimsJSON:
+                try Values.checkCustomClaims(request.customClaimsJSON, limits: limits)
+                change.customClaims = request.customClaimsJSON
+            case .linkProviders:
+                try checkCount(request.linkProviders.count, field: "link_providers")
+                for provider in request.linkProviders { try Values.checkProvider(provider, field: "link_providers") }
+                change.linkedProviders = request.linkProviders
+            case .unlinkProviderIDs:
+                try checkCount(request.unlinkProviderIDs.count, field: "unlink_provider_ids")
+                change.unlinkedProviderIDs = request.unlinkProviderIDs
+            case .revokeTokens: change.revokesTokens = request.revokeTokens
             }
         }
-        // Last: a hash is not made for what is refused.
-        if mask.contains(.password) {
-            change.passwordHash =
-                request.password.isEmpty
-                ? .empty
-                : try await call.project.passwords.hash(
-                    request.password, settings: call.settings, deadline: call.deadline)
+        return change
+    }
+
+    private static func checkCount(_ count: Int, field: String) throws(Failure) {
+        guard count <= Values.providersPerUserMax else {
+            throw .invalid(.tooManyItems, field: field, "must have at most \(Values.providersPerUserMax) items")
         }
-        let user = try await call.userSession(request.uid).administer(
-            change, origin: call.origin, validateOnly: request.validateOnly)
-        if change.passwordHash != nil, !request.validateOnly { call.forgiveGuesses(of: user) }
-        return UsersUpdateResponse(user: user)
     }
 }

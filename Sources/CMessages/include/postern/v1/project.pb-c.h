@@ -69,10 +69,11 @@ struct  Postern__V1__ApiKey
   int64_t created_at_micros;
   int64_t revoked_at_micros;
   Postern__V1__CallerQuotas *quotas;
+  protobuf_c_boolean export_password_hashes;
 };
 #define POSTERN__V1__API_KEY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__api_key__descriptor) \
-    , {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, {0,NULL}, 0, 0, 0, NULL }
+    , {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, {0,NULL}, 0, 0, 0, NULL, 0 }
 
 
 struct  Postern__V1__ProjectCreateApiKeyRequest
@@ -84,10 +85,11 @@ struct  Postern__V1__ProjectCreateApiKeyRequest
   protobuf_c_boolean trusted_end_user_ip;
   protobuf_c_boolean validate_only;
   Postern__V1__CallerQuotas *quotas;
+  protobuf_c_boolean export_password_hashes;
 };
 #define POSTERN__V1__PROJECT_CREATE_API_KEY_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_create_api_key_request__descriptor) \
-    , POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, {0,NULL}, 0, 0, NULL }
+    , POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, {0,NULL}, 0, 0, NULL, 0 }
 
 
 struct  Postern__V1__ProjectCreateApiKeyResponse

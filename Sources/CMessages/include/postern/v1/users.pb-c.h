@@ -16,6 +16,7 @@ PROTOBUF_C__BEGIN_DECLS
 
 #include "google/protobuf/field_mask.pb-c.h"
 #include "postern/v1/oob.pb-c.h"
+#include "postern/v1/second_factors.pb-c.h"
 #include "postern/v1/sessions.pb-c.h"
 #include "postern/v1/user.pb-c.h"
 
@@ -45,6 +46,9 @@ typedef struct Postern__V1__UsersSetCustomClaimsRequest Postern__V1__UsersSetCus
 typedef struct Postern__V1__UsersSetCustomClaimsResponse Postern__V1__UsersSetCustomClaimsResponse;
 typedef struct Postern__V1__UsersDeleteRequest Postern__V1__UsersDeleteRequest;
 typedef struct Postern__V1__UsersDeleteResponse Postern__V1__UsersDeleteResponse;
+typedef struct Postern__V1__UsersBatchDeleteRequest Postern__V1__UsersBatchDeleteRequest;
+typedef struct Postern__V1__UsersBatchDeleteResponse Postern__V1__UsersBatchDeleteResponse;
+typedef struct Postern__V1__BatchRejection Postern__V1__BatchRejection;
 typedef struct Postern__V1__UsersRevokeTokensRequest Postern__V1__UsersRevokeTokensRequest;
 typedef struct Postern__V1__UsersRevokeTokensResponse Postern__V1__UsersRevokeTokensResponse;
 typedef struct Postern__V1__UsersCreateCustomTokenRequest Postern__V1__UsersCreateCustomTokenRequest;
@@ -58,9 +62,13 @@ typedef struct Postern__V1__Argon2idSpec Postern__V1__Argon2idSpec;
 typedef struct Postern__V1__BcryptSpec Postern__V1__BcryptSpec;
 typedef struct Postern__V1__FirebaseScryptSpec Postern__V1__FirebaseScryptSpec;
 typedef struct Postern__V1__ImportUser Postern__V1__ImportUser;
+typedef struct Postern__V1__ImportSecondFactor Postern__V1__ImportSecondFactor;
+typedef struct Postern__V1__NamedHashSpec Postern__V1__NamedHashSpec;
 typedef struct Postern__V1__UsersImportRequest Postern__V1__UsersImportRequest;
 typedef struct Postern__V1__UsersImportResponse Postern__V1__UsersImportResponse;
 typedef struct Postern__V1__ImportRejection Postern__V1__ImportRejection;
+typedef struct Postern__V1__UsersExportRequest Postern__V1__UsersExportRequest;
+typedef struct Postern__V1__UsersExportResponse Postern__V1__UsersExportResponse;
 typedef struct Postern__V1__UsersLinkRequest Postern__V1__UsersLinkRequest;
 typedef struct Postern__V1__UsersLinkResponse Postern__V1__UsersLinkResponse;
 typedef struct Postern__V1__UsersUnlinkRequest Postern__V1__UsersUnlinkRequest;
@@ -407,20 +415,28 @@ struct  Postern__V1__UsersUpdateRequest
   ProtobufCBinaryData phone_number;
   protobuf_c_boolean disabled;
   protobuf_c_boolean validate_only;
+  ProtobufCBinaryData custom_claims_json;
+  size_t n_link_providers;
+  Postern__V1__ProviderInfo **link_providers;
+  size_t n_unlink_provider_ids;
+  ProtobufCBinaryData *unlink_provider_ids;
+  protobuf_c_boolean revoke_tokens;
 };
 #define POSTERN__V1__USERS_UPDATE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_update_request__descriptor) \
-    , {0,NULL}, {0,NULL}, NULL, {0,NULL}, 0, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0 }
+    , {0,NULL}, {0,NULL}, NULL, {0,NULL}, 0, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0,NULL, 0,NULL, 0 }
 
 
 struct  Postern__V1__UsersUpdateResponse
 {
   ProtobufCMessage base;
   Postern__V1__User *user;
+  size_t n_ignored_claims;
+  ProtobufCBinaryData *ignored_claims;
 };
 #define POSTERN__V1__USERS_UPDATE_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_update_response__descriptor) \
-    , NULL }
+    , NULL, 0,NULL }
 
 
 struct  Postern__V1__UsersSetCustomClaimsRequest
@@ -467,6 +483,45 @@ struct  Postern__V1__UsersDeleteResponse
 #define POSTERN__V1__USERS_DELETE_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_delete_response__descriptor) \
      }
+
+
+struct  Postern__V1__UsersBatchDeleteRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  size_t n_uids;
+  ProtobufCBinaryData *uids;
+  protobuf_c_boolean force;
+  protobuf_c_boolean validate_only;
+};
+#define POSTERN__V1__USERS_BATCH_DELETE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_batch_delete_request__descriptor) \
+    , {0,NULL}, 0,NULL, 0, 0 }
+
+
+struct  Postern__V1__UsersBatchDeleteResponse
+{
+  ProtobufCMessage base;
+  int32_t deleted_count;
+  size_t n_rejections;
+  Postern__V1__BatchRejection **rejections;
+};
+#define POSTERN__V1__USERS_BATCH_DELETE_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_batch_delete_response__descriptor) \
+    , 0, 0,NULL }
+
+
+struct  Postern__V1__BatchRejection
+{
+  ProtobufCMessage base;
+  int32_t index;
+  ProtobufCBinaryData uid;
+  ProtobufCBinaryData reason;
+  ProtobufCBinaryData message;
+};
+#define POSTERN__V1__BATCH_REJECTION__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__batch_rejection__descriptor) \
+    , 0, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__UsersRevokeTokensRequest
@@ -638,10 +693,37 @@ struct  Postern__V1__ImportUser
   ProtobufCBinaryData salt;
   size_t n_providers;
   Postern__V1__ProviderInfo **providers;
+  ProtobufCBinaryData hash_spec;
+  protobuf_c_boolean email_link_sign_in;
+  int64_t password_updated_at_micros;
+  size_t n_second_factors;
+  Postern__V1__ImportSecondFactor **second_factors;
 };
 #define POSTERN__V1__IMPORT_USER__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__import_user__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, {0,NULL}, {0,NULL}, {0,NULL}, 0, {0,NULL}, 0, 0, {0,NULL}, {0,NULL}, 0,NULL }
+    , {0,NULL}, {0,NULL}, 0, {0,NULL}, {0,NULL}, {0,NULL}, 0, {0,NULL}, 0, 0, {0,NULL}, {0,NULL}, 0,NULL, {0,NULL}, 0, 0, 0,NULL }
+
+
+struct  Postern__V1__ImportSecondFactor
+{
+  ProtobufCMessage base;
+  Postern__V1__SecondFactor *factor;
+  ProtobufCBinaryData totp_secret;
+};
+#define POSTERN__V1__IMPORT_SECOND_FACTOR__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__import_second_factor__descriptor) \
+    , NULL, {0,NULL} }
+
+
+struct  Postern__V1__NamedHashSpec
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData name;
+  Postern__V1__PasswordHashSpec *spec;
+};
+#define POSTERN__V1__NAMED_HASH_SPEC__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__named_hash_spec__descriptor) \
+    , {0,NULL}, NULL }
 
 
 struct  Postern__V1__UsersImportRequest
@@ -652,10 +734,13 @@ struct  Postern__V1__UsersImportRequest
   Postern__V1__ImportConflict on_conflict;
   size_t n_users;
   Postern__V1__ImportUser **users;
+  size_t n_hash_specs;
+  Postern__V1__NamedHashSpec **hash_specs;
+  protobuf_c_boolean validate_only;
 };
 #define POSTERN__V1__USERS_IMPORT_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_import_request__descriptor) \
-    , {0,NULL}, NULL, POSTERN__V1__IMPORT_CONFLICT__IMPORT_CONFLICT_UNSPECIFIED, 0,NULL }
+    , {0,NULL}, NULL, POSTERN__V1__IMPORT_CONFLICT__IMPORT_CONFLICT_UNSPECIFIED, 0,NULL, 0,NULL, 0 }
 
 
 struct  Postern__V1__UsersImportResponse
@@ -686,6 +771,32 @@ struct  Postern__V1__ImportRejection
 #define POSTERN__V1__IMPORT_REJECTION__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__import_rejection__descriptor) \
     , 0, {0,NULL}, {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__UsersExportRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData cursor;
+  protobuf_c_boolean include_password_hashes;
+};
+#define POSTERN__V1__USERS_EXPORT_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_export_request__descriptor) \
+    , {0,NULL}, {0,NULL}, 0 }
+
+
+struct  Postern__V1__UsersExportResponse
+{
+  ProtobufCMessage base;
+  size_t n_users;
+  Postern__V1__ImportUser **users;
+  size_t n_hash_specs;
+  Postern__V1__NamedHashSpec **hash_specs;
+  ProtobufCBinaryData cursor;
+};
+#define POSTERN__V1__USERS_EXPORT_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_export_response__descriptor) \
+    , 0,NULL, 0,NULL, {0,NULL} }
 
 
 struct  Postern__V1__UsersLinkRequest
@@ -911,6 +1022,15 @@ void   postern__v1__users_delete_request__init
 /* Postern__V1__UsersDeleteResponse methods */
 void   postern__v1__users_delete_response__init
                      (Postern__V1__UsersDeleteResponse         *message);
+/* Postern__V1__UsersBatchDeleteRequest methods */
+void   postern__v1__users_batch_delete_request__init
+                     (Postern__V1__UsersBatchDeleteRequest         *message);
+/* Postern__V1__UsersBatchDeleteResponse methods */
+void   postern__v1__users_batch_delete_response__init
+                     (Postern__V1__UsersBatchDeleteResponse         *message);
+/* Postern__V1__BatchRejection methods */
+void   postern__v1__batch_rejection__init
+                     (Postern__V1__BatchRejection         *message);
 /* Postern__V1__UsersRevokeTokensRequest methods */
 void   postern__v1__users_revoke_tokens_request__init
                      (Postern__V1__UsersRevokeTokensRequest         *message);
@@ -950,6 +1070,12 @@ void   postern__v1__firebase_scrypt_spec__init
 /* Postern__V1__ImportUser methods */
 void   postern__v1__import_user__init
                      (Postern__V1__ImportUser         *message);
+/* Postern__V1__ImportSecondFactor methods */
+void   postern__v1__import_second_factor__init
+                     (Postern__V1__ImportSecondFactor         *message);
+/* Postern__V1__NamedHashSpec methods */
+void   postern__v1__named_hash_spec__init
+                     (Postern__V1__NamedHashSpec         *message);
 /* Postern__V1__UsersImportRequest methods */
 void   postern__v1__users_import_request__init
                      (Postern__V1__UsersImportRequest         *message);
@@ -959,6 +1085,12 @@ void   postern__v1__users_import_response__init
 /* Postern__V1__ImportRejection methods */
 void   postern__v1__import_rejection__init
                      (Postern__V1__ImportRejection         *message);
+/* Postern__V1__UsersExportRequest methods */
+void   postern__v1__users_export_request__init
+                     (Postern__V1__UsersExportRequest         *message);
+/* Postern__V1__UsersExportResponse methods */
+void   postern__v1__users_export_response__init
+                     (Postern__V1__UsersExportResponse         *message);
 /* Postern__V1__UsersLinkRequest methods */
 void   postern__v1__users_link_request__init
                      (Postern__V1__UsersLinkRequest         *message);
@@ -1075,6 +1207,15 @@ typedef void (*Postern__V1__UsersDeleteRequest_Closure)
 typedef void (*Postern__V1__UsersDeleteResponse_Closure)
                  (const Postern__V1__UsersDeleteResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__UsersBatchDeleteRequest_Closure)
+                 (const Postern__V1__UsersBatchDeleteRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersBatchDeleteResponse_Closure)
+                 (const Postern__V1__UsersBatchDeleteResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__BatchRejection_Closure)
+                 (const Postern__V1__BatchRejection *message,
+                  void *closure_data);
 typedef void (*Postern__V1__UsersRevokeTokensRequest_Closure)
                  (const Postern__V1__UsersRevokeTokensRequest *message,
                   void *closure_data);
@@ -1114,6 +1255,12 @@ typedef void (*Postern__V1__FirebaseScryptSpec_Closure)
 typedef void (*Postern__V1__ImportUser_Closure)
                  (const Postern__V1__ImportUser *message,
                   void *closure_data);
+typedef void (*Postern__V1__ImportSecondFactor_Closure)
+                 (const Postern__V1__ImportSecondFactor *message,
+                  void *closure_data);
+typedef void (*Postern__V1__NamedHashSpec_Closure)
+                 (const Postern__V1__NamedHashSpec *message,
+                  void *closure_data);
 typedef void (*Postern__V1__UsersImportRequest_Closure)
                  (const Postern__V1__UsersImportRequest *message,
                   void *closure_data);
@@ -1122,6 +1269,12 @@ typedef void (*Postern__V1__UsersImportResponse_Closure)
                   void *closure_data);
 typedef void (*Postern__V1__ImportRejection_Closure)
                  (const Postern__V1__ImportRejection *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersExportRequest_Closure)
+                 (const Postern__V1__UsersExportRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersExportResponse_Closure)
+                 (const Postern__V1__UsersExportResponse *message,
                   void *closure_data);
 typedef void (*Postern__V1__UsersLinkRequest_Closure)
                  (const Postern__V1__UsersLinkRequest *message,
@@ -1194,6 +1347,9 @@ extern const ProtobufCMessageDescriptor postern__v1__users_set_custom_claims_req
 extern const ProtobufCMessageDescriptor postern__v1__users_set_custom_claims_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_delete_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_delete_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_batch_delete_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_batch_delete_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__batch_rejection__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_revoke_tokens_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_revoke_tokens_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_create_custom_token_request__descriptor;
@@ -1207,9 +1363,13 @@ extern const ProtobufCMessageDescriptor postern__v1__argon2id_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__bcrypt_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__firebase_scrypt_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__import_user__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__import_second_factor__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__named_hash_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_import_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_import_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__import_rejection__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_export_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_export_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_link_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_link_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_unlink_request__descriptor;

@@ -1,0 +1,72 @@
+public import Base
+public import Messages
+import Rules
+import Store
+
+extension UserDirectory {
+    /// Few enough for one write: each user may have a hundred sessions that go as well.
+    private static var sliceCount: Int { 50 }
+
+    /// Deletes users, some in each write. What is deleted stays so when the call ends early.
+    public func delete(
+        _ uids: [Text], tenantID: Text, force: Bool, validateOnly: Bool, origin: Origin
+    ) async throws -> UsersBatchDeleteResponse {
+        var answer = UsersBatchDeleteResponse()
+        var seen: Set<Text> = []
+        var wanted: [(index: Int, key: UserKey)] = []
+        for (index, uid) in uids.enumerated() {
+            if seen.insert(uid).inserted {
+                wanted.append((index, UserKey(tenantID, uid)))
+            } else {
+                answer.reject(index, uid, .namedTwice)
+            }
+        }
+        var rest = wanted[...]
+        while !rest.isEmpty {
+            try Task.checkCancellation()
+            let slice = Array(rest.prefix(Self.sliceCount))
+            rest = rest.dropFirst(slice.count)
+            let refusals = try await delete(slice.map(\.key), force: force, validateOnly: validateOnly, origin: origin)
+            for ((index, key), refusal) in zip(slice, refusals) {
+                if let refusal {
+                    answer.reject(index, key.uid, refusal)
+                } else {
+                    answer.deletedCount += 1
+                }
+            }
+        }
+        answer.rejections.sort { $0.index < $1.index }
+        return answer
+    }
+
+    /// Why each user was not deleted; nil for those that were.
+    private func delete(
+        _ keys: [UserKey], force: Bool, validateOnly: Bool, origin: Origin
+    ) async throws -> [Failure?] {
+        let now = resources.clock.now()
+        return try await changing(keys) {
+            try await resources.store.write(for: .removal) { transaction in
+                try keys.map { key in
+                    guard let account = try transaction.reading.account(key) else { return Failure.userNotFound }
+                    guard force || account.user.disabled else { return .userNotDisabled }
+                    if !validateOnly { try transaction.remove(account, origin: origin, now: now) }
+                    return nil
+                }
+            }
+        }
+    }
+}
+
+extension UsersBatchDeleteResponse {
+    fileprivate mutating func reject(_ index: Int, _ uid: Text, _ failure: Failure) {
+        rejections.append(
+            BatchRejection(
+                index: Int32(clamping: index), uid: uid, reason: Text(failure.reason), message: Text(failure.message)))
+    }
+}
+
+extension Failure {
+    fileprivate static let namedTwice = Failure(.namedTwice, "The batch names this user before.")
+    fileprivate static let userNotDisabled = Failure(
+        .userNotDisabled, "The user is not disabled; disable the user first, or send force.")
+}

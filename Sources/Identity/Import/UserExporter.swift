@@ -1,0 +1,134 @@
+public import Base
+import Crypto
+public import Messages
+import Rules
+public import Store
+
+/// Makes the exporters.
+public struct UserExports: Sendable {
+    let resources: Resources
+    let passwords: PasswordService
+    let secrets: FactorSecrets
+
+    /// Begins an export. With secrets an event tells of it before the first one leaves.
+    public func begin(tenantID: Text, includesSecrets: Bool, origin: Origin) async throws -> UserExporter {
+        let now = resources.clock.now()
+        if includesSecrets {
+            try await resources.store.write(for: .session) { transaction in
+                try transaction.appendEvent(.passwordHashesExported, tenantID: tenantID, origin: origin, now: now)
+            }
+        }
+        return UserExporter(exports: self, tenantID: tenantID, includesSecrets: includesSecrets)
+    }
+}
+
+/// One export: the users of a tenant as `ImportUser`s, some in each slice.
+///
+/// Each slice has a read transaction of its own, so that a reader who takes its time keeps no old snapshot.
+public struct UserExporter: Sendable {
+    let exports: UserExports
+    let tenantID: Text
+    let includesSecrets: Bool
+    private var toldSpecs: Set<Text> = []
+
+    init(exports: UserExports, tenantID: Text, includesSecrets: Bool) {
+        self.exports = exports
+        self.tenantID = tenantID
+        self.includesSecrets = includesSecrets
+    }
+
+    /// Some users behind `last`.
+    public struct Slice: Sendable {
+        public var users: [ImportUser] = []
+        /// Those of their hashes that no slice before had.
+        public var hashSpecs: [NamedHashSpec] = []
+        /// Where the next slice begins; nil when there is none.
+        public var last: Text?
+    }
+
+    public mutating func next(after last: Text?, bounds: PageBounds) throws -> Slice {
+        let (accounts, factors, end) = try exports.resources.store.read { transaction in
+            let found = try transaction.page(
+                of: Tables.users, prefix: TenantPrefix(tenantID),
+                from: last.map { .after(UserKey(tenantID, $0)) } ?? .first, bounds: bounds
+            ) { .item($0.value) }
+            let accounts = try found.items.map { try Account(transaction.record(Tables.users, $0)) }
+            let factors = try accounts.map { account in
+                includesSecrets && account.user.secondFactors.contains { $0.kind == .totp }
+                    ? try transaction.get(Tables.secondFactors, account.key) : nil
+            }
+            return (accounts, factors, found.last?.uid)
+        }
+        var slice = Slice(last: end)
+        for (account, stored) in zip(accounts, factors) {
+            var row = ImportUser(account)
+            row.secondFactors = try secondFactors(of: account, stored)
+            if includesSecrets, account.hasPassword { try add(account.passwordHash, to: &row, of: &slice) }
+            slice.users.append(row)
+        }
+        return slice
+    }
+
+    /// An authenticator app is of no use without its secret.
+    private func secondFactors(
+        of account: Account, _ stored: StoredSecondFactors?
+    ) throws -> [ImportSecondFactor] {
+        try account.user.secondFactors.compactMap { factor in
+            guard factor.kind == .totp else { return ImportSecondFactor(factor: factor) }
+            guard let totp = stored?.totps.first(where: { $0.factorID == factor.factorID }) else { return nil }
+            let secret = try exports.secrets.open(totp.sealedSecret, of: account.key)
+            return ImportSecondFactor(factor: factor, totpSecret: secret)
+        }
+    }
+
+    private mutating func add(_ stored: Text, to row: inout ImportUser, of slice: inout Slice) throws {
+        guard let credential = try? PasswordCredential(stored: stored) else {
+            throw Failure(.corruptPasswordHash, "The stored password hash of a user cannot be read.")
+        }
+        row.passwordHash = Secret(credential.firebaseScrypt?.hash ?? stored.bytes)
+        row.salt = credential.firebaseScrypt?.salt ?? []
+        row.hashSpec = credential.specName
+        guard toldSpecs.insert(row.hashSpec).inserted else { return }
+        slice.hashSpecs.append(NamedHashSpec(name: row.hashSpec, spec: try spec(of: credential)))
+    }
+
+    private func spec(of credential: PasswordCredential) throws -> PasswordHashSpec {
+        switch credential.kind {
+        case .argon2id: return PasswordHashSpec(algorithm: .argon2id(Argon2idSpec()))
+        case .bcrypt: return PasswordHashSpec(algorithm: .bcrypt(BcryptSpec()))
+        case .firebaseScrypt:
+            guard let fields = credential.firebaseScrypt else { return PasswordHashSpec() }
+            let signerKey = try exports.passwords.signerKey(fields.signerKeyID, tenantID: tenantID)
+            return PasswordHashSpec(
+                algorithm: .firebaseScrypt(
+                    FirebaseScryptSpec(
+                        signerKey: signerKey, saltSeparator: fields.saltSeparator,
+                        rounds: Int32(clamping: fields.rounds), memoryCost: Int32(clamping: fields.memoryCost))))
+        }
+    }
+}
+
+extension PasswordCredential {
+    /// The same for all hashes of one spec, in every export.
+    fileprivate var specName: Text {
+        guard let fields = firebaseScrypt else { return Text(kind.rawValue) }
+        let parameters =
+            "\(fields.rounds),\(fields.memoryCost),\(fields.signerKeyID),\(Hex.encode(fields.saltSeparator))"
+        let digest = Digest.sha256([UInt8](parameters.utf8)).prefix(9)
+        return Text(unchecked: [UInt8]("\(kind.rawValue)-".utf8) + Base64.url.encode(digest))
+    }
+}
+
+extension ImportUser {
+    /// All of an account that is no secret.
+    fileprivate init(_ account: Account) {
+        let user = account.user
+        self.init(
+            uid: user.uid, email: user.email, emailVerified: user.emailVerified, displayName: user.displayName,
+            photoURL: user.photoURL, phoneNumber: user.phoneNumber, disabled: user.disabled,
+            customClaimsJSON: user.customClaimsJSON, createdAtMicros: user.createdAtMicros,
+            lastSignInAtMicros: user.lastSignInAtMicros, providers: user.providers,
+            emailLinkSignIn: account.signsInByEmailLink,
+            passwordUpdatedAtMicros: account.passwordUpdatedAt.microseconds)
+    }
+}

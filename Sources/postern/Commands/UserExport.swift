@@ -1,0 +1,165 @@
+import Base
+import Glibc
+import JSON
+import Messages
+import PosternClient
+
+/// postern user export: all users of a tenant into a file, in any of the forms that user import reads.
+enum UserExport {
+    static let command = Command(
+        path: ["user", "export"], summary: "Writes all users of a tenant to a new file, which user import reads.",
+        example: "-t acme user export - --format ndjson > users.ndjson", operands: [.required("file|-")],
+        flags: [
+            Flag(
+                "format", "FORMAT", "ndjson (all there is), firebase-json or firebase-csv; default: by the name"),
+            Flag("include-password-hashes", "needs a key made with --export-password-hashes; an event tells of it"),
+            Flag(
+                "hash-algo", "ALGO", "firebase-json, firebase-csv: the hashes of this one: scrypt, bcrypt or argon2id"),
+            Flag("resume", "go on where an export to this file stopped"),
+        ], isReadOnly: true
+    ) { session in
+        var run = try ExportRun(session)
+        try await run.exportAll()
+    }
+}
+
+/// One export as it goes. Beside the file lies another, `….resume`, until the export is complete.
+struct ExportRun {
+    /// Where an export stands: what of the file is good, and the cursor behind it.
+    struct Place: Equatable {
+        var cursor = Text.empty
+        var byteCount: Int64 = 0
+        var userCount: Int64 = 0
+    }
+
+    private let session: Session
+    private let path: String
+    private let descriptor: Int32
+    private let includesHashes: Bool
+    private var writer: UserFileWriter
+    private var place = Place()
+
+    init(_ session: Session) throws {
+        let arguments = session.arguments
+        self.session = session
+        path = arguments.operands[0]
+        includesHashes = arguments.isSet("include-password-hashes")
+        let format = try UserFileFormat.find(arguments.value("format"), path: path)
+        let algorithm: UserFileWriter.Algorithm? = try arguments.choice(
+            "hash-algo", of: [("scrypt", .scrypt), ("bcrypt", .bcrypt), ("argon2id", .argon2id)])
+        guard format == .ndjson || !includesHashes || algorithm != nil else {
+            throw CommandError.usage(
+                "files of Firebase hold hashes of one algorithm: say which with --hash-algo",
+                hint: "--format ndjson holds all")
+        }
+        writer = UserFileWriter(format: format, algorithm: algorithm)
+        let isResuming = arguments.isSet("resume")
+        guard path != "-" else {
+            guard !isResuming else { throw CommandError.usage("standard output cannot be resumed") }
+            descriptor = STDOUT_FILENO
+            return
+        }
+        guard isResuming else {
+            // Whose data it is, its owner alone reads; and an export of before is not overwritten.
+            descriptor = try File.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+            return
+        }
+        place = try Place(reading: Self.resumePath(path))
+        descriptor = try File.open(path, O_WRONLY)
+        // What is behind the place was written and not noted.
+        guard ftruncate(descriptor, Int(place.byteCount)) == 0, lseek(descriptor, 0, SEEK_END) == Int(place.byteCount)
+        else {
+            throw CommandError("\(path): \(String(cString: strerror(errno)))")
+        }
+    }
+
+    private static func resumePath(_ path: String) -> String { "\(path).resume" }
+
+    mutating func exportAll() async throws {
+        let tenantID = try session.tenantID()
+        let request = UsersExportRequest(
+            tenantID: tenantID, cursor: place.cursor, includePasswordHashes: includesHashes)
+        if place == Place() { try write(writer.begin(tenantID: tenantID)) }
+        let stream = try await UsersClient(channel: session.channel()).export(request, options: session.streamOptions)
+        var isComplete = false
+        do {
+            for try await message in stream {
+                try take(message)
+                isComplete = message.cursor.isEmpty
+            }
+        } catch {
+            sayWhereItStopped()
+            throw error
+        }
+        guard isComplete else {
+            sayWhereItStopped()
+            throw CommandError("the server ended the export early")
+        }
+        try finish()
+    }
+
+    private mutating func take(_ message: UsersExportResponse) throws {
+        var bytes: [UInt8] = []
+        for spec in message.hashSpecs { bytes += writer.lines(of: spec) }
+        for user in message.users {
+            bytes += writer.line(user, isFirst: place.userCount == 0)
+            place.userCount += 1
+        }
+        try write(bytes)
+        place.cursor = message.cursor
+        if path != "-", !message.cursor.isEmpty { try note() }
+        if session.console.messagesAreForTerminal, !session.output.isQuiet {
+            session.console.writeMessage([UInt8]("\r\(place.userCount) users".utf8))
+        }
+    }
+
+    private mutating func finish() throws {
+        try write(writer.end)
+        if path != "-" {
+            guard fsync(descriptor) == 0 || errno == EINVAL, Glibc.close(descriptor) == 0 else {
+                throw CommandError("\(path): \(String(cString: strerror(errno)))")
+            }
+            unlink(Self.resumePath(path))
+        }
+        if session.console.messagesAreForTerminal { session.console.writeMessage([UInt8]("\r\u{1B}[K".utf8)) }
+        for note in writer.notes { session.say(note) }
+        session.say("\(place.userCount) users exported")
+    }
+
+    private mutating func write(_ bytes: [UInt8]) throws {
+        if path == "-" {
+            session.console.write(bytes)
+        } else {
+            try File.write(bytes, to: descriptor, name: path)
+        }
+        place.byteCount += Int64(bytes.count)
+    }
+
+    /// The users come first: a place that is noted lies in the file, also after the machine stopped.
+    private func note() throws {
+        guard fdatasync(descriptor) == 0 || errno == EINVAL else {
+            throw CommandError("\(path): \(String(cString: strerror(errno)))")
+        }
+        try File.replace(Self.resumePath(path), with: place.encoded())
+    }
+
+    private func sayWhereItStopped() {
+        guard path != "-", place.userCount > 0 else { return }
+        session.console.say("stopped behind \(place.userCount) users; the same command with --resume goes on")
+    }
+}
+
+extension ExportRun.Place {
+    init(reading path: String) throws(CommandError) {
+        let bytes = try File.read(path)
+        guard let json = try? JSONValue(parsing: bytes), let cursor = json["cursor"]?.text,
+            let byteCount = json["bytes"]?.integer, let userCount = json["users"]?.integer, byteCount >= 0
+        else { throw CommandError("\(path): does not say where an export stopped") }
+        self.init(cursor: cursor, byteCount: byteCount, userCount: userCount)
+    }
+
+    func encoded() -> [UInt8] {
+        let json: JSONValue = ["cursor": .string(cursor), "bytes": .integer(byteCount), "users": .integer(userCount)]
+        return json.serialized() + [0x0A]
+    }
+}

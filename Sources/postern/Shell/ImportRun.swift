@@ -1,0 +1,212 @@
+import Base
+import Glibc
+import JSON
+import Messages
+import PosternClient
+
+/// One import as it goes: some batches are on their way while others are answered.
+struct ImportRun {
+    private static let batchMax = 500
+    /// So that the server always has the next batch while it commits one.
+    private static let unansweredMax = 4
+
+    private let stream: BidirectionalStream<UsersImportRequest, UsersImportResponse>
+    private var answers: BidirectionalStream<UsersImportRequest, UsersImportResponse>.AsyncIterator
+    private let session: Session
+    private let rejects: Int32?
+    private let checkpoint: ImportCheckpoint?
+    private var batch: UsersImportRequest
+    private var unanswered = 0
+    private var totals: ImportTotals
+    private var ignored: [String: Int] = [:]
+    private let beganAt = Instant.now
+    /// Of a trial, which the server checks row by row: what the rows so far take.
+    private var taken: Set<ImportName>?
+
+    init(
+        stream: BidirectionalStream<UsersImportRequest, UsersImportResponse>, first: UsersImportRequest,
+        session: Session, rejects: Int32?, checkpoint: ImportCheckpoint?
+    ) {
+        self.stream = stream
+        self.answers = stream.makeAsyncIterator()
+        self.batch = first
+        self.session = session
+        self.rejects = rejects
+        self.checkpoint = checkpoint
+        self.totals = ImportTotals(before: checkpoint?.settled ?? ImportTotals.Settled())
+        self.taken = first.validateOnly ? [] : nil
+    }
+
+    mutating func importAll(_ source: any ImportSource) async throws {
+        var source = source
+        let hasSpec = batch.spec != nil
+        do {
+            while let item = try source.next() {
+                try take(item, hasSpec: hasSpec)
+                if batch.users.count == Self.batchMax { try await send() }
+            }
+        } catch let error as CommandError {
+            // The rows before it are settled first.
+            try await finish()
+            session.console.say(totals.summary)
+            throw error
+        }
+        try await finish()
+        try report()
+    }
+
+    private mutating func take(_ item: ImportItem, hasSpec: Bool) throws {
+        switch item {
+        case .hashSpec(let spec): batch.hashSpecs.append(spec)
+        case .rejected(let rejection):
+            totals.readCount += 1
+            try takeRejection(rejection)
+        case .user(let user, let ignored):
+            totals.readCount += 1
+            if isSettled { return }
+            guard hasSpec || user.passwordHash.isEmpty || !user.hashSpec.isEmpty else {
+                totals.readCount -= 1
+                throw CommandError.usage("the users have passwords: say how they are hashed with --hash-algo")
+            }
+            if let name = takenName(of: user) {
+                return try takeRejection(
+                    FirebaseUser.Rejection(
+                        uid: user.uid, reason: "DUPLICATE_IN_FILE", message: "a row before has the same \(name)"))
+            }
+            for name in ignored { self.ignored[name, default: 0] += 1 }
+            batch.users.append(user)
+        }
+    }
+
+    /// The row that was just read belongs to what an import before settled.
+    private var isSettled: Bool { totals.readCount <= totals.before.rowCount }
+
+    private mutating func takeRejection(_ rejection: FirebaseUser.Rejection) throws {
+        if isSettled { return }
+        totals.noteLocalRejection()
+        try reject(row: totals.readCount, uid: rejection.uid, reason: rejection.reason, message: rejection.message)
+    }
+
+    /// Of a trial: the first of the row's names that a row before has, else nil, and the names are kept.
+    private mutating func takenName(of user: ImportUser) -> String? {
+        guard let taken else { return nil }
+        let names = ImportName.all(of: user)
+        if let name = names.first(where: { taken.contains($0) }) { return name.kind }
+        self.taken?.formUnion(names)
+        return nil
+    }
+
+    private mutating func send() async throws {
+        do {
+            try await stream.send(batch)
+        } catch {
+            // The stream's end tells better what went wrong.
+            while unanswered > 0 { try await receive() }
+            _ = try await answers.next()
+            tellWhereItStopped()
+            throw error
+        }
+        totals.sentCount += Int64(batch.users.count)
+        batch = UsersImportRequest()
+        unanswered += 1
+        while unanswered >= Self.unansweredMax { try await receive() }
+    }
+
+    private mutating func receive() async throws {
+        let answer: UsersImportResponse?
+        do {
+            answer = try await answers.next()
+        } catch {
+            tellWhereItStopped()
+            throw error
+        }
+        guard let answer else {
+            tellWhereItStopped()
+            throw CommandError("the server ended the import early")
+        }
+        unanswered -= 1
+        totals.note(answer)
+        for rejection in answer.rejections {
+            try reject(
+                row: totals.row(ofSent: rejection.index), uid: rejection.uid, reason: rejection.reason.string,
+                message: rejection.message.string)
+        }
+        try checkpoint?.note(totals.settled)
+        for name in totals.newIgnoredClaims(answer) {
+            session.say("the custom claim \(name) is kept and goes into no token: only the server says it")
+        }
+        if session.console.messagesAreForTerminal, !session.output.isQuiet {
+            session.console.writeMessage([UInt8]("\r\(totals.settled.rowCount) rows are settled\(rate)".utf8))
+        }
+    }
+
+    private var rate: String {
+        let seconds = Double(Instant.now.nanoseconds - beganAt.nanoseconds) / 1e9
+        return seconds < 1 ? "" : ", \(Int64(Double(totals.checkpoint) / seconds)) a second   "
+    }
+
+    private mutating func finish() async throws {
+        if !batch.users.isEmpty { try await send() }
+        guard totals.sentCount > 0 else { return stream.cancel() }
+        stream.finish()
+        while unanswered > 0 { try await receive() }
+        _ = try await answers.next()
+        if session.console.messagesAreForTerminal, !session.output.isQuiet {
+            session.console.writeMessage([UInt8]("\r\u{1B}[K".utf8))
+        }
+    }
+
+    private func tellWhereItStopped() {
+        session.console.say(
+            "stopped: \(totals.checkpoint) of \(totals.sentCount) rows sent are settled; "
+                + (checkpoint == nil
+                    ? "the same command with --on-conflict skip goes on" : "the same command goes on behind them"))
+    }
+
+    private func reject(row: Int64, uid: Text, reason: String, message: String) throws {
+        let line: JSONValue = [
+            "row": .integer(row), "uid": .string(uid), "reason": .string(Text(reason)),
+            "message": .string(Text(message)),
+        ]
+        if let rejects {
+            try File.write(line.serialized() + [0x0A], to: rejects, name: "--rejects")
+        } else if !session.output.isQuiet {
+            session.console.say("row \(row) \(uid): \(message) [\(reason)]")
+        }
+    }
+
+    private func report() throws {
+        for (name, count) in ignored.sorted(by: { $0.key < $1.key }) {
+            session.say("\(name) of \(count) users was left out: Postern does not keep it")
+        }
+        if taken != nil { session.console.say("nothing was written: this is what an import would do") }
+        session.console.print(totals.summary)
+        checkpoint?.remove()
+        guard totals.isComplete else { throw CommandError("the counts do not add up: check before you rely on it") }
+        guard totals.rejectedCount == 0 else {
+            throw CommandError("\(totals.rejectedCount) rows were rejected", exitCode: .partial)
+        }
+    }
+}
+
+/// A name that only one user may have, as a trial remembers it.
+private struct ImportName: Hashable {
+    let kind: String
+    private let hash: Int
+
+    private init(_ kind: String, _ parts: Text...) {
+        self.kind = kind
+        hash = parts.hashValue
+    }
+
+    static func all(of user: ImportUser) -> [ImportName] {
+        var names = [ImportName("uid", user.uid)]
+        let email = user.email.bytes.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
+        if !email.isEmpty { names.append(ImportName("email", Text(unchecked: email))) }
+        if !user.phoneNumber.isEmpty { names.append(ImportName("phone number", user.phoneNumber)) }
+        for provider in user.providers where !["password", "phone"].contains(provider.providerID) {
+            names.append(ImportName("identity", provider.providerID, provider.rawID, provider.issuer))
+        }
+        return names
+    }
+}

@@ -1,0 +1,80 @@
+import Base
+import Messages
+
+/// What became of the rows of a file.
+struct ImportTotals: Equatable {
+    /// What an import to which this one belongs had settled.
+    let before: Settled
+    /// Of the whole file.
+    var readCount: Int64 = 0
+    /// By this run.
+    var sentCount: Int64 = 0
+    private var answer = UsersImportResponse()
+    private var rejectedByServer: Int64 = 0
+    private var ignoredClaims: [Text] = []
+    /// Rows of the file that were never sent, from 1.
+    private var unsentRows: [Int64] = []
+
+    /// Rows of the beginning of a file, and what became of them.
+    struct Settled: Equatable {
+        var rowCount: Int64 = 0
+        var createdCount: Int64 = 0
+        var replacedCount: Int64 = 0
+        var skippedCount: Int64 = 0
+        var rejectedCount: Int64 = 0
+    }
+
+    init(before: Settled = Settled()) { self.before = before }
+
+    /// The server counts over the whole stream, and names the rejected rows of one batch.
+    mutating func note(_ answer: UsersImportResponse) {
+        rejectedByServer += Int64(answer.rejections.count)
+        self.answer = answer
+    }
+
+    /// Names that were not told of before.
+    mutating func newIgnoredClaims(_ answer: UsersImportResponse) -> [Text] {
+        let new = answer.ignoredClaims.filter { !ignoredClaims.contains($0) }
+        ignoredClaims += new
+        return new
+    }
+
+    /// The row that was just read cannot be sent.
+    mutating func noteLocalRejection() { unsentRows.append(readCount) }
+
+    /// Rows sent by this run that are durable.
+    var checkpoint: Int64 { answer.checkpoint }
+
+    /// The row of the file, from 1, that is number `index`, from 0, of those sent.
+    func row(ofSent index: Int64) -> Int64 {
+        var row = before.rowCount + index + 1
+        for unsent in unsentRows {
+            guard unsent <= row else { break }
+            row += 1
+        }
+        return row
+    }
+
+    /// What is settled of the file, from its beginning.
+    var settled: Settled {
+        let rowCount = row(ofSent: checkpoint) - 1
+        return Settled(
+            rowCount: rowCount, createdCount: before.createdCount + answer.createdCount,
+            replacedCount: before.replacedCount + answer.replacedCount,
+            skippedCount: before.skippedCount + answer.skippedCount,
+            rejectedCount: before.rejectedCount + rejectedByServer + Int64(unsentRows.count { $0 <= rowCount }))
+    }
+
+    var rejectedCount: Int64 { settled.rejectedCount }
+
+    var isComplete: Bool {
+        let settled = settled
+        return readCount == settled.createdCount + settled.replacedCount + settled.skippedCount + settled.rejectedCount
+    }
+
+    var summary: String {
+        let settled = settled
+        return "read \(readCount), created \(settled.createdCount), replaced \(settled.replacedCount), "
+            + "skipped \(settled.skippedCount), rejected \(settled.rejectedCount)"
+    }
+}

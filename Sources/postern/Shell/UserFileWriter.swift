@@ -1,0 +1,117 @@
+import Base
+import JSON
+import Messages
+
+/// Writes users in one of the forms, and counts what has no place in it.
+struct UserFileWriter {
+    enum Algorithm: String { case scrypt, bcrypt, argon2id }
+
+    let format: UserFileFormat
+    /// Of the hashes that a file of Firebase is to hold; such a file does not say how they were made.
+    let algorithm: Algorithm?
+    private var specNames: Set<Text> = []
+    private var hashesLeftOut = 0
+    private var providersLeftOut = 0
+    private var parameters: [String] = []
+
+    init(format: UserFileFormat, algorithm: Algorithm?) {
+        (self.format, self.algorithm) = (format, algorithm)
+    }
+
+    private static let firebaseProviders: Set<Text> = Set(FirebaseCSV.providers.map(\.id))
+
+    func begin(tenantID: Text) -> [UInt8] {
+        switch format {
+        case .ndjson: UserLines.header(tenantID: tenantID)
+        case .firebaseJSON: [UInt8]("{\"users\": [\n".utf8)
+        case .firebaseCSV: []
+        }
+    }
+
+    var end: [UInt8] { format == .firebaseJSON ? [UInt8]("]}".utf8) : [] }
+
+    /// A line of its own, or something to say at the end.
+    mutating func lines(of spec: NamedHashSpec) -> [UInt8] {
+        guard format != .ndjson else { return UserLines.line(spec) }
+        switch (spec.spec?.algorithm, algorithm) {
+        case (.argon2id, .argon2id), (.bcrypt, .bcrypt): specNames.insert(spec.name)
+        case (.firebaseScrypt(let scrypt), .scrypt) where specNames.isEmpty:
+            specNames.insert(spec.name)
+            let key = Base64.standard.encodeToString(scrypt.signerKey.withBytes { [UInt8]($0) })
+            let separator = Base64.standard.encodeToString(scrypt.saltSeparator)
+            parameters.append(
+                "--hash-algo scrypt --hash-key \(key) --salt-separator \(separator) --rounds \(scrypt.rounds) "
+                    + "--mem-cost \(scrypt.memoryCost)")
+        default: break
+        }
+        return []
+    }
+
+    mutating func line(_ user: ImportUser, isFirst: Bool) -> [UInt8] {
+        guard format != .ndjson else { return UserLines.line(user) }
+        let hasHash = specNames.contains(user.hashSpec) && !user.passwordHash.isEmpty
+        if !hasHash, !user.passwordHash.isEmpty { hashesLeftOut += 1 }
+        let hash = hasHash ? user.passwordHash.withBytes { [UInt8]($0) } : []
+        providersLeftOut += user.providers.count { provider in
+            !["password", "phone"].contains(provider.providerID)
+                && !Self.firebaseProviders.contains(provider.providerID)
+        }
+        guard format == .firebaseJSON else {
+            return FirebaseCSV.line(user, hash: hash, salt: hasHash ? user.salt : [])
+        }
+        let json = Self.json(user, hash: hash, salt: hasHash ? user.salt : []).prettyPrinted()
+        return isFirst ? json : [UInt8](",\n".utf8) + json
+    }
+
+    /// What the reader of the file has to know.
+    var notes: [String] {
+        var notes = parameters.map { "the hashes were made with \($0)" }
+        if hashesLeftOut > 0 { notes.append("\(hashesLeftOut) password hashes of other algorithms were left out") }
+        if providersLeftOut > 0 {
+            notes.append("\(providersLeftOut) identities of providers that Firebase does not export were left out")
+        }
+        return notes
+    }
+
+    /// In the order of firebase-tools, without what is empty. Times are milliseconds in a string.
+    private static func json(_ user: ImportUser, hash: [UInt8], salt: [UInt8]) -> JSONValue {
+        var members: [JSONValue.Member] = []
+        func add(_ name: Text, _ value: Text) {
+            if !value.isEmpty { members.append(.init(name, .string(value))) }
+        }
+        func milliseconds(_ micros: Int64) -> Text { micros == 0 ? .empty : Text("\(micros / 1_000)") }
+        add("localId", user.uid)
+        add("email", user.email)
+        if !user.email.isEmpty { members.append(.init("emailVerified", .bool(user.emailVerified))) }
+        add("passwordHash", Text(unchecked: Base64.standard.encode(hash)))
+        add("salt", Text(unchecked: Base64.standard.encode(salt)))
+        add("displayName", user.displayName)
+        add("photoUrl", user.photoURL)
+        add("lastSignedInAt", milliseconds(user.lastSignInAtMicros))
+        add("createdAt", milliseconds(user.createdAtMicros))
+        add("phoneNumber", user.phoneNumber)
+        if user.disabled { members.append(.init("disabled", .bool(true))) }
+        add("customAttributes", Text(unchecked: user.customClaimsJSON))
+        let factors = user.secondFactors.compactMap(\.factor).filter { $0.kind == .phone }.map(json)
+        if !factors.isEmpty { members.append(.init("mfaInfo", .array(factors))) }
+        let known = user.providers.filter { firebaseProviders.contains($0.providerID) }.map(json)
+        members.append(.init("providerUserInfo", .array(known)))
+        return .object(members)
+    }
+
+    private static func json(_ factor: SecondFactor) -> JSONValue {
+        [
+            "mfaEnrollmentId": .string(factor.factorID), "displayName": .string(factor.displayName),
+            "phoneInfo": .string(factor.phoneNumber),
+            "enrolledAt": .string(Text(Timestamp(microseconds: factor.enrolledAtMicros).rfc3339)),
+        ]
+    }
+
+    private static func json(_ provider: ProviderInfo) -> JSONValue {
+        let fields: [(Text, Text)] = [
+            ("providerId", provider.providerID), ("rawId", provider.rawID), ("email", provider.email),
+            ("displayName", provider.displayName), ("photoUrl", provider.photoURL),
+        ]
+        return .object(fields.filter { !$0.1.isEmpty }.map { .init($0.0, .string($0.1)) })
+    }
+}

@@ -1,0 +1,157 @@
+// Our own files of users: an object in each line, with all that there is. Bytes are base64. What is empty is left out.
+//
+//     {"postern_users":1,"tenant_id":"acme"}
+//     {"hash_spec":"firebase-scrypt-x1","algorithm":"firebase-scrypt","signer_key":"…","salt_separator":"Bw==", …}
+//     {"uid":"ann","email":"ann@example.com","password_hash":"…","hash_spec":"firebase-scrypt-x1"}
+
+import Base
+import JSON
+import Messages
+
+enum UserLines {
+    static func header(tenantID: Text) -> [UInt8] {
+        line(["postern_users": .integer(1), "tenant_id": .string(tenantID)])
+    }
+
+    static func line(_ spec: NamedHashSpec) -> [UInt8] {
+        var json = ObjectBuilder()
+        json.text("hash_spec", spec.name)
+        switch spec.spec?.algorithm {
+        case .argon2id: json.text("algorithm", "argon2id")
+        case .bcrypt: json.text("algorithm", "bcrypt")
+        case .firebaseScrypt(let parameters):
+            json.text("algorithm", "firebase-scrypt")
+            json.bytes("signer_key", parameters.signerKey.withBytes { [UInt8]($0) })
+            json.bytes("salt_separator", parameters.saltSeparator)
+            json.integer("rounds", Int64(parameters.rounds))
+            json.integer("mem_cost", Int64(parameters.memoryCost))
+        case nil: break
+        }
+        return line(json.value)
+    }
+
+    static func line(_ user: ImportUser) -> [UInt8] {
+        var json = ObjectBuilder()
+        json.text("uid", user.uid)
+        json.text("email", user.email)
+        json.bool("email_verified", user.emailVerified)
+        json.text("display_name", user.displayName)
+        json.text("photo_url", user.photoURL)
+        json.text("phone_number", user.phoneNumber)
+        json.bool("disabled", user.disabled)
+        json.text("custom_claims_json", Text(unchecked: user.customClaimsJSON))
+        json.integer("created_at_micros", user.createdAtMicros)
+        json.integer("last_sign_in_at_micros", user.lastSignInAtMicros)
+        json.bytes("password_hash", user.passwordHash.withBytes { [UInt8]($0) })
+        json.bytes("salt", user.salt)
+        json.text("hash_spec", user.hashSpec)
+        json.bool("email_link_sign_in", user.emailLinkSignIn)
+        json.integer("password_updated_at_micros", user.passwordUpdatedAtMicros)
+        json.objects("providers", user.providers.map(object))
+        json.objects("second_factors", user.secondFactors.map(object))
+        return line(json.value)
+    }
+
+    private static func object(_ provider: ProviderInfo) -> JSONValue {
+        var json = ObjectBuilder()
+        json.text("provider_id", provider.providerID)
+        json.text("raw_id", provider.rawID)
+        json.text("email", provider.email)
+        json.text("display_name", provider.displayName)
+        json.text("photo_url", provider.photoURL)
+        json.text("phone_number", provider.phoneNumber)
+        json.text("issuer", provider.issuer)
+        return json.value
+    }
+
+    private static func object(_ imported: ImportSecondFactor) -> JSONValue {
+        let factor = imported.factor ?? SecondFactor()
+        var json = ObjectBuilder()
+        json.text("factor_id", factor.factorID)
+        json.text("kind", factor.kind == .totp ? "totp" : "phone")
+        json.text("display_name", factor.displayName)
+        json.text("phone_number", factor.phoneNumber)
+        json.integer("enrolled_at_micros", factor.enrolledAtMicros)
+        json.bytes("totp_secret", imported.totpSecret.withBytes { [UInt8]($0) })
+        return json.value
+    }
+
+    private static func line(_ json: JSONValue) -> [UInt8] { json.serialized() + [0x0A] }
+}
+
+/// An object without what is empty.
+private struct ObjectBuilder {
+    private var members: [JSONValue.Member] = []
+
+    var value: JSONValue { .object(members) }
+
+    mutating func text(_ name: Text, _ text: Text) {
+        if !text.isEmpty { members.append(.init(name, .string(text))) }
+    }
+
+    mutating func bool(_ name: Text, _ value: Bool) { if value { members.append(.init(name, .bool(true))) } }
+
+    mutating func integer(_ name: Text, _ value: Int64) {
+        if value != 0 { members.append(.init(name, .integer(value))) }
+    }
+
+    mutating func bytes(_ name: Text, _ bytes: [UInt8]) { text(name, Text(unchecked: Base64.standard.encode(bytes))) }
+
+    mutating func objects(_ name: Text, _ objects: [JSONValue]) {
+        if !objects.isEmpty { members.append(.init(name, .array(objects))) }
+    }
+}
+
+/// Reads such a file.
+struct UserLineSource: ImportSource {
+    private let readChunk: () throws -> [UInt8]?
+    private var chunk: ArraySlice<UInt8> = []
+    private var line: [UInt8] = []
+    private var isTooLong = false
+    private var isAtEnd = false
+
+    init(readChunk: @escaping () throws -> [UInt8]?) { self.readChunk = readChunk }
+
+    mutating func next() throws -> ImportItem? {
+        while let line = try nextLine() {
+            guard let line else { return .rejected(.malformed("the line is above \(Self.lineByteCountMax) bytes")) }
+            if line.trimmed().isEmpty { continue }
+            do throws(FirebaseUser.Rejection) {
+                if let item = try UserLineReader(line).item() { return item }
+            } catch {
+                return .rejected(error)
+            }
+        }
+        return nil
+    }
+
+    private static let lineByteCountMax = FirebaseExportReader.userByteCountMax
+
+    /// Nil at the end; an inner nil for a line that is too long.
+    private mutating func nextLine() throws -> [UInt8]?? {
+        while true {
+            if let end = chunk.firstIndex(of: 0x0A) {
+                append(chunk[..<end])
+                chunk = chunk[(end + 1)...]
+                return endLine()
+            }
+            append(chunk)
+            guard !isAtEnd, let more = try readChunk() else {
+                isAtEnd = true
+                chunk = []
+                return line.isEmpty && !isTooLong ? nil : endLine()
+            }
+            chunk = more[...]
+        }
+    }
+
+    private mutating func append(_ bytes: ArraySlice<UInt8>) {
+        isTooLong = isTooLong || line.count + bytes.count > Self.lineByteCountMax
+        if isTooLong { line = [] } else { line += bytes }
+    }
+
+    private mutating func endLine() -> [UInt8]?? {
+        defer { (line, isTooLong) = ([], false) }
+        return .some(isTooLong ? nil : line)
+    }
+}
