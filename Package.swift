@@ -47,6 +47,7 @@ let package = Package(
         .systemLibrary(name: "CProtobufC", pkgConfig: "libprotobuf-c"),
         .systemLibrary(name: "CLMDB", pkgConfig: "lmdb"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl"),
+        .systemLibrary(name: "CTLS", pkgConfig: "openssl"),
         .systemLibrary(name: "CSodium", pkgConfig: "libsodium"),
         .systemLibrary(name: "CCrypt", pkgConfig: "libcrypt"),
         .systemLibrary(name: "CEvent", pkgConfig: "libevent"),
@@ -71,13 +72,14 @@ let package = Package(
         library("Messages", ["Base", "CMessages", "CProtobufC"]),  // Swift value types over CMessages, pre-scan, arena
         library("Reactor", ["Base", "CEvent"]),  // event loops that are serial executors; worker pools; HTTP side port
         library("Crypto", ["Base", "COpenSSL", "CSodium", "CCrypt"]),  // random, password hashes, keys, sealing
+        library("TLS", ["Base", "CTLS"]),  // TLS over a socket, certificates: of the server and of the clients
         library("Tokens", ["Base", "JSON", "Crypto"]),  // claims, key sets, the verifier: pure
         // What holds for accounts, sessions, tenants, mail and identity providers: values in, decisions out. It reaches
         // no store, no loop and no network, so that no rule can.
         library("Rules", ["Base", "JSON", "Messages", "Crypto", "Tokens"]),
         library("Store", ["Base", "Messages", "Crypto", "CLMDB", "CStoreFault"]),  // LMDB: typed tables, group commit
         library("Wire", ["Base", "Messages"]),  // frames, envelopes, the connection's state machine: pure
-        library("Transport", ["Base", "Messages", "Reactor", "Wire"]),  // listener, byte stream, connection
+        library("Transport", ["Base", "Messages", "Reactor", "Wire", "TLS"]),  // listener, byte stream, connection
         library("Outbound", ["Base", "Reactor", "CCurl"]),  // HTTP to other servers, on the blocking pool
         // The owner of the signing keys.
         library("Signing", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens"]),
@@ -96,7 +98,7 @@ let package = Package(
                 "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Outbound", "Tokens",
                 "Rules", "Signing", "Identity",
             ]),
-        library("PosternClient", ["Base", "Messages", "Wire"]),  // channel, typed stubs
+        library("PosternClient", ["Base", "Messages", "Wire", "TLS"]),  // channel, typed stubs
         // Auth, User and their listeners: what an application uses instead of FirebaseAuth.
         library("PosternAuth", ["Base", "JSON", "Messages", "PosternClient"]),
         library("PosternAdmin", ["Base", "Messages", "PosternClient"]),  // what administrators do, without the requests
@@ -106,10 +108,10 @@ let package = Package(
         program(
             "posternd",
             [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Transport", "Outbound", "Tokens", "Rules",
-                "Signing", "Identity", "Service",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "TLS", "Transport", "Outbound", "Tokens",
+                "Rules", "Signing", "Identity", "Service",
             ]),
-        program("postern", ["Base", "JSON", "Messages", "PosternClient"]),
+        program("postern", ["Base", "JSON", "Messages", "TLS", "PosternClient"]),
         program(
             "PosternBench",
             ["Base", "JSON", "Messages", "Reactor", "Wire", "Crypto", "PosternClient", "PosternVerifier"]),
@@ -121,8 +123,8 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Rules",
-                "Signing", "Identity", "Service",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "TLS", "Transport", "Tokens",
+                "Rules", "Signing", "Identity", "Service",
             ],
             path: "Tests/TestSupport", swiftSettings: strict),
         tests("BaseTests", ["Base"]),
@@ -130,11 +132,12 @@ let package = Package(
         tests("MessagesTests", ["Base", "Messages"]),
         tests("ReactorTests", ["Base", "Reactor"]),
         tests("CryptoTests", ["Base", "Crypto"]),
+        tests("TLSTests", ["Base", "TLS"]),
         tests("StoreTests", ["Base", "Messages", "Crypto", "Store"]),
         tests("WireTests", ["Base", "Messages", "Wire"]),
-        tests("TransportTests", ["Base", "Messages", "Reactor", "Wire", "Transport"]),
+        tests("TransportTests", ["Base", "Messages", "Reactor", "Wire", "TLS", "Transport"]),
         tests("OutboundTests", ["Base", "Reactor", "Outbound"]),
-        tests("PosternClientTests", ["Base", "Messages", "Wire", "PosternClient"]),
+        tests("PosternClientTests", ["Base", "Messages", "Reactor", "Wire", "TLS", "Transport", "PosternClient"]),
         tests(
             "PosternVerifierTests",
             [
@@ -152,7 +155,7 @@ let package = Package(
             "PosternAdminTests", ["Base", "Messages", "Store", "Identity", "Service", "PosternClient", "PosternAdmin"]),
         tests(
             "posternTests",
-            ["Base", "JSON", "Messages", "PosternClient", "Crypto", "Service", "Transport", "postern"]),
+            ["Base", "JSON", "Messages", "TLS", "PosternClient", "Crypto", "Service", "Transport", "postern"]),
         tests("TokensTests", ["Base", "JSON", "Crypto", "Tokens"]),
         tests("RulesTests", ["Base", "JSON", "Messages", "Crypto", "Tokens", "Rules"]),
         tests("SigningTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens", "Signing"]),
@@ -169,8 +172,8 @@ let package = Package(
         tests(
             "ServerTests",
             [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Tokens", "Rules",
-                "Signing", "Identity", "Service",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "TLS", "Transport", "Tokens",
+                "Rules", "Signing", "Identity", "Service",
             ]),
     ]
 )

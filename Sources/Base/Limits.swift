@@ -72,6 +72,21 @@ public struct Limits: Sendable {
     public var backupStallMax = Duration.seconds(30)
     public var drainTimeout = Duration.seconds(10)
 
+    // TLS: docs/decisions/0063-tls-on-the-port.md
+    /// From accepting a connection to the end of its handshake.
+    public var tlsHandshakeTimeout = Duration.seconds(5)
+    /// Handshakes in flight, of all addresses and of one (IPv6: of one /64). One more closes the oldest.
+    public var tlsHandshakesMax = 512
+    public var tlsHandshakesPerAddressMax = 256
+    /// The handshakes that a loop goes on with before it looks at its other connections again.
+    public var tlsHandshakesPerTurnMax = 8
+    /// The bytes of the certificates that a client shows.
+    public var tlsCertificateListMax = 64 * 1024
+    /// KeyUpdates of a client; one more for each MiB that it sends.
+    public var tlsKeyUpdatesMax = 16
+    /// A file of certificates, a key or a revocation list.
+    public var tlsFileMax = 1024 * 1024
+
     // Work
     public var requestTimeoutMax = Duration.seconds(30)
     public var passwordQueueMax = 64

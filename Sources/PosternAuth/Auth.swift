@@ -60,7 +60,8 @@ public final class Auth: Sendable {
         case .channel(let made): channel = made
         case .address(let address, let credentials):
             do throws(Failure) {
-                let options = Self.channelOptions(timeout: configuration.timeout)
+                var options = Self.channelOptions(timeout: configuration.timeout)
+                options.tls = configuration.tls
                 channel = try Channel(address: address, credentials: credentials, options: options)
             } catch {
                 throw AuthError(error)

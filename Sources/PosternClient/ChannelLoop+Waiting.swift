@@ -11,7 +11,7 @@ extension ChannelLoop {
         var wakeUp = nextDeadline
         for connection in watched {
             descriptors.append(
-                pollfd(fd: connection.socket.descriptor, events: connection.wantedEvents, revents: 0))
+                pollfd(fd: connection.stream.socket.descriptor, events: connection.wantedEvents, revents: 0))
             wakeUp = min(wakeUp, connection.nextCheck)
         }
         if isConnectionWanted, let down { wakeUp = min(wakeUp, down.until) }

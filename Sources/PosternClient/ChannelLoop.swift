@@ -181,22 +181,28 @@ final class ChannelLoop {
         }
         do throws(Failure) {
             if untried.isEmpty { untried = try address.resolve()[...] }
-            try connectToNext(now: now)
+            try connectToNext(try makeTLS(), now: now)
         } catch {
             leaveAlone(because: error, now: now)
         }
     }
 
-    private func connectToNext(now: Instant) throws(Failure) {
+    private func makeTLS() throws(Failure) -> ClientTLS? {
+        guard let tls = options.tls else { return nil }
+        return ClientTLS(
+            context: try tls.makeContext(), serverName: tls.serverName.isEmpty ? address.host : tls.serverName)
+    }
+
+    private func connectToNext(_ tls: ClientTLS?, now: Instant) throws(Failure) {
         var failure = Failure.connectionFailed("The name has no address.")
         while let candidate = untried.popFirst() {
-            do throws(SystemError) {
+            do throws(Failure) {
                 connections.add(
                     try ClientConnection(
-                        connectingTo: candidate, authorization: authorization, options: options, now: now))
+                        connectingTo: candidate, tls: tls, authorization: authorization, options: options, now: now))
                 return
             } catch {
-                failure = .connectionFailed("\(error)")
+                failure = error
             }
         }
         throw failure

@@ -41,7 +41,9 @@ public struct ChannelOptions: Sendable {
     public var software: Text = "postern-client"
     /// The longest time of a unary call that sets no timeout of its own.
     public var timeout = Duration.seconds(10)
-    /// The longest time that connecting to one address may take.
+    /// TLS, and what the server is known by. Nil: plain text, which is for servers on the same machine.
+    public var tls: TLSOptions?
+    /// The longest time that connecting to one address may take, with the TLS handshake.
     public var connectTimeout = Duration.seconds(5)
     /// The pauses between attempts to connect.
     public var reconnect = ReconnectBackoff()

@@ -9,8 +9,10 @@ import Wire
 /// This file has the connection and its bytes; ClientConnection+Calls.swift has the calls on it.
 final class ClientConnection {
     enum Phase {
-        /// Next: `open`, `ended`.
+        /// Next: `handshake`, `open`, `ended`.
         case connecting(until: Instant)
+        /// TCP is connected, TLS is not. Next: `open`, `ended`.
+        case handshake(until: Instant)
         /// HELLO is on its way, requests may follow. Next: `ended`.
         case open
         /// Next: none.
@@ -21,7 +23,7 @@ final class ClientConnection {
     /// Above this, calls and messages wait until the server reads.
     static let unsentByteCountMax = 1024 * 1024
 
-    let socket: ClientSocket
+    private(set) var stream: ClientStream
     private(set) var phase: Phase
     var state: ClientConnectionState
     let options: ChannelOptions
@@ -44,9 +46,10 @@ final class ClientConnection {
     private var pingSent: Instant?
 
     init(
-        connectingTo address: ResolvedAddress, authorization: Text, options: ChannelOptions, now: Instant
-    ) throws(SystemError) {
-        self.socket = try ClientSocket(connectingTo: address)
+        connectingTo address: ResolvedAddress, tls: ClientTLS?, authorization: Text, options: ChannelOptions,
+        now: Instant
+    ) throws(Failure) {
+        self.stream = try ClientStream(connectingTo: address, tls: tls)
         self.phase = .connecting(until: now.advanced(by: options.connectTimeout))
         self.options = options
         self.state = ClientConnectionState(
@@ -77,7 +80,7 @@ final class ClientConnection {
     func close() -> [Call] {
         end(.connectionLost("The connection was closed."))
         _ = state.connectionLost()
-        socket.close()
+        stream.close()
         defer { calls = [:] }
         return Array(calls.values)
     }
@@ -87,27 +90,37 @@ final class ClientConnection {
     var wantedEvents: Int16 {
         switch phase {
         case .connecting: Int16(POLLOUT)
-        case .open: sending.isEmpty ? Int16(POLLIN) : Int16(POLLIN | POLLOUT)
+        case .handshake: stream.isReadBlockedByWrite ? Int16(POLLOUT) : Int16(POLLIN)
+        case .open:
+            sending.isEmpty && !stream.isReadBlockedByWrite ? Int16(POLLIN) : Int16(POLLIN | POLLOUT)
         case .ended: 0
         }
     }
 
     func becameReady(_ events: Int16, now: Instant) {
         switch phase {
-        case .connecting:
-            if let error = socket.connectError { return end(.connectionFailed("\(error)")) }
-            phase = .open
-            if let hello = state.hello { queued.appendHello(hello) }
+        case .connecting(let deadline):
+            if let error = stream.socket.connectError { return end(.connectionFailed("\(error)")) }
+            if stream.isEstablished { return open() }
+            phase = .handshake(until: deadline)
+            receive(now: now)
+        case .handshake: receive(now: now)
         case .open:
-            if events & Int16(POLLIN | POLLHUP | POLLERR) != 0 { receive(now: now) }
+            let isReadable = events & Int16(POLLIN | POLLHUP | POLLERR) != 0
+            if isReadable || stream.isReadBlockedByWrite { receive(now: now) }
         case .ended: break
         }
+    }
+
+    private func open() {
+        phase = .open
+        if let hello = state.hello { queued.appendHello(hello) }
     }
 
     /// When `checkTime` has something to do.
     var nextCheck: Instant {
         switch phase {
-        case .connecting(let deadline): return deadline
+        case .connecting(let deadline), .handshake(let deadline): return deadline
         case .ended: return .distantFuture
         case .open:
             if let pingSent { return pingSent.advanced(by: options.keepaliveTimeout) }
@@ -119,7 +132,7 @@ final class ClientConnection {
     func checkTime(now: Instant) {
         guard nextCheck <= now else { return }
         switch phase {
-        case .connecting: end(.connectionFailed("No answer within \(options.connectTimeout)."))
+        case .connecting, .handshake: end(.connectionFailed("No answer within \(options.connectTimeout)."))
         case .open where pingSent != nil: end(.connectionLost("The server does not answer a PING."))
         case .open:
             // A server without PING is left alone.
@@ -140,21 +153,31 @@ final class ClientConnection {
                 if queued.isEmpty { return }
                 swap(&sending, &queued)
             }
-            switch socket.write(sending.readable) {
+            switch stream.write(sending.readable) {
             case .bytes(let count): sending.consume(count)
             case .wouldBlock: return
-            case .failed(let code): return end(.connectionLost("\(SystemError(code))"))
+            case .failed(let reason): return end(.connectionLost(reason))
             }
         }
     }
 
     private func receive(now: Instant) {
+        repeat { receiveOnce(now: now) } while isOpen && stream.hasPendingInput && !stream.isReadBlockedByWrite
+    }
+
+    private func receiveOnce(now: Instant) {
         let space = input.reserve(Self.readByteCount)
-        switch socket.read(into: space, byteCount: Self.readByteCount) {
+        let result = stream.read(into: space, byteCount: Self.readByteCount)
+        if case .handshake = phase {
+            // Nothing was sent before: whoever waits may try another server.
+            if case .failed(let reason) = result { return end(.connectionFailed(reason)) }
+            if stream.isEstablished { open() }
+        }
+        switch result {
         case .bytes(0): return end(.connectionLost("The server closed the connection."))
         case .bytes(let count): input.commit(count)
         case .wouldBlock: return
-        case .failed(let code): return end(.connectionLost("\(SystemError(code))"))
+        case .failed(let reason): return end(.connectionLost(reason))
         }
         lastReceived = now
         pingSent = nil

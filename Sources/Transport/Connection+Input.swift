@@ -9,7 +9,15 @@ extension Connection {
     /// Reads into the loop's buffer and keeps only what is left of an unfinished frame: a connection that is between
     /// two requests holds no input memory at all.
     func readable() {
-        guard phase != .closed else { return }
+        guard phase != .closed, mayReadNow else { return }
+        readStep()
+        // What the descriptor does not announce is read now, unless it has to wait for the peer to read.
+        while byteStream.hasPendingInput, phase != .closed, readingPausedSince == nil, !isReadBlockedByWrite {
+            readStep()
+        }
+    }
+
+    private func readStep() {
         guard input.isEmpty else {
             // The rest of a frame: there may be no memory for it now.
             if isFull || !hasRoomForInput { return pauseReading() }
@@ -37,7 +45,9 @@ extension Connection {
     private func readOnce() {
         let buffer =
             isReadingIntoLoopBuffer ? input.reserve(Self.readByteCount) : share.buffer.reserve(Self.readByteCount)
-        switch byteStream.read(into: buffer, byteCount: Self.readByteCount) {
+        let result = byteStream.read(into: buffer, byteCount: Self.readByteCount)
+        noteStage()
+        switch result {
         case .bytes(0): peerEnded()
         case .bytes(let count):
             metrics.bytesReceived.add(UInt64(count))
@@ -48,12 +58,14 @@ extension Connection {
                 input.append(contentsOf: UnsafeRawBufferPointer(start: buffer, count: count))
             }
             let now = Instant.now
-            // TLS (0x16), HTTP/2 (0x50) and whatever else are not spoken here.
+            // HTTP/2 (0x50) and whatever else are not spoken here.
             if !hasSeenFirstByte, input.readable.first != type(of: session).firstByte { return closeNow() }
             hasSeenFirstByte = true
             lastReadAt = now
             decode(now: now)
         case .wouldBlock: break
+        case .wouldBlockWriting: blockReadByWrite()
+        case .refused: lingerAfterRefusal()
         case .failed: closeNow()
         }
     }
@@ -94,9 +106,10 @@ extension Connection {
     func resumeReadingIfDrained() {
         guard readingPausedSince != nil, !isDecoding, !isAbove(2) else { return }
         readingPausedSince = nil
-        watch?.setReading(phase == .open)
+        watch?.setReading(phase == .open && !isReadBlockedByWrite)
         decode(now: .now)
         account()
+        if byteStream.hasPendingInput { readable() }
     }
 
     /// Whether `input` may grow by what one read brings; a buffer that is full becomes twice as large.

@@ -57,7 +57,7 @@ extension Connection {
 
     func flushAtEndOfTurn() {
         isDirty = false
-        guard phase != .closed, !output.isBlocked else { return }
+        guard phase != .closed, stage == .open, !output.isBlocked else { return }
         flush()
         // Reading was paused for output that the kernel has just taken whole: no event would come to resume it.
         if phase != .closed { resumeReadingIfDrained() }
@@ -66,6 +66,8 @@ extension Connection {
 
     func writable() {
         guard phase != .closed else { return }
+        unblockRead()
+        guard phase != .closed, stage == .open else { return }
         flush()
         if phase != .closed { resumeReadingIfDrained() }
         account()
@@ -78,7 +80,7 @@ extension Connection {
                 metrics.bytesSent.add(UInt64(count))
                 output.consume(count)
                 if output.isBlocked { lastWriteProgressAt = .now }
-            case .wouldBlock:
+            case .wouldBlock, .wouldBlockWriting:
                 if !output.isBlocked {
                     output.isBlocked = true
                     lastWriteProgressAt = .now
@@ -86,14 +88,14 @@ extension Connection {
                     armTimer(now: lastWriteProgressAt)
                 }
                 return
-            case .failed:
+            case .refused, .failed:
                 closeNow()
                 return
             }
         }
         if output.isBlocked {
             output.isBlocked = false
-            watch?.setWriting(false)
+            watch?.setWriting(isReadBlockedByWrite)
         }
         output.releaseIfIdle(above: outputByteCountKept)
         wakeSenders()
@@ -105,6 +107,8 @@ extension Connection {
     /// Stops taking in frames, and closes when the output is sent.
     func beginClosing() {
         guard phase == .open || phase == .peerClosed else { return }
+        // Nothing can be said yet.
+        guard stage == .open else { return closeNow() }
         phase = .closing
         // A stranger that reads a byte now and then would keep the connection as long as it likes.
         if !isAuthenticated { lingersUntil = Instant.now.advanced(by: limits.writeTimeout) }

@@ -17,6 +17,7 @@ extension Connection {
         switch phase {
         case .open, .peerClosed:
             limit(idleDeadline)
+            limit(handshakeDeadline)
             if !session.hasSeenRequest { limit(acceptedAt.advanced(by: limits.firstRequestTimeout)) }
             if let partialFrameDeadline { limit(partialFrameDeadline) }
             if !isAuthenticated { limit(credentialDeadline) }
@@ -66,6 +67,10 @@ extension Connection {
         if phase == .lingering || phase == .closing, lingersUntil <= now { return closeNow() }
         if output.isBlocked && lastWriteProgressAt.advanced(by: limits.writeTimeout) <= now { return closeNow() }
         if phase == .open || phase == .peerClosed {
+            if handshakeDeadline <= now {
+                metrics.handshakesTimedOut.add()
+                return closeNow()
+            }
             if !session.hasSeenRequest && acceptedAt.advanced(by: limits.firstRequestTimeout) <= now {
                 endSession(.firstRequestTimeout)
             } else if let partialFrameDeadline, partialFrameDeadline <= now {

@@ -27,6 +27,8 @@ public actor Connection {
     /// The connection's number, counted over all connections of the server. Logs and request ids name it.
     public nonisolated let id: UInt64
     public nonisolated let peerAddress: Text
+    /// The group of the peer's address, as `PeerGroup` has it.
+    nonisolated let peers: Text
     /// The dispatcher's own data about this connection.
     public let context: AnyObject
     /// True while a credential that was shown on this connection is valid. The connection then has larger limits and
@@ -48,6 +50,10 @@ public actor Connection {
     var byteStream: any ByteStream
     let session: any ProtocolSession
     @exclusivity(unchecked) var phase = Phase.open
+    /// The stage of `byteStream` when it was last read.
+    @exclusivity(unchecked) var stage = ByteStreamStage.open
+    /// True while the stream cannot be read before it has sent something.
+    @exclusivity(unchecked) var isReadBlockedByWrite = false
     #if !DEBUG
         @exclusivity(unchecked)
     #endif
@@ -89,14 +95,16 @@ public actor Connection {
 
     /// Takes over `byteStream`, which is connected and non-blocking.
     init(
-        owning byteStream: any ByteStream, speaking session: any ProtocolSession, id: UInt64, on loop: EventLoop,
-        dispatcher: any Dispatcher, metrics: TransportMetrics, share: LoopShare,
+        owning byteStream: any ByteStream, of peers: Text, speaking session: any ProtocolSession, id: UInt64,
+        on loop: EventLoop, dispatcher: any Dispatcher, metrics: TransportMetrics, share: LoopShare,
         owner: any ConnectionOwner
     ) {
         self.loop = loop
         self.id = id
         self.peerAddress = Socket.peerAddress(byteStream.descriptor)
+        self.peers = peers
         self.byteStream = byteStream
+        self.stage = byteStream.stage
         self.session = session
         self.dispatcher = dispatcher
         self.context = dispatcher.makeConnectionContext()
@@ -181,6 +189,7 @@ public actor Connection {
         watch = nil
         timer?.cancel()
         timer = nil
+        if stage == .handshake { owner.handshakeEnded(self) }
         byteStream.close()
         releaseMemory()
         dispatcher.closed(self)
@@ -192,6 +201,9 @@ public actor Connection {
 public protocol ConnectionOwner: AnyObject, Sendable {
     func authenticated(_ connection: Connection)
     func lostCredential(_ connection: Connection)
+    /// A TLS handshake began: memory, and perhaps work, for somebody unknown.
+    func handshakeBegan(_ connection: Connection)
+    func handshakeEnded(_ connection: Connection)
     /// Called once.
     func closed(_ connection: Connection)
 }

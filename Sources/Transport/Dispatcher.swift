@@ -44,6 +44,9 @@ public final class TransportMetrics: Sendable {
     public let pagesRefused = Counter()
     /// Calls that wait for their turn to make a page of a list.
     public let pagesWaiting = Gauge()
+    /// Handshakes that were ended because there were too many, and because they took too long.
+    public let handshakesDisplaced = Counter()
+    public let handshakesTimedOut = Counter()
     public let bytesReceived = Counter()
     public let bytesSent = Counter()
     public let framesRefused = Counter()

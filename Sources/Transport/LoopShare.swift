@@ -22,6 +22,9 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
     /// Pages that were begun, for tests.
     private(set) var pageCount: UInt64 = 0
 
+    // Streams that open: a few a turn.
+    private var opened = 0
+
     init(of loop: EventLoop, number: Int, memory: ConnectionMemory, limits: SharedLimits) {
         self.loop = loop
         self.number = number
@@ -34,6 +37,18 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
     func setHolder(_ connection: Connection, _ isHolder: Bool) {
         holders[connection.id] = isHolder ? connection : nil
     }
+
+    /// Whether one more stream may go on with its handshake in this turn.
+    func takeHandshakeTurn() -> Bool {
+        if opened == 0 { loop.atEndOfTurn(handshakeTurns) }
+        guard opened < limits.values.tlsHandshakesPerTurnMax else { return false }
+        opened += 1
+        return true
+    }
+
+    private lazy var handshakeTurns = HandshakeTurns(self)
+
+    fileprivate func handshakeTurnEnded() { opened = 0 }
 
     /// Takes this turn's page, when nobody has it and nobody waits.
     func takePageTurn() -> Bool {
@@ -68,4 +83,13 @@ public final class LoopShare: EndOfTurn, @unchecked Sendable {
         pageCount += 1
         loop.atEndOfTurn(self)
     }
+}
+
+/// The end of a turn as handshakes see it.
+private final class HandshakeTurns: EndOfTurn {
+    private weak var share: LoopShare?
+
+    init(_ share: LoopShare) { self.share = share }
+
+    func turnEnded() { share?.handshakeTurnEnded() }
 }

@@ -12,6 +12,9 @@ public final class Server: Sendable, ConnectionOwner {
         var connections: [UInt64: Connection] = [:]
         /// The listeners that are paused until connections that lost their place are closed.
         var waitingListeners: [Listener] = []
+        var handshakes: HandshakePlaces
+        /// Of the ports, for /metrics.
+        var tls: ServerTLS?
         var isDraining = false
         var emptied: Promise<Void>?
     }
@@ -40,7 +43,10 @@ public final class Server: Sendable, ConnectionOwner {
         self.sharedLimits = sharedLimits
         self.log = log
         self.software = software
-        self.state = Mutex(State(places: ConnectionPlaces(limits: limits, after: lastConnectionID)))
+        self.state = Mutex(
+            State(
+                places: ConnectionPlaces(limits: limits, after: lastConnectionID),
+                handshakes: HandshakePlaces(limits: limits)))
         let memory = ConnectionMemory(limits: limits, loopCount: loops.loops.count)
         self.memory = memory
         let shares = loops.loops.enumerated().map {
@@ -52,12 +58,16 @@ public final class Server: Sendable, ConnectionOwner {
         memory.onEbb = { [weak relief] in relief?.giveBackSoon() }
     }
 
-    /// Opens a port; connections are served from `Listener.start()` on.
-    public func listen(_ address: SocketAddress) throws(ListenError) -> Listener {
-        try Listener(
+    /// Opens a port; connections are served from `Listener.start()` on. Without `tls`, all of them are in clear.
+    public func listen(_ address: SocketAddress, tls: ServerTLS? = nil) throws(ListenError) -> Listener {
+        if let tls { state.withLock { $0.tls = tls } }
+        return try Listener(
             address, on: loops.loops[0], log: log, mayAccept: { [self] in mayAccept($0) },
-            accepted: { [self] descriptor in adopt(descriptor) })
+            accepted: { [self] descriptor in adopt(descriptor, tls: tls) })
     }
+
+    /// The TLS of the port that was opened last with any.
+    public var tls: ServerTLS? { state.withLock { $0.tls } }
 
     /// Whether the listener may accept now.
     ///
@@ -77,7 +87,10 @@ public final class Server: Sendable, ConnectionOwner {
     }
 
     /// Serves a connected, non-blocking descriptor; closes it at once where a limit or the drain forbids it.
-    public func adopt(_ descriptor: Int32) { adopt(Socket(owning: descriptor)) }
+    public func adopt(_ descriptor: Int32, tls: ServerTLS? = nil) {
+        let socket = Socket(owning: descriptor)
+        if let tls { adopt(PortStream(socket, tls: tls)) } else { adopt(socket) }
+    }
 
     func adopt(_ stream: sending any ByteStream) {
         metrics.connectionsAccepted.add()
@@ -100,7 +113,7 @@ public final class Server: Sendable, ConnectionOwner {
         guard let share = sharesByLoop[ObjectIdentifier(loop)] else { preconditionFailure("a loop of another group") }
         let session = NativeSession(limits: sharedLimits, software: software, metrics: metrics)
         let connection = Connection(
-            owning: stream, speaking: session, id: id, on: loop, dispatcher: dispatcher,
+            owning: stream, of: peers, speaking: session, id: id, on: loop, dispatcher: dispatcher,
             metrics: metrics, share: share, owner: self)
         state.withLock { $0.connections[id] = connection }
         metrics.connectionsOpen.add(1)
@@ -148,6 +161,19 @@ public final class Server: Sendable, ConnectionOwner {
             connection.loop.run { connection.assumeIsolated { $0.makeRoom() } }
         }
     }
+
+    public func handshakeBegan(_ connection: Connection) {
+        let displaced = state.withLock { state in
+            state.handshakes.began(connection.id, from: connection.peers).flatMap { state.connections[$0] }
+        }
+        guard let displaced else { return }
+        metrics.handshakesDisplaced.add()
+        displaced.loop.run { displaced.assumeIsolated { $0.closeNow() } }
+    }
+
+    public func handshakeEnded(_ connection: Connection) { state.withLock { $0.handshakes.ended(connection.id) } }
+
+    public var handshakeCount: Int { state.withLock { $0.handshakes.count } }
 
     public func closed(_ connection: Connection) {
         connection.loop.connections.add(-1)

@@ -23,6 +23,36 @@ struct Socket: ByteStream {
         }
     }
 
+    /// The next byte, which stays where it is.
+    func peek(into buffer: UnsafeMutableRawPointer) -> ByteStreamResult {
+        while true {
+            let count = recv(descriptor, buffer, 1, Int32(MSG_PEEK))
+            if count >= 0 { return .bytes(count) }
+            if errno == EINTR { continue }
+            return Self.failure(errno)
+        }
+    }
+
+    /// Whether nothing between the peer and here is a network: a loopback address, or a local socket.
+    var isPeerOnThisMachine: Bool {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let code = withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &length) }
+        }
+        guard code == 0 else { return false }
+        // Proof: sa_family_t has 16 bits.
+        let family = Int32(storage.ss_family)
+        let address = withUnsafeBytes(of: &storage) { bytes in
+            switch family {
+            case AF_INET: IPAddress(bytes: Array(bytes[4..<8]))
+            case AF_INET6: IPAddress(bytes: Array(bytes[8..<24]))
+            default: IPAddress?.none
+            }
+        }
+        return family == AF_UNIX || address?.withoutMapping.reach == .loopback
+    }
+
     /// The corresponding C function is `send`, without SIGPIPE.
     func write(_ bytes: UnsafeRawBufferPointer) -> ByteStreamResult {
         while true {

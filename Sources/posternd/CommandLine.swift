@@ -106,6 +106,7 @@ struct Invocation {
     /// What the other programs read, and POSTERN_CONFIG, which is read before.
     private static let notOurs: Set<String> = [
         "POSTERN_CONFIG", "POSTERN_KEY_FILE", "POSTERN_SERVER", "POSTERN_TENANT", "POSTERN_CONTEXT",
+        "POSTERN_TLS", "POSTERN_CA_FILE", "POSTERN_SERVER_NAME", "POSTERN_CERT", "POSTERN_KEY",
         "POSTERN_QUICKSTART_DATA", "POSTERN_QUICKSTART_PORT", "POSTERN_QUICKSTART_HTTP_PORT",
     ]
 

@@ -2,6 +2,7 @@ import Base
 import Glibc
 import JSON
 import Outbound
+import TLS
 import Transport
 
 /// Everything an operator can set, from flags, then environment, then one JSON file, then the defaults.
@@ -15,6 +16,10 @@ struct Configuration {
     var listenAddress = "127.0.0.1:7400"
     var httpAddress = "127.0.0.1:7401"
     var allowPlaintext = false
+    var tlsCertificateFile = ""
+    var tlsKeyFile = ""
+    var tlsMinVersion = "1.3"
+    var tlsRequired = false
     var projectID = "postern"
     var issuer = ""
     var actionURL = ""
@@ -53,6 +58,8 @@ struct Configuration {
     }
     /// The page that links in mails lead to: as set, or below the issuer.
     var effectiveActionURL: String { actionURL.isEmpty ? "\(effectiveIssuer)/action" : actionURL }
+    /// Whether the RPC port speaks TLS.
+    var hasTLS: Bool { !tlsCertificateFile.isEmpty }
     var effectiveMasterKeyFile: String { masterKeyFile.isEmpty ? "\(dataDirectory)/master-key" : masterKeyFile }
     var effectiveThreads: Int { threads > 0 ? Int(threads) : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
     var effectivePasswordWorkers: Int { passwordWorkers > 0 ? Int(passwordWorkers) : effectiveThreads }
@@ -89,7 +96,19 @@ struct Setting {
                 help: "address:port of /healthz, /metrics and the JWKS; \"off\" for none"),
             Setting(
                 key: "allow_plaintext", place: .bool(\.allowPlaintext),
-                help: "listen beyond loopback without TLS: credentials and tokens cross the network in clear"),
+                help: "take plain text from other machines: credentials and tokens cross the network in clear"),
+            Setting(
+                key: "tls_certificate_file", place: .text(\.tlsCertificateFile),
+                help: "PEM file of the RPC port's certificate and its issuers; read again when it changes"),
+            Setting(
+                key: "tls_key_file", place: .text(\.tlsKeyFile),
+                help: "PEM file of the certificate's private key, without a password"),
+            Setting(
+                key: "tls_min_version", place: .text(\.tlsMinVersion),
+                help: "1.3 or 1.2: the oldest version of TLS that is spoken"),
+            Setting(
+                key: "tls_required", place: .bool(\.tlsRequired),
+                help: "refuse plain text from this machine too"),
             Setting(key: "project_id", place: .text(\.projectID), help: "the audience (aud) of ID tokens"),
             Setting(
                 key: "issuer", place: .text(\.issuer),
@@ -213,6 +232,14 @@ extension Configuration {
             "access_log: must be off, stdout, stderr or a path with a slash in it")
         try require(
             ["RS256", "ES256", "EdDSA"].contains(signingAlgorithm), "signing_algorithm: must be RS256, ES256 or EdDSA")
+        try require(
+            tlsCertificateFile.isEmpty == tlsKeyFile.isEmpty,
+            "tls_certificate_file, tls_key_file: one is of no use without the other")
+        try require(
+            TLSVersion(rawValue: tlsMinVersion) != nil, "tls_min_version: must be 1.3 or 1.2")
+        try require(!tlsRequired || hasTLS, "tls_required: needs tls_certificate_file and tls_key_file")
+        try require(
+            !(tlsRequired && allowPlaintext), "tls_required, allow_plaintext: one excludes the other")
         try require(["synced", "relaxed"].contains(durability), "durability: must be synced or relaxed")
         try require(
             Log.Level.allCases.contains { $0.name == logLevel },

@@ -7,6 +7,7 @@ import Reactor
 import Service
 import Store
 import Synchronization
+import TLS
 import Transport
 
 /// Runs a server from a configuration: files and process around an `Instance`.
@@ -21,10 +22,11 @@ enum Daemon {
         let backups = try BackupDirectory(configuration)
         let calls = try configuration.callLog(log)
         defer { calls.sink?.close() }
+        let tls = try configuration.makeTLS(log: log)
         let instance = try makeInstance(configuration, log: log, calls: calls)
         let (listener, sidePort): (Listener, SidePort?)
         do {
-            listener = try instance.server.listen(addresses.rpc)
+            listener = try instance.server.listen(addresses.rpc, tls: tls)
             sidePort = try addresses.http.map { try SidePort(instance, $0) }
             _ = try waitFor {
                 try await instance.start(keepingFirstAdminKey: DataDirectory(configuration).adminKeyFile(log))
@@ -34,9 +36,10 @@ enum Daemon {
             if let error = error as? StoreError { throw DataDirectory(configuration).explained(error) }
             throw error
         }
+        let reloader = tls.map { CertificateReloader($0) }
         let stop = StopSignal(
             loop: instance.loops.loops[0], timeout: .seconds(configuration.drainTimeoutSeconds), log: log,
-            onHangup: calls.sink?.reopen)
+            onHangup: Self.onHangup(calls.sink?.reopen, reloader?.reload))
         listener.start()
         let schedule = backups.map { BackupSchedule(instance.project.backups, to: $0, log: log) }
         let manager = ServiceManager(environment: processEnvironment(), log: log)
@@ -51,8 +54,20 @@ enum Daemon {
         schedule?.stop()
         sidePort?.close()
         stop.cancel()
+        reloader?.stop()
         instance.close()
         log.notice("stopped", [:])
+    }
+
+    /// What both want at SIGHUP; nil without either.
+    private static func onHangup(
+        _ first: (@Sendable () -> Void)?, _ second: (@Sendable () -> Void)?
+    ) -> (@Sendable () -> Void)? {
+        guard first != nil || second != nil else { return nil }
+        return {
+            first?()
+            second?()
+        }
     }
 
     private static func logServing(
@@ -62,7 +77,9 @@ enum Daemon {
             "serving",
             [
                 "version": .text(version), "address": .text("\(address)"),
-                "http_address": .text(http.map { "\($0)" } ?? "off"), "project": .text(configuration.projectID),
+                "http_address": .text(http.map { "\($0)" } ?? "off"),
+                "tls": .text(configuration.hasTLS ? configuration.tlsMinVersion : "off"),
+                "project": .text(configuration.projectID),
             ])
     }
 
@@ -122,23 +139,42 @@ private struct Addresses {
     let http: SocketAddress?
 
     init(_ configuration: Configuration) throws {
-        self.rpc = try Self.parse(configuration.listenAddress, "listen_address", configuration)
+        self.rpc = try Self.parse(
+            configuration.listenAddress, "listen_address", configuration, mayBeRemote: configuration.hasTLS)
         self.http =
             configuration.httpAddress == "off"
             ? nil : try Self.parse(configuration.httpAddress, "http_address", configuration)
     }
 
-    private static func parse(_ text: String, _ key: String, _ configuration: Configuration) throws -> SocketAddress {
+    private static func parse(
+        _ text: String, _ key: String, _ configuration: Configuration, mayBeRemote: Bool = false
+    ) throws -> SocketAddress {
         guard let address = SocketAddress(text) else {
             throw ConfigurationError(
                 description: "\(key): \"\(text)\" is not address:port, for example 127.0.0.1:7400 or [::1]:7400")
         }
-        guard address.isLoopback || configuration.allowPlaintext else {
+        guard address.isLoopback || configuration.allowPlaintext || mayBeRemote else {
             throw ConfigurationError(
                 description: "\(key): \(text) is reachable from other machines and there is no TLS; "
                     + "bind to loopback, or say --allow-plaintext if the network is yours")
         }
         return address
+    }
+}
+
+extension Configuration {
+    /// The TLS of the RPC port, from its files; nil without any.
+    fileprivate func makeTLS(log: Log) throws -> ServerTLS? {
+        guard hasTLS else { return nil }
+        var settings = ServerTLS.Settings(certificateFile: tlsCertificateFile, keyFile: tlsKeyFile)
+        settings.minimumVersion = TLSVersion(rawValue: tlsMinVersion) ?? .tls13
+        settings.isRequired = tlsRequired
+        settings.allowsPlaintext = allowPlaintext
+        do throws(TLSError) {
+            return try ServerTLS(settings, limits: Limits(), log: log)
+        } catch {
+            throw ConfigurationError(description: "TLS: \(error)")
+        }
     }
 }
 

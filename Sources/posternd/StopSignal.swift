@@ -7,7 +7,7 @@ import Reactor
 /// | signal | what happens |
 /// |---|---|
 /// | TERM, INT, QUIT | the server stops in good order; a second one ends it at once |
-/// | HUP | the access log is opened again; without one, nothing |
+/// | HUP | the access log is opened and the certificates of TLS are read again; without either, nothing |
 /// | USR1, USR2, ALRM, PIPE, … | nothing; the first of each is logged (PIPE is not) |
 /// | TSTP, CONT | what a shell's job control takes them for |
 /// | SEGV, BUS, ILL, FPE, ABRT, TRAP, SYS | the process is broken and ends |
@@ -64,7 +64,7 @@ final class StopSignal: @unchecked Sendable {
     private func received(_ number: Int32) {
         if number == SIGHUP, let onHangup {
             onHangup()
-            return log.notice("SIGHUP: the access log is opened again", [:])
+            return log.notice("SIGHUP: the access log is opened again, certificates are read again", [:])
         }
         guard Signals.stopping.contains(number) else {
             if seen.insert(number).inserted {

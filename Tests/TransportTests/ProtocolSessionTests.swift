@@ -88,6 +88,8 @@ private final class LineSession: ProtocolSession {
 }
 
 private final class NoOwner: ConnectionOwner {
+    func handshakeBegan(_ connection: Connection) {}
+    func handshakeEnded(_ connection: Connection) {}
     func authenticated(_ connection: Connection) {}
     func lostCredential(_ connection: Connection) {}
     func closed(_ connection: Connection) {}
@@ -104,7 +106,7 @@ private final class NoOwner: ConnectionOwner {
         let share = LoopShare(
             of: loop, number: 0, memory: ConnectionMemory(limits: limits, loopCount: 1), limits: SharedLimits(limits))
         let connection = Connection(
-            owning: Socket(owning: theirs), speaking: LineSession(), id: 1, on: loop, dispatcher: Echo(),
+            owning: Socket(owning: theirs), of: "", speaking: LineSession(), id: 1, on: loop, dispatcher: Echo(),
             metrics: TransportMetrics(), share: share, owner: NoOwner())
         loop.run { connection.assumeIsolated { $0.start() } }
         let outcome: Result<Void, any Error>

@@ -14,7 +14,7 @@ import Testing
         "help exit-codes", "key list", "outbox get", "outbox list", "provider get", "provider list", "provider test",
         "revocations watch", "rpc list", "server health", "server info", "server stats", "service-account get",
         "service-account key list", "service-account list", "session list", "session watch", "sms-config get",
-        "store verify", "tenant get", "tenant list", "tenant usage", "token decode", "token verify",
+        "server cert", "store verify", "tenant get", "tenant list", "tenant usage", "token decode", "token verify",
         "user batch-get", "user count", "user explain-link", "user export", "user get", "user list", "user mfa list",
         "user query",
         "version",
@@ -39,7 +39,11 @@ import Testing
             guard let value = arguments.value(flag.name), let index = words.firstIndex(of: value) else { continue }
             words[index] = flag.name == "key-out" ? "\(directory)/\(command.name)" : "\(directory)/secret"
         }
-        return words.map { ["shop-backend.pem": "\(directory)/secret", "users.json": "\(directory)/users"][$0] ?? $0 }
+        let files = [
+            "shop-backend.pem": "\(directory)/secret", "users.json": "\(directory)/users",
+            "certs": "\(directory)/certs",
+        ]
+        return words.map { files[$0] ?? $0 }
     }
 
     @Test func `Every command that changes something names its server first, and no other does`() async throws {

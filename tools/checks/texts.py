@@ -12,7 +12,7 @@ import sys
 import listed
 from swift_source import code_of
 
-TARGETS = ["Base", "JSON", "Messages", "Crypto", "Store", "Wire", "Transport", "Outbound", "Tokens", "Signing",
+TARGETS = ["Base", "JSON", "Messages", "Crypto", "TLS", "Store", "Wire", "Transport", "Outbound", "Tokens", "Signing",
            "Rules", "Federation", "Identity", "Service", "PosternVerifier", "PosternAuth"]
 
 SITES = re.compile("|".join([

@@ -13,7 +13,7 @@ import sys
 import listed
 from swift_source import code_of
 
-TARGETS = ["Base", "JSON", "Messages", "Crypto", "Store", "Reactor", "Wire", "Transport", "Outbound", "Tokens", "Signing",
+TARGETS = ["Base", "JSON", "Messages", "Crypto", "TLS", "Store", "Reactor", "Wire", "Transport", "Outbound", "Tokens", "Signing",
            "Rules", "Federation", "Identity", "Service", "posternd"]
 
 INTEGERS = r"(?:U?Int(?:8|16|32|64)?|CInt|socklen_t|size_t|off_t)"

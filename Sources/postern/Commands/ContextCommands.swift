@@ -1,3 +1,5 @@
+import PosternClient
+
 /// postern context …
 enum ContextCommands {
     static let all = [list, use, add, rm, show]
@@ -21,7 +23,8 @@ enum ContextCommands {
     }
 
     static let add = Command(
-        path: ["context", "add"], summary: "Adds a context, or replaces it: --server, --tenant and --key-file by name.",
+        path: ["context", "add"],
+        summary: "Adds a context, or replaces it: --server, --tenant, --key-file and TLS by name.",
         example: "context add live --server auth.internal:7400 --key-file ~/live.key --production",
         operands: [.required("name")], isReadOnly: true
     ) { session in
@@ -32,7 +35,10 @@ enum ContextCommands {
             ContextFile.Context(
                 name: arguments.operands[0], server: server, tenant: arguments.value("tenant") ?? "",
                 apiKeyFile: arguments.value("key-file").map { File.absolute($0) } ?? "",
-                isProduction: arguments.isSet("production")))
+                isProduction: arguments.isSet("production"),
+                tls: TLSOptions(isOn: arguments.isSet("tls")) { name in
+                    arguments.value(name).map { name == "server-name" ? $0 : File.absolute($0) }
+                }))
         if file.contexts.count == 1 { file.use(arguments.operands[0]) }
         try file.save()
         session.say("added to \(file.path)")

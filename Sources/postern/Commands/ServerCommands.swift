@@ -5,7 +5,7 @@ import PosternClient
 
 /// postern server …
 enum ServerCommands {
-    static let all = [info, health, stats]
+    static let all = [info, health, stats, CertificateCommands.make]
 
     static let info = Command(
         path: ["server", "info"], summary: "Shows the server's version, protocol and limits.", example: "server info",

@@ -1,5 +1,6 @@
 import Base
 import JSON
+import PosternClient
 
 /// Servers, tenants and keys by name: $XDG_CONFIG_HOME/postern/contexts.json, readable by its owner only. It holds no
 /// key, only the path of the file that does.
@@ -11,6 +12,8 @@ struct ContextFile: Sendable {
         var apiKeyFile: String
         /// Changes of its server are asked about, however the server was named.
         var isProduction = false
+        /// Nil: plain text.
+        var tls: TLSOptions?
     }
 
     let path: String
@@ -36,7 +39,12 @@ struct ContextFile: Sendable {
             Context(
                 name: entry["name"]?.string ?? "", server: entry["server"]?.string ?? "",
                 tenant: entry["tenant"]?.string ?? "", apiKeyFile: entry["api_key_file"]?.string ?? "",
-                isProduction: entry["production"] == true)
+                isProduction: entry["production"] == true,
+                tls: entry["tls"].flatMap { $0.object == nil ? nil : $0 }.map { tls in
+                    TLSOptions(
+                        caFile: tls["ca_file"]?.string ?? "", serverName: tls["server_name"]?.string ?? "",
+                        certificateFile: tls["certificate_file"]?.string ?? "", keyFile: tls["key_file"]?.string ?? "")
+                })
         }
     }
 
@@ -75,11 +83,21 @@ struct ContextFile: Sendable {
     }
 }
 
+extension TLSOptions? {
+    fileprivate var json: JSONValue {
+        guard let self else { return .null }
+        return [
+            "ca_file": .string(Text(self.caFile)), "server_name": .string(Text(self.serverName)),
+            "certificate_file": .string(Text(self.certificateFile)), "key_file": .string(Text(self.keyFile)),
+        ]
+    }
+}
+
 extension ContextFile.Context {
     var json: JSONValue {
         [
             "name": .string(Text(name)), "server": .string(Text(server)), "tenant": .string(Text(tenant)),
-            "api_key_file": .string(Text(apiKeyFile)), "production": .bool(isProduction),
+            "api_key_file": .string(Text(apiKeyFile)), "production": .bool(isProduction), "tls": tls.json,
         ]
     }
 }

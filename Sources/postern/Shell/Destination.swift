@@ -1,4 +1,5 @@
 import Base
+import PosternClient
 
 /// Where a command goes, and what said so: a flag, the context that --context names, the environment, the current
 /// context, or nothing.
@@ -16,6 +17,8 @@ struct Destination: Sendable, Equatable {
     let tenant: String
     /// Nil: calls go without a credential.
     let keyFile: String?
+    /// Nil: plain text. It belongs to the server, as the key does.
+    let tls: TLSOptions?
     /// A key that was set for another server, for people; nil when there is none or one is used.
     let unusedKey: String?
     /// The context that marks this server as production.
@@ -31,6 +34,7 @@ struct Destination: Sendable, Equatable {
         var server: String?
         var tenant: String?
         var keyFile: String?
+        var tls: TLSOptions?
     }
 
     init(
@@ -40,10 +44,14 @@ struct Destination: Sendable, Equatable {
         func flag(_ name: String) -> String? { arguments.value(name).flatMap { $0.isEmpty ? nil : $0 } }
         // An empty --tenant is a value: the default pool.
         let flags = Place(
-            name: "--server", server: flag("server"), tenant: arguments.value("tenant"), keyFile: flag("key-file"))
+            name: "--server", server: flag("server"), tenant: arguments.value("tenant"), keyFile: flag("key-file"),
+            tls: TLSOptions(isOn: arguments.isSet("tls")) { flag($0) })
         let surroundings = Place(
             name: "POSTERN_SERVER", server: variable("POSTERN_SERVER"), tenant: variable("POSTERN_TENANT"),
-            keyFile: variable("POSTERN_KEY_FILE"))
+            keyFile: variable("POSTERN_KEY_FILE"),
+            tls: TLSOptions(isOn: variable("POSTERN_TLS") == "true") { name in
+                variable("POSTERN_" + name.uppercased().map { $0 == "-" ? "_" : String($0) }.joined())
+            })
         let named = try arguments.value("context").map { name throws(CommandError) in try contexts.existing(name) }
         if let named, let server = flags.server, !Self.isSame(server, named.server) {
             throw .usage(
@@ -67,6 +75,7 @@ struct Destination: Sendable, Equatable {
         tenant = usable.lazy.compactMap(\.tenant).first ?? ""
         let keyFile = usable.lazy.compactMap(\.keyFile).first ?? Self.defaultKeyFile(for: server, environment)
         self.keyFile = keyFile
+        tls = usable.lazy.compactMap(\.tls).first
         unusedKey = keyFile != nil ? nil : places.first { $0.keyFile != nil }.map { Self.describe($0) }
         let marked = contexts.contexts.filter { $0.isProduction && Self.isSame($0.server, server) }
         productionContext = marked.first?.name
@@ -109,6 +118,18 @@ extension Destination.Place {
     fileprivate init(_ name: String, _ context: ContextFile.Context) {
         self.init(
             name: name, server: context.server, tenant: context.tenant,
-            keyFile: context.apiKeyFile.isEmpty ? nil : context.apiKeyFile)
+            keyFile: context.apiKeyFile.isEmpty ? nil : context.apiKeyFile, tls: context.tls)
+    }
+}
+
+extension TLSOptions {
+    /// What one place says: TLS when it says so, or names anything that is for TLS alone.
+    init?(isOn: Bool, _ value: (_ name: String) -> String?) {
+        let (caFile, serverName) = (value("ca-file"), value("server-name"))
+        let (certificateFile, keyFile) = (value("cert"), value("key"))
+        guard isOn || caFile != nil || serverName != nil || certificateFile != nil || keyFile != nil else { return nil }
+        self.init(
+            caFile: caFile ?? "", serverName: serverName ?? "", certificateFile: certificateFile ?? "",
+            keyFile: keyFile ?? "")
     }
 }

@@ -45,11 +45,12 @@ final class Session: Sendable {
     /// Made at the first use. Says before that where a change goes.
     func channel() throws -> Channel {
         try announceChange()
-        let (server, credentials) = (try destination().server, try credentials())
+        let (server, tls, credentials) = (try destination().server, try destination().tls, try credentials())
         return try openChannel.withLock { channel in
             if let channel { return channel }
             var options = ChannelOptions()
             options.software = "postern-cli"
+            options.tls = tls
             do throws(Failure) {
                 let made = try Channel(address: server, credentials: credentials, options: options)
                 channel = made

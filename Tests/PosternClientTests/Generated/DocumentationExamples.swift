@@ -139,4 +139,12 @@ extension ExampleValues {
         stream.finish()
         for try await answer in stream { print(answer.createdCount) }
     }
+
+    // Sources/PosternClient/TLSOptions.swift
+    func exampleOfTLSOptions() async throws {
+        var options = ChannelOptions()
+        options.tls = TLSOptions(caFile: "ca.pem")
+        let channel = try Channel(address: "auth.internal:7400", credentials: .apiKey(apiKey), options: options)
+        print(channel.options.tls?.caFile ?? "plain text")
+    }
 }

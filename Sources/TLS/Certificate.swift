@@ -1,0 +1,98 @@
+import CTLS
+import Glibc
+
+/// One X.509 certificate. Immutable, so that any thread may read it.
+public final class Certificate: @unchecked Sendable {
+    // Unchecked: the functions that read a certificate lock the parts that OpenSSL keeps for later (X509_check_purpose
+    // in x509/v3_purp.c); nothing here changes it.
+    let pointer: OpaquePointer
+
+    /// Takes over one reference.
+    init(owning pointer: OpaquePointer) { self.pointer = pointer }
+
+    /// Counts one more reference.
+    convenience init(sharing pointer: OpaquePointer) {
+        X509_up_ref(pointer)
+        self.init(owning: pointer)
+    }
+
+    deinit { X509_free(pointer) }
+
+    /// Every certificate of a PEM file, in order; other blocks are skipped. Throws when there is none, more than
+    /// `countMax`, or one that cannot be read.
+    public static func all(pem: [UInt8], countMax: Int) throws(TLSError) -> [Certificate] {
+        TLSLibrary.start
+        ERR_clear_error()
+        let source = try MemoryBIO(reading: pem)
+        var certificates: [Certificate] = []
+        while let next = PEM_read_bio_X509(source.pointer, nil, refusePassword, nil) {
+            certificates.append(Certificate(owning: next))
+            guard certificates.count <= countMax else { throw TLSError("more than \(countMax) certificates") }
+        }
+        // The end of the file is an error too, PEM_R_NO_START_LINE.
+        let code = ERR_peek_last_error()
+        let isEnd = ERR_GET_REASON(code) == PEM_R_NO_START_LINE
+        guard isEnd else { throw .last(of: "a certificate cannot be read") }
+        ERR_clear_error()
+        guard !certificates.isEmpty else { throw TLSError("there is no certificate in it") }
+        return certificates
+    }
+
+    public var isExpired: Bool { X509_cmp_time(X509_get0_notAfter(pointer), nil) < 0 }
+    public var isNotYetValid: Bool { X509_cmp_time(X509_get0_notBefore(pointer), nil) > 0 }
+
+    /// The end of its validity, in seconds since 1970.
+    public var expiresAt: Int64 { Self.seconds(X509_get0_notAfter(pointer)) }
+
+    private static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64 {
+        var (days, seconds) = (Int32(0), Int32(0))
+        guard let epoch = ASN1_TIME_set(nil, 0) else { return 0 }
+        defer { ASN1_TIME_free(epoch) }
+        return ASN1_TIME_diff(&days, &seconds, epoch, time) == 1 ? Int64(days) * 86_400 + Int64(seconds) : 0
+    }
+
+    /// SHA-256 of its key, as X.509 has it (SubjectPublicKeyInfo): the same when a certificate is renewed with its key.
+    public var keyHash: [UInt8] {
+        var bytes: UnsafeMutablePointer<UInt8>?
+        let count = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(pointer), &bytes)
+        guard count > 0, let bytes else { return [] }
+        defer { CRYPTO_free(bytes, "", 0) }
+        var hash = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
+        SHA256(bytes, Int(count), &hash)
+        return hash
+    }
+}
+
+/// A key with a password would make OpenSSL ask for it on the terminal.
+let refusePassword: @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 = {
+    _, _, _, _ in -1
+}
+
+/// Bytes in memory as OpenSSL reads or writes them.
+struct MemoryBIO: ~Copyable {
+    let pointer: OpaquePointer
+
+    /// A copy of `bytes`, which are wiped from it with the BIO when they are a key's: OpenSSL clears what it frees.
+    init(reading bytes: [UInt8]) throws(TLSError) {
+        guard let pointer = BIO_new(BIO_s_secmem()) else { throw .last(of: "BIO_new") }
+        guard BIO_write(pointer, bytes, Int32(clamping: bytes.count)) == bytes.count else {
+            BIO_free(pointer)
+            throw TLSError("no memory for \(bytes.count) bytes")
+        }
+        self.pointer = pointer
+    }
+
+    init() throws(TLSError) {
+        guard let pointer = BIO_new(BIO_s_secmem()) else { throw .last(of: "BIO_new") }
+        self.pointer = pointer
+    }
+
+    deinit { BIO_free(pointer) }
+
+    /// Everything that was written to it.
+    var bytes: [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: BIO_ctrl_pending(pointer))
+        let count = BIO_read(pointer, &bytes, Int32(clamping: bytes.count))
+        return Array(bytes.prefix(max(0, Int(count))))
+    }
+}

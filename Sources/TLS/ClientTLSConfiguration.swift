@@ -1,0 +1,59 @@
+import CTLS
+
+/// What a client's TLS is made of.
+public struct ClientTLSConfiguration: Sendable {
+    /// The certificates to trust instead of the system's. Empty: the system's.
+    public var trusted: [Certificate] = []
+    /// What the client shows a server that asks for it.
+    public var credential: TLSCredential?
+
+    public init() {}
+
+    static let certificateListByteCountMax = 64 * 1024
+}
+
+extension TLSContext {
+    /// A client's context, which verifies the server's certificate always.
+    public convenience init(_ configuration: ClientTLSConfiguration) throws(TLSError) {
+        try self.init(
+            .client, minimumVersion: .tls12, credential: configuration.credential,
+            certificateListByteCountMax: ClientTLSConfiguration.certificateListByteCountMax)
+        SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
+        if configuration.trusted.isEmpty {
+            guard SSL_CTX_set_default_verify_paths(pointer) == 1 else { throw .last(of: "the system's certificates") }
+        } else {
+            let store = SSL_CTX_get_cert_store(pointer)
+            for certificate in configuration.trusted where X509_STORE_add_cert(store, certificate.pointer) != 1 {
+                throw .last(of: "a trusted certificate cannot be used")
+            }
+        }
+        let name = [UInt8](ApplicationProtocol.native.rawValue.utf8)
+        let names = [UInt8(truncatingIfNeeded: name.count)] + name
+        // The one function of OpenSSL whose 0 is success.
+        guard SSL_CTX_set_alpn_protos(pointer, names, UInt32(clamping: names.count)) == 0 else {
+            throw .last(of: "ALPN")
+        }
+    }
+}
+
+extension TLSSession {
+    /// Has the certificate of the server checked for `name`, a host name or a numeric address. Before the first read.
+    public func verifyServer(named name: String) throws(TLSError) {
+        let parameters = SSL_get0_param(pointer)
+        if X509_VERIFY_PARAM_set1_ip_asc(parameters, name) == 1 { return }
+        ERR_clear_error()
+        // Never the common name; and "*" stands for a whole label.
+        X509_VERIFY_PARAM_set_hostflags(
+            parameters, UInt32(bitPattern: X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
+        // OpenSSL takes a name with a dot before it for "anything below".
+        guard !name.isEmpty, name.utf8.first != UInt8(ascii: "."),
+            X509_VERIFY_PARAM_set1_host(parameters, name, name.utf8.count) == 1, tls_set_host_name(pointer, name) == 1
+        else { throw .last(of: "\"\(name)\" is no host name") }
+    }
+
+    /// Why the server's certificate was refused; nil when it was not.
+    public var refusedCertificate: String? {
+        let code = SSL_get_verify_result(pointer)
+        return code == Int(X509_V_OK) ? nil : String(cString: X509_verify_cert_error_string(code))
+    }
+}

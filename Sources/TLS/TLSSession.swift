@@ -1,0 +1,209 @@
+import CTLS
+import Glibc
+
+/// One TLS connection over a connected, non-blocking socket, which it borrows. One owner, on one thread at a time.
+///
+/// Nothing blocks: what cannot be done at once says what it waits for. After `failed` and `ended` nothing more is read.
+public final class TLSSession {
+    public enum Step: Equatable, Sendable {
+        /// So many bytes of the application; never 0.
+        case bytes(Int)
+        case wantsRead
+        case wantsWrite
+        /// The peer said that it sends no more (close_notify).
+        case ended
+        /// The connection ended, and the peer had not said so: what came before may be cut short by somebody else.
+        case truncated
+        case failed(TLSError)
+    }
+
+    /// The most that is received at once: two records of the greatest size.
+    private static let receivedByteCountMax = 32 * 1024
+    /// KeyUpdates of a peer: so many, and one more for each MiB that it sent.
+    private let keyUpdateCountMax: Int
+
+    private let ssl: OpaquePointer
+    /// Keeps the context alive, as SSL_new does; its certificate is of interest too.
+    public let context: TLSContext
+    private let state: UnsafeMutablePointer<SocketBIO.State>
+    /// Received, and not taken by OpenSSL, because it had to write first or the caller's buffer was full.
+    private var rest: [UInt8] = []
+    private var receivedByteCount = 0
+    /// What came behind the bytes of the last read.
+    private var next: Step?
+    /// OpenSSL has to send something before it goes on.
+    private var isWriteWanted = false
+    public private(set) var isEstablished = false
+    /// OpenSSL must not be called again: SSL_shutdown(3) excludes it after SSL_ERROR_SSL and SSL_ERROR_SYSCALL.
+    private var isBroken = false
+    private var hasSaidEnd = false
+
+    public init(_ context: TLSContext, descriptor: Int32, keyUpdateCountMax: Int) throws(TLSError) {
+        self.context = context
+        self.keyUpdateCountMax = keyUpdateCountMax
+        ERR_clear_error()
+        guard let method = SocketBIO.method, let bio = BIO_new(method) else { throw .last(of: "BIO_new") }
+        guard let ssl = SSL_new(context.pointer) else {
+            BIO_free(bio)
+            throw .last(of: "SSL_new")
+        }
+        self.ssl = ssl
+        state = .allocate(capacity: 1)
+        state.initialize(to: SocketBIO.State(descriptor: descriptor, keyUpdateCountMax: keyUpdateCountMax))
+        BIO_set_data(bio, state)
+        BIO_set_init(bio, 1)
+        // One reference, for both directions (SSL_set_bio(3)).
+        SSL_set_bio(ssl, bio, bio)
+        tls_set_msg_callback_arg(ssl, state)
+        if context.role == .server { SSL_set_accept_state(ssl) } else { SSL_set_connect_state(ssl) }
+    }
+
+    deinit {
+        SSL_free(ssl)
+        state.deallocate()
+    }
+
+    var pointer: OpaquePointer { ssl }
+
+    /// Whether the session holds something to read that the socket does not announce any more: read again.
+    public var hasPendingInput: Bool { !rest.isEmpty || next != nil || SSL_pending(ssl) > 0 }
+
+    // MARK: Reading
+
+    /// Receives at most once, goes on with the handshake, and decrypts what is whole.
+    public func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> Step {
+        if let step = next.take() { return step }
+        guard !isBroken else { return .failed(TLSError("the session has failed")) }
+        if !rest.isEmpty || isWriteWanted || SSL_pending(ssl) > 0 {
+            let held = rest
+            rest = []
+            return held.withUnsafeBytes { take($0, into: buffer, byteCount: byteCount) }
+        }
+        return withUnsafeTemporaryAllocation(byteCount: Self.receivedByteCountMax, alignment: 16) { scratch in
+            switch receive(into: scratch) {
+            case .success(let count):
+                receivedByteCount &+= count
+                state.pointee.keyUpdateCountMax = keyUpdateCountMax + receivedByteCount >> 20
+                return take(UnsafeRawBufferPointer(rebasing: scratch[..<count]), into: buffer, byteCount: byteCount)
+            case .failure(let step): return step
+            }
+        }
+    }
+
+    private enum Received {
+        case success(Int)
+        case failure(Step)
+    }
+
+    private func receive(into buffer: UnsafeMutableRawBufferPointer) -> Received {
+        if state.pointee.isEnded { return .success(0) }
+        while true {
+            let count = recv(state.pointee.descriptor, buffer.baseAddress, buffer.count, 0)
+            if count > 0 { return .success(count) }
+            if count == 0 {
+                state.pointee.isEnded = true
+                return .success(0)
+            }
+            if errno == EINTR { continue }
+            // A client's handshake begins without anything received.
+            if errno == EAGAIN { return isEstablished || context.role == .server ? .failure(.wantsRead) : .success(0) }
+            return .failure(.failed(TLSError("recv: \(String(cString: strerror(errno)))")))
+        }
+    }
+
+    /// Gives OpenSSL `input`; what it cannot take now is kept.
+    private func take(
+        _ input: UnsafeRawBufferPointer, into buffer: UnsafeMutableRawPointer, byteCount: Int
+    ) -> Step {
+        state.pointee.input = input
+        isWriteWanted = false
+        defer {
+            rest = Array(state.pointee.input)
+            state.pointee.input = UnsafeRawBufferPointer(start: nil, count: 0)
+        }
+        if !isEstablished {
+            let code = call { SSL_do_handshake(ssl) }
+            guard code == 1 else { return unread(failure(code, of: "the handshake failed")) }
+            isEstablished = true
+        }
+        var taken = 0
+        while taken < byteCount {
+            var count = 0
+            let code = call { SSL_read_ex(ssl, buffer + taken, byteCount - taken, &count) }
+            guard code == 1 else {
+                let step = unread(failure(code, of: "a record was refused"))
+                if taken == 0 { return step }
+                // What was read is delivered first. That there is nothing more to read needs no telling.
+                if step != .wantsRead { next = step }
+                return .bytes(taken)
+            }
+            taken += count
+        }
+        return .bytes(taken)
+    }
+
+    /// Notes that a read has to send something before it goes on.
+    private func unread(_ step: Step) -> Step {
+        isWriteWanted = step == .wantsWrite
+        return step
+    }
+
+    // MARK: Writing
+
+    /// Encrypts and sends as much as the socket takes. What was offered and not taken must be offered again, with more
+    /// behind it or not (SSL_write(3), SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER). Only when `isEstablished`.
+    public func write(_ bytes: UnsafeRawBufferPointer) -> Step {
+        guard !isBroken, isEstablished else { return .failed(TLSError("the session is not established")) }
+        guard !bytes.isEmpty else { return .bytes(0) }
+        var count = 0
+        let code = call { SSL_write_ex(ssl, bytes.baseAddress, bytes.count, &count) }
+        return code == 1 ? .bytes(count) : failure(code, of: "sending failed")
+    }
+
+    /// Says that nothing more will be sent (close_notify), as far as the socket takes it.
+    public func sayEnd() {
+        guard isEstablished, !isBroken, !hasSaidEnd else { return }
+        hasSaidEnd = true
+        _ = call { SSL_shutdown(ssl) }
+    }
+
+    /// The protocol that both agreed on; nil when the client named none.
+    public var applicationProtocol: ApplicationProtocol? {
+        var (name, count) = (UnsafePointer<UInt8>?.none, UInt32(0))
+        SSL_get0_alpn_selected(ssl, &name, &count)
+        let bytes = UnsafeBufferPointer(start: name, count: Int(count))
+        return ApplicationProtocol.allCases.first { bytes.elementsEqual($0.rawValue.utf8) }
+    }
+
+    // MARK: OpenSSL's outcome
+
+    /// SSL_get_error(3) looks at the thread's error queue, which must be empty before the call.
+    private func call(_ body: () -> Int32) -> Int32 {
+        ERR_clear_error()
+        return body()
+    }
+
+    private func failure(_ code: Int32, of what: String) -> Step {
+        if state.pointee.isStopped {
+            isBroken = true
+            return .failed(TLSError("too many KeyUpdates"))
+        }
+        switch SSL_get_error(ssl, code) {
+        case SSL_ERROR_WANT_READ: return .wantsRead
+        case SSL_ERROR_WANT_WRITE: return .wantsWrite
+        case SSL_ERROR_ZERO_RETURN: return .ended
+        case SSL_ERROR_SSL:
+            isBroken = true
+            if state.pointee.isEnded, ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING {
+                ERR_clear_error()
+                return .truncated
+            }
+            return .failed(.last(of: what))
+        default:
+            isBroken = true
+            ERR_clear_error()
+            if state.pointee.isEnded { return .truncated }
+            return .failed(TLSError("\(what): \(String(cString: strerror(state.pointee.sendError)))"))
+        }
+    }
+}

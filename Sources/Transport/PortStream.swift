@@ -1,0 +1,136 @@
+import Base
+import Glibc
+import TLS
+
+/// The stream of a port with TLS. The peer's first byte tells what it speaks: a TLS record of a handshake begins with
+/// 0x16, and no protocol that is spoken in clear does.
+struct PortStream: ByteStream {
+    private enum State {
+        /// Next: all others.
+        case undecided
+        case plain
+        case tls(TLSSession)
+        /// The peer was told why, and what it still sends is thrown away.
+        case refused
+    }
+
+    private static let handshakeRecord: UInt8 = 0x16
+
+    private let socket: Socket
+    private let tls: ServerTLS
+    private let mayBePlain: Bool
+    private var state = State.undecided
+    /// What the client must begin with inside of TLS, because it named that protocol (ALPN).
+    private var firstByte: UInt8?
+
+    init(_ socket: Socket, tls: ServerTLS) {
+        self.socket = socket
+        self.tls = tls
+        self.mayBePlain = tls.allowsPlaintext(from: socket)
+    }
+
+    var descriptor: Int32 { socket.descriptor }
+
+    var stage: ByteStreamStage {
+        switch state {
+        case .undecided: .undecided
+        case .tls(let session): session.isEstablished ? .open : .handshake
+        case .plain, .refused: .open
+        }
+    }
+
+    var hasPendingInput: Bool {
+        if case .tls(let session) = state { session.hasPendingInput } else { false }
+    }
+
+    mutating func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> ByteStreamResult {
+        switch state {
+        case .plain, .refused: return socket.read(into: buffer, byteCount: byteCount)
+        case .tls(let session): return read(session, into: buffer, byteCount: byteCount)
+        case .undecided: break
+        }
+        let peeked = socket.peek(into: buffer)
+        guard case .bytes(let count) = peeked, count > 0 else { return peeked }
+        guard buffer.load(as: UInt8.self) == Self.handshakeRecord else {
+            guard mayBePlain else {
+                tls.metrics.plaintextRefused.add()
+                state = .refused
+                return .refused
+            }
+            state = .plain
+            return socket.read(into: buffer, byteCount: byteCount)
+        }
+        do {
+            let session = try tls.makeSession(descriptor: socket.descriptor)
+            state = .tls(session)
+            return read(session, into: buffer, byteCount: byteCount)
+        } catch {
+            return .failed(errno: ENOMEM)
+        }
+    }
+
+    private mutating func read(
+        _ session: TLSSession, into buffer: UnsafeMutableRawPointer, byteCount: Int
+    ) -> ByteStreamResult {
+        let wasEstablished = session.isEstablished
+        let step = session.read(into: buffer, byteCount: byteCount)
+        if !wasEstablished, session.isEstablished {
+            tls.metrics.handshakes.add()
+            firstByte = session.applicationProtocol?.firstByte
+        }
+        switch step {
+        case .bytes(let count):
+            // A client that says one protocol and speaks another may be made to speak by somebody else.
+            if let expected = firstByte.take(), buffer.load(as: UInt8.self) != expected { return refuse(session) }
+            return .bytes(count)
+        case .wantsRead: return .wouldBlock
+        case .wantsWrite: return .wouldBlockWriting
+        case .ended: return .bytes(0)
+        // What came may be a part of what was sent: no end in good order.
+        case .truncated: return .failed(errno: ECONNRESET)
+        case .failed(let error):
+            tls.failed(error, inHandshake: !session.isEstablished)
+            return refuse(session)
+        }
+    }
+
+    private mutating func refuse(_ session: TLSSession) -> ByteStreamResult {
+        session.sayEnd()
+        state = .refused
+        return .refused
+    }
+
+    mutating func write(_ bytes: UnsafeRawBufferPointer) -> ByteStreamResult {
+        switch state {
+        case .plain: return socket.write(bytes)
+        case .undecided, .refused: return .failed(errno: EPIPE)
+        case .tls(let session):
+            switch session.write(bytes) {
+            case .bytes(let count): return .bytes(count)
+            case .wantsWrite: return .wouldBlock
+            // Without renegotiation nothing has to be read before it can be written.
+            case .wantsRead, .ended, .truncated, .failed: return .failed(errno: EPIPE)
+            }
+        }
+    }
+
+    func closeForWriting() {
+        if case .tls(let session) = state { session.sayEnd() }
+        socket.closeForWriting()
+    }
+
+    func close() {
+        if case .tls(let session) = state { session.sayEnd() }
+        socket.close()
+    }
+}
+
+extension ApplicationProtocol {
+    /// As `ProtocolSession.firstByte` of the protocol that has this name.
+    fileprivate var firstByte: UInt8 {
+        switch self {
+        case .native: NativeSession.firstByte
+        case .http2: UInt8(ascii: "P")
+        }
+    }
+}

@@ -1,0 +1,120 @@
+public import Base
+import Glibc
+import Synchronization
+public import TLS
+
+/// The TLS of a port: which files it is made of, what of them is in use now, and who may do without it. Any thread.
+///
+/// New connections get what the files held when they were last read and found good; others keep what they began with.
+public final class ServerTLS: Sendable {
+    public struct Settings: Sendable {
+        public var certificateFile: String
+        public var keyFile: String
+        public var minimumVersion = TLSVersion.tls13
+        /// Refuses plain text from this machine, too.
+        public var isRequired = false
+        /// Takes plain text from other machines, too.
+        public var allowsPlaintext = false
+
+        public init(certificateFile: String, keyFile: String) {
+            self.certificateFile = certificateFile
+            self.keyFile = keyFile
+        }
+
+        var files: [String] { [certificateFile, keyFile] }
+    }
+
+    public let metrics = TLSMetrics()
+    private let settings: Settings
+    private let limits: Limits
+    private let log: Log
+
+    private struct State {
+        var context: TLSContext
+        /// The files as they were when they were last read, whether they were any good or not.
+        var stamps: [FileStamp?]
+    }
+    private let state: Mutex<State>
+
+    /// Reads the files. Throws what is wrong with them.
+    public init(_ settings: Settings, limits: Limits, log: Log) throws(TLSError) {
+        self.settings = settings
+        self.limits = limits
+        self.log = log
+        let stamps = settings.files.map { FileStamp($0) }
+        let context = try Self.load(settings, limits)
+        state = Mutex(State(context: context, stamps: stamps))
+        metrics.certificateExpiry.set(context.certificate?.expiresAt ?? 0)
+        if context.certificate?.isNotYetValid == true {
+            log.warning("the TLS certificate is not valid yet, by this machine's clock", [:])
+        }
+    }
+
+    private static func load(_ settings: Settings, _ limits: Limits) throws(TLSError) -> TLSContext {
+        let certificate = try TLSFile.read(settings.certificateFile, byteCountMax: limits.tlsFileMax, isSecret: false)
+        let key = try TLSFile.read(settings.keyFile, byteCountMax: limits.tlsFileMax, isSecret: true)
+        let credential: TLSCredential
+        do throws(TLSError) {
+            credential = try TLSCredential(certificatePEM: certificate, keyPEM: key)
+        } catch {
+            throw TLSError("\(settings.certificateFile), \(settings.keyFile): \(error)")
+        }
+        var configuration = ServerTLSConfiguration(
+            credential: credential, certificateListByteCountMax: limits.tlsCertificateListMax)
+        configuration.minimumVersion = settings.minimumVersion
+        return try TLSContext(configuration)
+    }
+
+    /// Reads the files again. With `onlyIfChanged`, only when one of them is another than the last time. What is wrong
+    /// with them is logged and counted, and what was in use stays in use. Blocks while it reads.
+    @available(*, noasync, message: "reads files")
+    public func reload(onlyIfChanged: Bool) {
+        let stamps = settings.files.map { FileStamp($0) }
+        let hasChanged = state.withLock { state in
+            defer { state.stamps = stamps }
+            return state.stamps != stamps
+        }
+        guard hasChanged || !onlyIfChanged else { return }
+        do throws(TLSError) {
+            let context = try Self.load(settings, limits)
+            state.withLock { $0.context = context }
+            let expiresAt = context.certificate?.expiresAt ?? 0
+            metrics.certificateExpiry.set(expiresAt)
+            metrics.reloads.add()
+            log.notice("the TLS certificate was read again", ["expires_at": .integer(expiresAt)])
+        } catch {
+            metrics.reloadFailures.add()
+            log.error("the TLS certificate on disk is no good, the one before stays", ["error": .text("\(error)")])
+        }
+    }
+
+    // MARK: Connections
+
+    func makeSession(descriptor: Int32) throws(TLSError) -> TLSSession {
+        try TLSSession(
+            state.withLock { $0.context }, descriptor: descriptor, keyUpdateCountMax: limits.tlsKeyUpdatesMax)
+    }
+
+    /// Plain text is for peers on this machine, whose bytes no network carries, unless the operator says otherwise.
+    func allowsPlaintext(from socket: Socket) -> Bool {
+        settings.allowsPlaintext || (!settings.isRequired && socket.isPeerOnThisMachine)
+    }
+
+    func failed(_ error: TLSError, inHandshake: Bool) {
+        if inHandshake { metrics.handshakesFailed.add() } else { metrics.sessionsFailed.add() }
+        log.debug("a TLS connection failed", ["reason": .text("\(error)")])
+    }
+}
+
+/// Counters of TLS, for /metrics.
+public final class TLSMetrics: Sendable {
+    public let handshakes = Counter()
+    public let handshakesFailed = Counter()
+    /// Sessions that failed after their handshake.
+    public let sessionsFailed = Counter()
+    public let plaintextRefused = Counter()
+    /// When the certificate in use expires, in seconds since 1970.
+    public let certificateExpiry = Gauge()
+    public let reloads = Counter()
+    public let reloadFailures = Counter()
+}

@@ -1,0 +1,77 @@
+import Base
+import Glibc
+import TLS
+
+/// postern server cert: an authority of one's own, and certificates of it, for development and for small installations.
+enum CertificateCommands {
+    private static let daysFlag = Flag("days", "N", "how long the certificate is valid (default 90)")
+    private static let authorityDays = 3_650
+
+    static let make = Command(
+        path: ["server", "cert"],
+        summary: "Makes a certificate of a development authority, which it makes too: ca.pem, NAME.pem, NAME-key.pem.",
+        example: "server cert certs --dns localhost,auth.internal --ip 127.0.0.1",
+        operands: [.required("directory")],
+        flags: [
+            Flag("name", "NAME", "the files' name (default \"server\", of clients \"client\")"),
+            Flag("dns", "NAMES", "the server's host names, with commas between them"),
+            Flag("ip", "ADDRESSES", "the server's addresses, with commas between them"),
+            Flag(
+                "client-uri", "URI", "makes a client's certificate with this URI, such as spiffe://example.org/mailer"),
+            Flag("client-dns", "NAME", "makes a client's certificate with this DNS name"),
+            daysFlag,
+        ], isReadOnly: true
+    ) { session in
+        let arguments = session.arguments
+        let directory = arguments.operands[0]
+        let (use, names) = try names(in: arguments)
+        let name = arguments.value("name") ?? (use == .server ? "server" : "client")
+        guard !name.isEmpty, !name.contains("/"), name != "ca" else {
+            throw CommandError.usage("--name is a file's name, and not \"ca\"")
+        }
+        let days = try arguments.integer("days", in: 1...3_650) ?? 90
+        // It holds keys: for its owner alone, where it is not there yet.
+        _ = mkdir(directory, 0o700)
+        do {
+            let authority = try authority(in: directory)
+            let made = try CertificateMaker.leaf(
+                use, names: names, commonName: name, days: Int(days), authority: authority)
+            let paths = ("\(directory)/\(name).pem", "\(directory)/\(name)-key.pem")
+            try made.keyPEM.withBytes { try PrivateFile.create(paths.1, [UInt8]($0)) }
+            try PrivateFile.replace(paths.0, with: made.certificatePEM)
+            session.say("made \(paths.0) and \(paths.1), vouched for by \(directory)/ca.pem")
+        } catch let error as TLSError {
+            throw CommandError("\(error)")
+        } catch let error as FileError {
+            throw CommandError("\(error)", hint: "a key that is there is not overwritten: --name names another file")
+        }
+    }
+
+    private static func names(
+        in arguments: Arguments
+    ) throws(CommandError) -> (CertificateMaker.Use, [CertificateMaker.Name]) {
+        func list(_ flag: String) -> [String] {
+            (arguments.value(flag) ?? "").split(separator: ",").map(String.init)
+        }
+        let server = list("dns").map { CertificateMaker.Name.dns($0) } + list("ip").map { .ip($0) }
+        let client =
+            (arguments.value("client-uri").map { [CertificateMaker.Name.uri($0)] } ?? [])
+            + (arguments.value("client-dns").map { [.dns($0)] } ?? [])
+        guard server.isEmpty != client.isEmpty else {
+            throw .usage("name a server (--dns, --ip) or a client (--client-uri, --client-dns)")
+        }
+        return client.isEmpty ? (.server, server) : (.client, client)
+    }
+
+    /// The authority of the directory; made, with a key that only its owner can read, where there is none.
+    private static func authority(in directory: String) throws -> CertificateMaker.Made {
+        let (certificate, key) = ("\(directory)/ca.pem", "\(directory)/ca-key.pem")
+        if File.exists(key) {
+            return CertificateMaker.Made(certificatePEM: try File.read(certificate), keyPEM: Secret(try File.read(key)))
+        }
+        let made = try CertificateMaker.authority(commonName: "Postern development authority", days: authorityDays)
+        try made.keyPEM.withBytes { try PrivateFile.create(key, [UInt8]($0)) }
+        try PrivateFile.replace(certificate, with: made.certificatePEM)
+        return made
+    }
+}

@@ -1,0 +1,43 @@
+import Base
+import Synchronization
+import Transport
+
+/// Looks for new certificates, at SIGHUP and every few seconds, on a thread of its own: files are read there.
+final class CertificateReloader: Sendable {
+    private static let lookEvery = Duration.seconds(2)
+
+    private let thread: OSThread
+    private let woken = Semaphore()
+    private let flags: Flags
+
+    /// What other threads tell the reloader's.
+    private final class Flags: Sendable {
+        let isStopping = Atomic<Bool>(false)
+        let isAsked = Atomic<Bool>(false)
+    }
+
+    init(_ tls: ServerTLS) {
+        let (woken, flags) = (woken, Flags())
+        self.flags = flags
+        thread = OSThread(name: "certificates", stackByteCount: 512 * 1024) {
+            while true {
+                _ = woken.wait(for: Self.lookEvery)
+                if flags.isStopping.load(ordering: .acquiring) { return }
+                let isAsked = flags.isAsked.exchange(false, ordering: .acquiringAndReleasing)
+                tls.reload(onlyIfChanged: !isAsked)
+            }
+        }
+    }
+
+    /// Reads the files now, whether they look changed or not. Returns at once; any thread.
+    func reload() {
+        flags.isAsked.store(true, ordering: .releasing)
+        woken.signal()
+    }
+
+    func stop() {
+        flags.isStopping.store(true, ordering: .releasing)
+        woken.signal()
+        thread.join()
+    }
+}

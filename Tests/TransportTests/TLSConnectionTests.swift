@@ -1,0 +1,217 @@
+import Base
+import Glibc
+import Messages
+import TLS
+import TestSupport
+import Testing
+import Wire
+
+@testable import Transport
+
+/// Calls over TLS: they go as over a plain connection, and what is no TLS, or only the half of it, ends.
+@Suite struct TLSConnectionTests {
+    /// Twenty calls of growing size, as the native protocol sends them.
+    private static func requests() throws -> (bytes: [UInt8], texts: [Text]) {
+        let (raw, theirs) = try RawClient.pair()
+        close(theirs)
+        let texts = (0..<20).map { Text(String(repeating: "\($0) ", count: 1 + 600 * $0)) }
+        let bytes = texts.flatMap { raw.request(Echo.echo, WireKeyValue(key: $0), stream: raw.nextStream()) }
+        return (bytes, texts)
+    }
+
+    /// The texts of these answers.
+    private static func texts(_ bytes: [UInt8]) throws -> [Text] {
+        var (rest, texts) = (bytes[...], [Text]())
+        while let header = rest.withUnsafeBytes({ FrameHeader.read($0) }) {
+            let end = FrameHeader.byteCount + Int(header.payloadByteCount)
+            guard rest.count >= end else { break }
+            let payload = Array(rest.dropFirst(FrameHeader.byteCount).prefix(Int(header.payloadByteCount)))
+            let frame = RawClient.Frame(header: header, payload: payload)
+            texts.append(try RawClient.response(frame, returning: WireKeyValue.self).key)
+            rest = rest.dropFirst(end)
+        }
+        return texts
+    }
+
+    @Test(arguments: [1, 37, 1_000_000], [10, 65_536])
+    func `Calls go over TLS in records of any size, read in pieces of any size`(recordByteCount: Int, room: Int)
+        async throws
+    {
+        try await TLSServer.run { server in
+            let client = try server.client()
+            #expect(client.session.applicationProtocol == .native)
+            let (bytes, texts) = try Self.requests()
+            for start in stride(from: 0, to: bytes.count, by: recordByteCount) {
+                try client.send(Array(bytes[start..<min(bytes.count, start + recordByteCount)]))
+            }
+            client.closeForWriting(sayingSo: true)
+            #expect(try Self.texts(client.receiveAll(room: room)) == texts)
+        }
+    }
+
+    @Test func `A handshake that comes byte by byte succeeds`() async throws {
+        try await TLSServer.run { server in
+            let client = try TLSClient(
+                port: server.port, server.certificates.clientConfiguration(), isBytewise: true)
+            let (bytes, texts) = try Self.requests()
+            try client.send(bytes)
+            var answers: [UInt8] = []
+            while try Self.texts(answers).count < texts.count { answers += try client.receiveSome() }
+            #expect(try Self.texts(answers) == texts)
+        }
+    }
+
+    @Test func `The end of a stream is an end only when the client has said so`() async throws {
+        try await TLSServer.run { server in
+            var open: [TLSClient] = []
+            for saysSo in [true, false] {
+                let client = try server.client()
+                let (raw, theirs) = try RawClient.pair()
+                close(theirs)
+                let request = raw.request(Echo.hold, WireKeyValue(key: "a"), stream: 1)
+                let echoed = raw.request(Echo.echo, WireKeyValue(key: "b"), stream: 3)
+                try client.send(request + echoed)
+                // The second call's answer: the first one is being worked on.
+                _ = try client.receive(FrameHeader.byteCount)
+                client.closeForWriting(sayingSo: saysSo)
+                open.append(client)
+            }
+            // Of both, the one whose client had said so: its call goes on.
+            try await until { server.server.metrics.connectionsOpen.value == 1 }
+            for client in open { client.close() }
+        }
+    }
+
+    @Test func `Plain text from this machine is taken, unless TLS is required`() async throws {
+        for isRequired in [false, true] {
+            try await TLSServer.run(configure: { $0.isRequired = isRequired }) { server in
+                let raw = try RawClient(port: server.port)
+                if isRequired {
+                    try raw.send(raw.request(Echo.echo, WireKeyValue(key: "a"), stream: 1))
+                    #expect(try raw.readUntilClosed().isEmpty)
+                    #expect(server.tls.metrics.plaintextRefused.value == 1)
+                } else {
+                    let answer = try raw.call(Echo.echo, WireKeyValue(key: "a"), returning: WireKeyValue.self)
+                    #expect(answer.key == "a")
+                }
+            }
+        }
+    }
+
+    @Test func `A client that names a protocol must speak it`() async throws {
+        try await TLSServer.run { server in
+            let client = try server.client()
+            try client.send([UInt8]("PRI * HTTP/2.0".utf8))
+            #expect(throws: TLSClient.Outcome.ended(inGoodOrder: true)) { try client.receiveSome() }
+        }
+    }
+
+    // MARK: Handshakes
+
+    private static let beginning: [UInt8] = [0x16, 0x03, 0x01, 0x01, 0x00, 0x01]
+
+    @Test func `A handshake that does not go on is ended`() async throws {
+        var limits = Limits()
+        limits.tlsHandshakeTimeout = .milliseconds(100)
+        try await TLSServer.run(limits: limits) { server in
+            let raw = try RawClient(port: server.port)
+            try raw.send(Self.beginning)
+            #expect(try raw.readUntilClosed().isEmpty)
+            #expect(server.server.metrics.handshakesTimedOut.value == 1)
+            #expect(server.server.handshakeCount == 0)
+        }
+    }
+
+    @Test func `Handshakes in flight are bounded, and neither old nor new connections suffer from it`() async throws {
+        var limits = Limits()
+        limits.tlsHandshakesMax = 8
+        limits.tlsHandshakesPerAddressMax = 4
+        limits.tlsHandshakesPerTurnMax = 1
+        limits.tlsHandshakeTimeout = .seconds(60)
+        limits.firstRequestTimeout = .seconds(60)
+        try await TLSServer.run(limits: limits) { server in
+            let old = try server.client()
+            let flood = try (0..<40).map { _ in
+                let raw = try RawClient(port: server.port)
+                try raw.send(Self.beginning)
+                return raw
+            }
+            // As many as there are places are left; the others have lost theirs.
+            try await until { server.server.metrics.handshakesDisplaced.value == 36 }
+            #expect(server.server.handshakeCount == 4)
+            for client in [old, try server.client()] {
+                let (bytes, texts) = try Self.requests()
+                try client.send(bytes)
+                client.closeForWriting(sayingSo: true)
+                #expect(try Self.texts(client.receiveAll()) == texts)
+            }
+            withExtendedLifetime(flood) {}
+        }
+    }
+
+    // MARK: Other certificates
+
+    @Test func `A certificate is replaced while calls go on, and a bad one is not taken`() async throws {
+        var limits = Limits()
+        limits.firstRequestTimeout = .seconds(60)
+        try await TLSServer.run(limits: limits) { server in
+            let old = try server.client()
+            let before = server.tls.metrics.certificateExpiry.value
+            for days in [60, 90] {
+                try server.certificates.replaceServer(days: days)
+                await server.reload()
+                let (bytes, texts) = try Self.requests()
+                let new = try server.client()
+                try new.send(bytes)
+                new.closeForWriting(sayingSo: true)
+                #expect(try Self.texts(new.receiveAll()) == texts)
+            }
+            #expect(server.tls.metrics.certificateExpiry.value >= before + 59 * 86_400)
+            #expect(server.tls.metrics.reloads.value == 2)
+            let good = server.tls.metrics.certificateExpiry.value
+            for bad in ["", "nonsense", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+                writeFile(server.certificates.certificateFile, [UInt8](bad.utf8))
+                await server.reload()
+                _ = try server.client()
+            }
+            try server.certificates.replaceServer(days: -1)
+            await server.reload()
+            _ = try server.client()
+            #expect(server.tls.metrics.reloadFailures.value == 4)
+            #expect(server.tls.metrics.certificateExpiry.value == good)
+            // The one that was there first still goes on.
+            let (bytes, texts) = try Self.requests()
+            try old.send(bytes)
+            old.closeForWriting(sayingSo: true)
+            #expect(try Self.texts(old.receiveAll()) == texts)
+        }
+    }
+
+    @Test func `What is wrong with the files is said at the start`() throws {
+        try withTemporaryDirectory { directory in
+            let certificates = try TestCertificates(in: directory)
+            func complaint(_ certificate: String, _ key: String) -> String {
+                do throws(TLSError) {
+                    _ = try ServerTLS(
+                        ServerTLS.Settings(certificateFile: certificate, keyFile: key), limits: Limits(), log: .silent)
+                    return ""
+                } catch { return "\(error)" }
+            }
+            #expect(complaint(certificates.certificateFile, certificates.keyFile).isEmpty)
+            #expect(complaint("\(directory)/none", certificates.keyFile).contains("No such file"))
+            #expect(complaint(certificates.keyFile, certificates.keyFile).contains("no certificate"))
+            #expect(complaint(certificates.certificateFile, certificates.certificateFile).contains("no private key"))
+            #expect(complaint(certificates.authorityFile, certificates.keyFile).contains("does not belong"))
+            chmod(certificates.keyFile, 0o644)
+            #expect(complaint(certificates.certificateFile, certificates.keyFile).contains("chmod 600"))
+            try certificates.replaceServer(days: -1)
+            #expect(complaint(certificates.certificateFile, certificates.keyFile).contains("expired"))
+        }
+    }
+
+    /// Looks until something is so.
+    private func until(_ isSo: () -> Bool) async throws {
+        for _ in 0..<2_000 where !isSo() { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(isSo())
+    }
+}

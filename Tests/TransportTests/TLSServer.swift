@@ -1,0 +1,64 @@
+import Base
+import Reactor
+import TLS
+import TestSupport
+
+@testable import Transport
+
+/// A server with TLS whose calls are echoed, and the files of its certificates.
+struct TLSServer {
+    let server: Server
+    let tls: ServerTLS
+    let certificates: TestCertificates
+    let port: UInt16
+
+    static func run(
+        limits: Limits = Limits(), configure: (inout ServerTLS.Settings) -> Void = { _ in },
+        _ body: (TLSServer) async throws -> Void
+    ) async throws {
+        try await withTemporaryDirectory { directory in
+            let certificates = try TestCertificates(in: directory)
+            var settings = ServerTLS.Settings(
+                certificateFile: certificates.certificateFile, keyFile: certificates.keyFile)
+            configure(&settings)
+            let tls = try ServerTLS(settings, limits: limits, log: .silent)
+            let loops = EventLoopGroup(count: 1, name: "tls")
+            let server = Server(loops: loops, dispatcher: Echo(), limits: limits, log: .silent, software: "test/1")
+            loops.start()
+            guard let wanted = SocketAddress(host: "127.0.0.1", port: 0) else { preconditionFailure("no loopback") }
+            let listener = try server.listen(wanted, tls: tls)
+            listener.start()
+            let outcome: Result<Void, any Error>
+            do {
+                outcome = .success(
+                    try await body(
+                        TLSServer(
+                            server: server, tls: tls, certificates: certificates, port: listener.address.port)))
+            } catch { outcome = .failure(error) }
+            listener.close()
+            await server.closeAll()
+            end(loops)
+            try outcome.get()
+        }
+    }
+
+    private static func end(_ loops: EventLoopGroup) {
+        loops.stop()
+        loops.join()
+    }
+
+    func client(_ credential: TLSCredential? = nil) throws -> TLSClient {
+        try TLSClient(port: port, certificates.clientConfiguration(credential))
+    }
+
+    /// Reads the files again, on a thread that may block.
+    func reload(onlyIfChanged: Bool = true) async {
+        let done = Promise<Void>()
+        let thread = OSThread(name: "reload") {
+            tls.reload(onlyIfChanged: onlyIfChanged)
+            done.succeed(())
+        }
+        try? await done.value()
+        thread.join()
+    }
+}
