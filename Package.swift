@@ -52,6 +52,8 @@ let package = Package(
         .systemLibrary(name: "CCrypt", pkgConfig: "libcrypt"),
         .systemLibrary(name: "CEvent", pkgConfig: "libevent"),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl"),
+        .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2"),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib"),
 
         // Draws QR codes in the terminal example; nothing else links it: docs/decisions/0062.
         .systemLibrary(name: "CQREncode", pkgConfig: "libqrencode"),
@@ -79,7 +81,8 @@ let package = Package(
         library("Rules", ["Base", "JSON", "Messages", "Crypto", "Tokens"]),
         library("Store", ["Base", "Messages", "Crypto", "CLMDB", "CStoreFault"]),  // LMDB: typed tables, group commit
         library("Wire", ["Base", "Messages"]),  // frames, envelopes, the connection's state machine: pure
-        library("Transport", ["Base", "Messages", "Reactor", "Wire", "TLS"]),  // listener, byte stream, connection
+        library("HTTP2", ["Base", "CNGHTTP2", "CZlib"]),  // frames, header fields and windows of HTTP/2; gzip
+        library("Transport", ["Base", "Messages", "Reactor", "Wire", "TLS", "HTTP2"]),  // listener, byte stream, connection
         library("Outbound", ["Base", "Reactor", "CCurl"]),  // HTTP to other servers, on the blocking pool
         // The owner of the signing keys.
         library("Signing", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens"]),
@@ -123,8 +126,8 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "TLS", "Transport", "Tokens",
-                "Rules", "Signing", "Identity", "Service",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "TLS", "HTTP2", "Transport",
+                "Tokens", "Rules", "Signing", "Identity", "Service",
             ],
             path: "Tests/TestSupport", swiftSettings: strict),
         tests("BaseTests", ["Base"]),
@@ -135,7 +138,8 @@ let package = Package(
         tests("TLSTests", ["Base", "TLS"]),
         tests("StoreTests", ["Base", "Messages", "Crypto", "Store"]),
         tests("WireTests", ["Base", "Messages", "Wire"]),
-        tests("TransportTests", ["Base", "Messages", "Reactor", "Wire", "TLS", "Transport"]),
+        tests("HTTP2Tests", ["Base", "HTTP2"]),
+        tests("TransportTests", ["Base", "Messages", "Reactor", "Wire", "TLS", "HTTP2", "Transport"]),
         tests("OutboundTests", ["Base", "Reactor", "Outbound"]),
         tests("PosternClientTests", ["Base", "Messages", "Reactor", "Wire", "TLS", "Transport", "PosternClient"]),
         tests(

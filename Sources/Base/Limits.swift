@@ -26,6 +26,17 @@ public struct Limits: Sendable {
     /// Pings per connection and second, before the connection is closed.
     public var pingsPerSecondMax = 100
 
+    // gRPC over HTTP/2
+    /// The names and values of one request's header fields, with 32 bytes for each field (RFC 9113 §6.5.2).
+    public var headerListMax = 16 * 1024
+    /// The frames that carry the headers of one request, and the bytes in them.
+    public var headerFramesMax = 8
+    public var headerBlockMax = 32 * 1024
+    /// What a client without a credential may send on one stream before it is taken; `streamWindow` with one.
+    public var streamWindowUnauthenticated = 16 * 1024
+    /// SETTINGS, PRIORITY, RST_STREAM, empty DATA and unknown frames per connection and second, before it is closed.
+    public var idleFramesPerSecondMax = 1_000
+
     // Memory of connections: docs/decisions/0038-memory-of-connections.md
     /// What all connections hold together: what came in and is not answered, and answers that are not taken.
     public var connectionMemoryMax = 256 << 20

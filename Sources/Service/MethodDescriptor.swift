@@ -39,4 +39,14 @@ final class MethodDescriptor: Sendable {
         self.allowedWhenSuspended = allowedWhenSuspended
         self.fullName = "\(service)/\(method)"
     }
+
+    /// The same method of another service.
+    convenience init(service: String, as other: MethodDescriptor) {
+        self.init(
+            service: service, method: other.method, requestStreaming: other.requestStreaming,
+            responseStreaming: other.responseStreaming, role: other.role, tenant: other.tenant,
+            timeoutMillis: other.timeoutMillis, idempotent: other.idempotent, mutation: other.mutation,
+            refusedWhenDisabled: other.refusedWhenDisabled, allowedBeyondQuota: other.allowedBeyondQuota,
+            allowedWhenSuspended: other.allowedWhenSuspended)
+    }
 }

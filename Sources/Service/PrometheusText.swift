@@ -86,6 +86,9 @@ extension PrometheusPage {
             "Connections without a credential that gave up their place for a new one.",
             Double(metrics.connectionsDisplaced.value))
         single(
+            "postern_connections_unknown_total", "counter", "Connections whose first byte is of no known protocol.",
+            Double(metrics.connectionsUnknown.value))
+        single(
             "postern_caller_connections_refused_total", "counter",
             "Calls refused because their credential had too many connections.", Double(use.connectionsRefused.value))
         single(

@@ -159,6 +159,12 @@ struct Registry {
                 }))
     }
 
+    /// Has a registered method answer for a method of the same name of another service.
+    mutating func alias(_ descriptor: MethodDescriptor, service: String) {
+        guard let method = all.first(where: { $0.descriptor === descriptor }) else { return }
+        add(MethodDescriptor(service: service, as: descriptor), method.body)
+    }
+
     private mutating func add(_ descriptor: MethodDescriptor, _ body: MethodBody) {
         let method = RegisteredMethod(descriptor, body)
         let hash = method.serviceBytes.withUnsafeBytes { service in

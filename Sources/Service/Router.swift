@@ -26,6 +26,8 @@ public final class Router: Dispatcher {
         self.service = ServiceContext(project: project, health: health, version: version, log: log)
         var registry = Registry()
         registerAll(&registry)
+        // Reflection under its first name, by which most tools still ask. The messages are the same, byte by byte.
+        registry.alias(.serverReflectionServerReflectionInfo, service: "grpc.reflection.v1alpha.ServerReflection")
         self.registry = registry
         self.gate = Gate(service)
         self.callerUse = CallerUse(limits: project.limits)
@@ -50,6 +52,17 @@ public final class Router: Dispatcher {
     }
 
     public func batchEnded(on connection: isolated Connection) { connection.connectionContext.endSharing() }
+
+    public func present(_ authorization: Text, on connection: isolated Connection) {
+        let context = connection.connectionContext
+        let caller = try? authorization.bytes.withUnsafeBytes { try gate.caller(authorization: $0, context: context) }
+        if let caller { try? countConnection(connection, of: caller) }
+    }
+
+    public func kind(service: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer) -> StreamKind? {
+        var last = Int.max
+        return registry.method(service, method, last: &last)?.kind
+    }
 
     public func handle(
         _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection

@@ -174,7 +174,7 @@ extension Connection {
         account()
     }
 
-    private var unreadOutputMax: Int {
+    var unreadOutputMax: Int {
         let most = isAuthenticated ? limits.unreadOutputMax : limits.waitingBytesMaxUnauthenticated
         return min(most, share.memory.holdingMax ?? most)
     }

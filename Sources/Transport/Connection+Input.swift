@@ -58,9 +58,7 @@ extension Connection {
                 input.append(contentsOf: UnsafeRawBufferPointer(start: buffer, count: count))
             }
             let now = Instant.now
-            // HTTP/2 (0x50) and whatever else are not spoken here.
-            if !hasSeenFirstByte, input.readable.first != type(of: session).firstByte { return closeNow() }
-            hasSeenFirstByte = true
+            if !hasSeenFirstByte, !chooseSession(now: now) { return closeNow() }
             lastReadAt = now
             decode(now: now)
         case .wouldBlock: break
@@ -68,6 +66,17 @@ extension Connection {
         case .refused: lingerAfterRefusal()
         case .failed: closeNow()
         }
+    }
+
+    private func chooseSession(now: Instant) -> Bool {
+        hasSeenFirstByte = true
+        let firstByte = input.readable.first ?? 0
+        guard let chosen = protocols.session(firstByte: firstByte, now: now) else {
+            owner.refused(self, firstByte: firstByte)
+            return false
+        }
+        session = chosen
+        return true
     }
 
     /// Takes frames until the input is used up, the output is too full, or the connection ends.
@@ -81,15 +90,24 @@ extension Connection {
         }
         while phase == .open || phase == .peerClosed {
             account()
-            if isFull {
+            let isFull = isFull
+            if isFull, mustPause {
                 pauseReading()
                 break
             }
-            let event = session.next(in: &input, output: &output, now: now)
-            if case .needMore = event { break }
+            let event = session.next(in: &input, output: &output, now: now, mayBegin: !isFull)
             perform(event)
+            if case .needMore = event { break }
         }
         if phase != .closed { armTimer(now: now) }
+    }
+
+    /// Whether a connection that is full is not read from. A session that reads on is read from, but not while its
+    /// output waits for the socket, nor while memory is short and reading would not free any.
+    private var mustPause: Bool {
+        guard session.readsWhileFull else { return true }
+        if output.byteCount > unreadOutputMax { return true }
+        return session.pendingByteCount == 0 && share.memory.holdingMax.map { countedByteCount > $0 } ?? false
     }
 
     /// The peer does not read: neither do we, until it has taken half of what waits.
@@ -104,9 +122,11 @@ extension Connection {
     private var isFull: Bool { isAbove(1) }
 
     func resumeReadingIfDrained() {
-        guard readingPausedSince != nil, !isDecoding, !isAbove(2) else { return }
-        readingPausedSince = nil
-        watch?.setReading(phase == .open && !isReadBlockedByWrite)
+        guard readingPausedSince != nil || session.hasWaitingCalls, !isDecoding, !isAbove(2) else { return }
+        if readingPausedSince != nil {
+            readingPausedSince = nil
+            watch?.setReading(phase == .open && !isReadBlockedByWrite)
+        }
         decode(now: .now)
         account()
         if byteStream.hasPendingInput { readable() }
@@ -123,9 +143,10 @@ extension Connection {
         if pagesWaiting >= max(1, limits.pagesWaitingMax / part) { return true }
         if let most = share.memory.holdingMax, countedByteCount > most / part { return true }
         let waiting = inboxByteCount + requestByteCount
+        let unread = output.byteCount + session.pendingByteCount
         return isAuthenticated
-            ? output.byteCount > limits.unreadOutputMax / part || waiting > limits.waitingBytesMax / part
-            : output.byteCount + waiting > limits.waitingBytesMaxUnauthenticated / part
+            ? unread > limits.unreadOutputMax / part || waiting > limits.waitingBytesMax / part
+            : unread + waiting > limits.waitingBytesMaxUnauthenticated / part
     }
 
     /// A peer that only stopped sending still gets its answers; one that is gone shows itself when we write.
@@ -147,11 +168,13 @@ extension Connection {
         switch event {
         case .none, .needMore: break
         case .authenticate(let authorization): dispatcher.authenticate(authorization, on: self)
+        case .present(let authorization): dispatcher.present(authorization, on: self)
         case .begin(let stream, let kind, let request):
             dispatcher.handle(request, stream: stream, kind: kind, on: self)
         case .message(let stream, let payload, let isLast): deliver(payload, isLast: isLast, to: stream)
         case .remoteClosed(let stream): deliver(nil, isLast: true, to: stream)
         case .cancel(let stream): cancel(stream: stream)
+        case .windowOpened(0): wakeSenders()
         case .windowOpened(let stream): calls[stream]?.wakeSender()
         case .echo: finishDrain()
         case .close: beginClosing()

@@ -22,7 +22,7 @@ extension Connection {
 
     private var heldByteCount: Int {
         (isReadingIntoLoopBuffer ? 0 : input.capacity) + output.capacity + inboxByteCount + requestByteCount
-            + calls.count * Self.callByteCount
+            + session.heldByteCount + calls.count * Self.callByteCount
     }
 
     /// The connection is closed; nobody will read or send what it holds. Calls that still run hold on to what is
@@ -45,6 +45,7 @@ extension Connection {
         var since = Instant.distantFuture
         if output.isBlocked { since = min(since, lastWriteProgressAt) }
         if let partial = session.partialSince { since = min(since, partial) }
+        if let held = session.heldSince { since = min(since, held) }
         if let paused = readingPausedSince, inboxByteCount + requestByteCount > 0 { since = min(since, paused) }
         // Strangers give way first, also those that have only just begun.
         let patience = isAuthenticated ? limits.unreadPatience : .zero
@@ -76,7 +77,7 @@ extension Connection {
         }
         while true {
             try checkPage(stream: stream)
-            guard output.isEmpty, !isInPageLine else {
+            guard output.isEmpty, session.pendingByteCount == 0, !isInPageLine else {
                 try await waitToSend(stream: stream)
                 continue
             }
@@ -101,7 +102,7 @@ extension Connection {
     private func checkPage(stream: UInt32) throws {
         try Task.checkCancellation()
         guard phase != .closed, session.wantsAnswer(stream: stream) else { throw CancellationError() }
-        let wouldWait = share.memory.pressure >= .tight && output.isBlocked
+        let wouldWait = share.memory.pressure >= .tight && (output.isBlocked || session.pendingByteCount > 0)
         guard !wouldWait, share.memory.hasRoomForPage else {
             metrics.pagesRefused.add()
             throw Self.memoryNeeded

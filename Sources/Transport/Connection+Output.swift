@@ -61,6 +61,8 @@ extension Connection {
         flush()
         // Reading was paused for output that the kernel has just taken whole: no event would come to resume it.
         if phase != .closed { resumeReadingIfDrained() }
+        // Answers that wait for the client's window have a time to do so.
+        if session.pendingByteCount > 0 { armTimer(now: .now) }
         account()
     }
 

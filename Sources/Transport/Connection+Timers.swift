@@ -20,6 +20,7 @@ extension Connection {
             limit(handshakeDeadline)
             if !session.hasSeenRequest { limit(acceptedAt.advanced(by: limits.firstRequestTimeout)) }
             if let partialFrameDeadline { limit(partialFrameDeadline) }
+            if let deadline = session.deadline { limit(deadline) }
             if !isAuthenticated { limit(credentialDeadline) }
             if let pausedDeadline {
                 limit(pausedDeadline)
@@ -82,6 +83,8 @@ extension Connection {
                 endSession(.writeTimeout)
             } else if idleDeadline <= now {
                 endSession(.idleTimeout)
+            } else if let deadline = session.deadline, deadline <= now {
+                perform(session.deadlinePassed(now: now, output: &output))
             }
         }
         expireCalls(now: now)

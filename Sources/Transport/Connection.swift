@@ -48,7 +48,9 @@ public actor Connection {
     // the output. The tests run with the checks of these two.
 
     var byteStream: any ByteStream
-    let session: any ProtocolSession
+    /// Chosen by the first byte that comes.
+    @exclusivity(unchecked) var session: any ProtocolSession = OpeningSession.shared
+    let protocols: any ProtocolChoice
     @exclusivity(unchecked) var phase = Phase.open
     /// The stage of `byteStream` when it was last read.
     @exclusivity(unchecked) var stage = ByteStreamStage.open
@@ -95,7 +97,7 @@ public actor Connection {
 
     /// Takes over `byteStream`, which is connected and non-blocking.
     init(
-        owning byteStream: any ByteStream, of peers: Text, speaking session: any ProtocolSession, id: UInt64,
+        owning byteStream: any ByteStream, of peers: Text, speaking protocols: any ProtocolChoice, id: UInt64,
         on loop: EventLoop, dispatcher: any Dispatcher, metrics: TransportMetrics, share: LoopShare,
         owner: any ConnectionOwner
     ) {
@@ -105,7 +107,7 @@ public actor Connection {
         self.peers = peers
         self.byteStream = byteStream
         self.stage = byteStream.stage
-        self.session = session
+        self.protocols = protocols
         self.dispatcher = dispatcher
         self.context = dispatcher.makeConnectionContext()
         self.metrics = metrics
@@ -204,6 +206,8 @@ public protocol ConnectionOwner: AnyObject, Sendable {
     /// A TLS handshake began: memory, and perhaps work, for somebody unknown.
     func handshakeBegan(_ connection: Connection)
     func handshakeEnded(_ connection: Connection)
+    /// The connection's first byte belongs to no protocol; it is closed.
+    func refused(_ connection: Connection, firstByte: UInt8)
     /// Called once.
     func closed(_ connection: Connection)
 }

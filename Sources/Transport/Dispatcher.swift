@@ -9,6 +9,13 @@ public protocol Dispatcher: AnyObject, Sendable {
     /// The client presented a credential in HELLO.
     func authenticate(_ authorization: Text, on connection: isolated Connection)
 
+    /// A request brought a credential, which counts for this request only. A good one gives the connection its larger
+    /// limits.
+    func present(_ authorization: Text, on connection: isolated Connection)
+
+    /// How a call of this method is opened; nil when there is no such method.
+    func kind(service: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer) -> StreamKind?
+
     /// The connection is closed; nothing comes from it any more.
     func closed(_ connection: isolated Connection)
 
@@ -27,6 +34,8 @@ extension Dispatcher {
     public func closed(_ connection: isolated Connection) {}
     public func batchBegins(on connection: isolated Connection) {}
     public func batchEnded(on connection: isolated Connection) {}
+    public func present(_ authorization: Text, on connection: isolated Connection) {}
+    public func kind(service: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer) -> StreamKind? { .unary }
 }
 
 /// Counters of the transport, for /metrics.
@@ -49,6 +58,8 @@ public final class TransportMetrics: Sendable {
     public let handshakesTimedOut = Counter()
     public let bytesReceived = Counter()
     public let bytesSent = Counter()
+    /// Connections whose first byte belongs to no protocol that is spoken here.
+    public let connectionsUnknown = Counter()
     public let framesRefused = Counter()
 
     public init() {}

@@ -23,7 +23,7 @@ final class NativeSession: ProtocolSession {
 
     var partialSince: Instant? { decoder.partialSince }
 
-    func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant) -> SessionEvent {
+    func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant, mayBegin: Bool) -> SessionEvent {
         switch decoder.next(in: &input, payloadMax: state.payloadMax, now: now) {
         case .needMore: return .needMore
         case .frame(let header, let payload):

@@ -4,22 +4,37 @@ import Wire
 /// A protocol on one connection: finds the calls in what comes in, and writes their answers in its own form. It
 /// decides, and touches neither socket nor clock; the connection reads, writes and waits.
 ///
-/// The native frames are `NativeSession`. Whatever else is spoken to the router, HTTP/2 for example, is another type;
-/// the first byte of a connection tells which.
+/// The native frames are `NativeSession`, gRPC over HTTP/2 is `GRPCSession`; the first byte of a connection tells which
+/// (`ProtocolChoice`).
 ///
 /// A call has a number, its `stream`. The session counts a call from `begin` until `finished`, whatever became of it.
 /// `output` is the connection's; what a session appends to it is sent at the end of the turn. One owner, on one loop.
 protocol ProtocolSession: AnyObject {
-    /// What every connection begins with that speaks this protocol.
-    static var firstByte: UInt8 { get }
-
     /// A request came, well formed or not.
     var hasSeenRequest: Bool { get }
     /// Since when a part of a frame has waited for its rest. Nil between frames.
     var partialSince: Instant? { get }
 
-    /// Takes the next frame out of `input`. What the event points to is valid until the next call.
-    func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant) -> SessionEvent
+    /// Takes the next frame out of `input`. What the event points to is valid until the next call. Unless `mayBegin`,
+    /// no call and no message is handed out: they wait in the session, which reads on (`readsWhileFull`).
+    func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant, mayBegin: Bool) -> SessionEvent
+
+    // MARK: What waits in the session itself
+
+    /// The session goes on reading while the connection takes in no more calls, so that the client's windows are heard
+    /// of. It bounds by itself what the client can send meanwhile.
+    var readsWhileFull: Bool { get }
+    /// Calls or messages wait to be handed out.
+    var hasWaitingCalls: Bool { get }
+    /// The memory that it holds, beside input and output.
+    var heldByteCount: Int { get }
+    /// Of that, the answers that the client has no window for.
+    var pendingByteCount: Int { get }
+    /// Since when the client keeps some of it waiting.
+    var heldSince: Instant? { get }
+    /// When `deadlinePassed` has to be called.
+    var deadline: Instant? { get }
+    func deadlinePassed(now: Instant, output: inout OutputQueue) -> SessionEvent
 
     // MARK: The connection
 
@@ -58,6 +73,17 @@ protocol ProtocolSession: AnyObject {
     func finished(stream: UInt32, output: inout OutputQueue) -> SessionEvent
 }
 
+/// A protocol whose frames are handed on as they come: nothing waits in its session.
+extension ProtocolSession {
+    var readsWhileFull: Bool { false }
+    var hasWaitingCalls: Bool { false }
+    var heldByteCount: Int { 0 }
+    var pendingByteCount: Int { 0 }
+    var heldSince: Instant? { nil }
+    var deadline: Instant? { nil }
+    func deadlinePassed(now: Instant, output: inout OutputQueue) -> SessionEvent { .none }
+}
+
 /// What a connection has to do next. Whatever the session had to say for it is in the output already.
 enum SessionEvent {
     case none
@@ -65,11 +91,14 @@ enum SessionEvent {
     case needMore
     /// The client greeted with a credential.
     case authenticate(Text)
+    /// A request that has not come whole brought a credential, which may allow it more.
+    case present(Text)
     case begin(stream: UInt32, kind: StreamKind, RequestEnvelope)
     case message(stream: UInt32, UnsafeRawBufferPointer, isLast: Bool)
     /// The client sends no more messages on this stream.
     case remoteClosed(stream: UInt32)
     case cancel(stream: UInt32)
+    /// Messages may be sent on this stream again; 0: perhaps on any.
     case windowOpened(stream: UInt32)
     /// The answer to `beginDrain` came, behind all that the client had sent before.
     case echo

@@ -16,6 +16,8 @@ public final class Server: Sendable, ConnectionOwner {
         /// Of the ports, for /metrics.
         var tls: ServerTLS?
         var isDraining = false
+        /// When a connection of no known protocol was logged last: at most one a second is.
+        var refusalLoggedAt: Instant?
         var emptied: Promise<Void>?
     }
 
@@ -23,9 +25,8 @@ public final class Server: Sendable, ConnectionOwner {
     private let loops: EventLoopGroup
     private let dispatcher: any Dispatcher
     private let limits: Limits
-    private let sharedLimits: SharedLimits
     private let log: Log
-    private let software: Text
+    private let protocols: ServerProtocols
     private let state: Mutex<State>
     public let memory: ConnectionMemory
     private let sharesByLoop: [ObjectIdentifier: LoopShare]
@@ -40,9 +41,9 @@ public final class Server: Sendable, ConnectionOwner {
         self.dispatcher = dispatcher
         self.limits = limits
         let sharedLimits = SharedLimits(limits)
-        self.sharedLimits = sharedLimits
         self.log = log
-        self.software = software
+        self.protocols = ServerProtocols(
+            limits: sharedLimits, software: software, metrics: metrics, dispatcher: dispatcher)
         self.state = Mutex(
             State(
                 places: ConnectionPlaces(limits: limits, after: lastConnectionID),
@@ -111,9 +112,8 @@ public final class Server: Sendable, ConnectionOwner {
         let loop = loops.next()
         // Proof: `init` makes a share for each loop of the group, and `next` returns one of these.
         guard let share = sharesByLoop[ObjectIdentifier(loop)] else { preconditionFailure("a loop of another group") }
-        let session = NativeSession(limits: sharedLimits, software: software, metrics: metrics)
         let connection = Connection(
-            owning: stream, of: peers, speaking: session, id: id, on: loop, dispatcher: dispatcher,
+            owning: stream, of: peers, speaking: protocols, id: id, on: loop, dispatcher: dispatcher,
             metrics: metrics, share: share, owner: self)
         state.withLock { $0.connections[id] = connection }
         metrics.connectionsOpen.add(1)
@@ -153,6 +153,20 @@ public final class Server: Sendable, ConnectionOwner {
             state.places.lostCredential(connection.id).compactMap { state.connections[$0] }
         }
         displace(displaced)
+    }
+
+    public func refused(_ connection: Connection, firstByte: UInt8) {
+        metrics.connectionsUnknown.add()
+        let now = Instant.now
+        let isNews = state.withLock { state in
+            if let last = state.refusalLoggedAt, now.nanoseconds(since: last) < 1_000_000_000 { return false }
+            state.refusalLoggedAt = now
+            return true
+        }
+        guard isNews else { return }
+        log.warning(
+            "a connection began with a byte of no protocol spoken here and was closed",
+            ["connection": .integer(Int64(clamping: connection.id)), "byte": .integer(Int64(firstByte))])
     }
 
     private func displace(_ connections: [Connection]) {

@@ -18,6 +18,8 @@ public enum CloseReason: Equatable, Sendable, CaseIterable {
     case tooManyCancels
     case tooManyPings
     case windowExceeded
+    case headersTooLarge
+    case tooManyIdleFrames
 
     // The peer was too slow: told to the state machine by the connection, which has the timers.
     case frameTimeout
@@ -39,7 +41,8 @@ public enum CloseReason: Equatable, Sendable, CaseIterable {
         case .helloNotFirst, .malformedHello, .extensionWithoutHello, .malformedControlFrame, .streamInUse,
             .frameForOtherSide, .unknownCriticalFrame, .windowOverflow:
             .protocolError
-        case .frameAboveHardCap, .controlFrameTooLarge, .tooManyCancels, .tooManyPings, .windowExceeded:
+        case .frameAboveHardCap, .controlFrameTooLarge, .tooManyCancels, .tooManyPings, .windowExceeded,
+            .headersTooLarge, .tooManyIdleFrames:
             .limitExceeded
         case .frameTimeout, .firstRequestTimeout, .writeTimeout, .idleTimeout, .credentialMissing: .timeout
         case .displaced, .memoryNeeded: .limitExceeded
@@ -62,6 +65,8 @@ public enum CloseReason: Equatable, Sendable, CaseIterable {
         case .tooManyCancels: "Too many requests cancelled."
         case .tooManyPings: "Too many pings."
         case .windowExceeded: "More DATA than the stream's window allows."
+        case .headersTooLarge: "A request's headers come in more frames or bytes than they may."
+        case .tooManyIdleFrames: "Too many frames that carry nothing."
         case .frameTimeout: "A frame took too long to arrive."
         case .firstRequestTimeout: "No request arrived in time."
         case .writeTimeout: "Answers were not read in time."

@@ -20,6 +20,8 @@ public enum EnvelopeError: Error, Equatable, Sendable {
     /// Not well-formed UTF-8, a NUL in it, or a metadata key that is not [0-9a-z_.-]+.
     case text(Field)
     case tooManyUnknownFields
+    /// A `grpc-timeout` that is not one.
+    case malformedTimeout
     /// More entries or bytes than `Limits` allows.
     case metadataTooLarge
 
@@ -40,6 +42,8 @@ public enum EnvelopeError: Error, Equatable, Sendable {
         case .tooManyUnknownFields:
             Failure(
                 .malformedEnvelope, "The envelope has too many fields this version does not know.")
+        case .malformedTimeout:
+            .invalid(.malformedEnvelope, field: "grpc-timeout", "is at most 8 digits and one of H, M, S, m, u, n")
         case .metadataTooLarge:
             Failure(.metadataTooLarge, "Send fewer or shorter metadata entries.")
         }

@@ -1,15 +1,15 @@
-import Base
+public import Base
 
 /// Counts events in windows of one second: at most twice `perSecondMax` pass in any second.
-struct EventRate: Sendable {
+public struct EventRate: Sendable {
     private let perSecondMax: Int
     private var windowStart = Instant(nanoseconds: 0)
     private var count = 0
 
-    init(perSecondMax: Int) { self.perSecondMax = perSecondMax }
+    public init(perSecondMax: Int) { self.perSecondMax = perSecondMax }
 
     /// Counts an event. Returns false when the event is above the rate.
-    mutating func note(at now: Instant) -> Bool {
+    public mutating func note(at now: Instant) -> Bool {
         if count == 0 || now.nanoseconds(since: windowStart) >= 1_000_000_000 {
             windowStart = now
             count = 0

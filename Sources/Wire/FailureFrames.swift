@@ -16,6 +16,14 @@ extension ByteBuffer {
         }
     }
 
+    /// Appends `failure` as the fields of a google.rpc.Status, with the same details.
+    public mutating func appendStatus(of failure: Failure, requestID: UnsafeRawBufferPointer?) {
+        // Proof: the codes are 0 to 16.
+        appendVarintField(GoogleStatus.FieldNumber.code, UInt64(failure.code.rawValue))
+        appendBytesField(GoogleStatus.FieldNumber.message, failure.message.shown)
+        appendDetails(of: failure, requestID: requestID)
+    }
+
     /// The same with details appended by `writeDetails`: the details (google.protobuf.Any) of google.rpc.Status.
     public mutating func appendFailure(
         stream: UInt32, code: StatusCode, message: String, metadata: OutgoingMetadata = OutgoingMetadata(),

@@ -28,6 +28,16 @@ public final class RawClient {
     private var descriptor: Int32
     private var lastStream: UInt32 = 0
     private var received: [UInt8] = []
+    /// Makes the calls of `call` when `POSTERN_TEST_PROTOCOL` is "grpc" (`tools/test --grpc`), on its own connection.
+    private var byGRPC: GRPCCaller?
+
+    /// A client to make the calls of a test with, by native frames or, if it was asked for, by gRPC.
+    public convenience init(callingOn port: UInt16) throws {
+        try self.init(port: port)
+        guard let wish = getenv("POSTERN_TEST_PROTOCOL") else { return }
+        precondition(String(cString: wish) == "grpc", "POSTERN_TEST_PROTOCOL is \"grpc\" or not set")
+        byGRPC = try GRPCCaller(port: port)
+    }
 
     /// `receiveByteCount`: how much the kernel takes in for a client that does not read; its own default when nil.
     public init(port: UInt16, timeoutSeconds: Int = 20, receiveByteCount: Int32? = nil) throws {
@@ -160,11 +170,7 @@ public final class RawClient {
         metadata: [OutgoingMetadata.Entry] = [], timeoutNanoseconds: Int64 = 0
     ) -> [UInt8] {
         let parts = fullName.split(separator: "/")
-        var entries = metadata
-        if let apiKey, !metadata.contains(where: { $0.key == "authorization" }) {
-            let key = apiKey.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + [UInt8]($0)) }
-            entries.append(OutgoingMetadata.Entry(key: "authorization", value: key))
-        }
+        let entries = credential(and: metadata)
         var buffer = ByteBuffer()
         let fits = buffer.appendRequest(
             stream: stream, kind: kind, service: Text(String(parts[0])), method: Text(String(parts[1])),
@@ -172,6 +178,13 @@ public final class RawClient {
         ) { message.encode(into: &$0) }
         precondition(fits, "the request does not fit a frame")
         return buffer.copyBytes()
+    }
+
+    /// The metadata, with the client's key where it names no other.
+    private func credential(and metadata: [OutgoingMetadata.Entry]) -> [OutgoingMetadata.Entry] {
+        guard let apiKey, !metadata.contains(where: { $0.key == "authorization" }) else { return metadata }
+        let key = apiKey.withBytes { Text(unchecked: [UInt8]("Bearer ".utf8) + [UInt8]($0)) }
+        return metadata + [OutgoingMetadata.Entry(key: "authorization", value: key)]
     }
 
     /// Opens the connection with HELLO and returns the server's.
@@ -189,6 +202,7 @@ public final class RawClient {
         _ fullName: String, _ message: some Message, returning: Response.Type = Response.self,
         metadata: [OutgoingMetadata.Entry] = []
     ) throws -> Response {
+        if let byGRPC { return try byGRPC.call(fullName, message, metadata: credential(and: metadata)) }
         let stream = nextStream()
         try send(request(fullName, message, stream: stream, metadata: metadata))
         let frame = try readFrame()

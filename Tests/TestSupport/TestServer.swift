@@ -42,7 +42,7 @@ public final class TestServer: Sendable {
 
     /// A raw connection that speaks for the admin key, or for nobody.
     public func connect(authenticated: Bool = true) throws -> RawClient {
-        let client = try RawClient(port: port)
+        let client = try RawClient(callingOn: port)
         if authenticated { client.apiKey = adminKey }
         return client
     }

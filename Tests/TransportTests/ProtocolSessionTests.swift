@@ -9,7 +9,6 @@ import Wire
 
 /// Another protocol than the native one: a call is a line, `Echo text` for example, and so is its answer.
 private final class LineSession: ProtocolSession {
-    static let firstByte = UInt8(ascii: "E")
     private static let service: StaticString = "test.Service"
 
     private(set) var hasSeenRequest = false
@@ -19,7 +18,7 @@ private final class LineSession: ProtocolSession {
     /// The bytes of the line that was handed out last, which still lies in the input.
     private var deliveredByteCount = 0
 
-    func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant) -> SessionEvent {
+    func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant, mayBegin: Bool) -> SessionEvent {
         input.consume(deliveredByteCount)
         deliveredByteCount = 0
         let readable = input.readable
@@ -87,9 +86,16 @@ private final class LineSession: ProtocolSession {
     }
 }
 
+private struct Lines: ProtocolChoice {
+    func session(firstByte: UInt8, now: Instant) -> (any ProtocolSession)? {
+        firstByte == UInt8(ascii: "E") ? LineSession() : nil
+    }
+}
+
 private final class NoOwner: ConnectionOwner {
     func handshakeBegan(_ connection: Connection) {}
     func handshakeEnded(_ connection: Connection) {}
+    func refused(_ connection: Connection, firstByte: UInt8) {}
     func authenticated(_ connection: Connection) {}
     func lostCredential(_ connection: Connection) {}
     func closed(_ connection: Connection) {}
@@ -106,7 +112,7 @@ private final class NoOwner: ConnectionOwner {
         let share = LoopShare(
             of: loop, number: 0, memory: ConnectionMemory(limits: limits, loopCount: 1), limits: SharedLimits(limits))
         let connection = Connection(
-            owning: Socket(owning: theirs), of: "", speaking: LineSession(), id: 1, on: loop, dispatcher: Echo(),
+            owning: Socket(owning: theirs), of: "", speaking: Lines(), id: 1, on: loop, dispatcher: Echo(),
             metrics: TransportMetrics(), share: share, owner: NoOwner())
         loop.run { connection.assumeIsolated { $0.start() } }
         let outcome: Result<Void, any Error>

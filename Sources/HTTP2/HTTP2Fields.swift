@@ -1,0 +1,45 @@
+import CNGHTTP2
+
+/// The header fields of one answer on their way out. One list serves all answers of a connection: adding allocates
+/// nothing.
+public final class HTTP2Fields {
+    /// An answer has 7 fields at most.
+    private static let countMax = 16
+
+    private let entries = UnsafeMutablePointer<nghttp2_nv>.allocate(capacity: countMax)
+    private(set) var count = 0
+
+    init() {}
+
+    deinit { entries.deallocate() }
+
+    /// A field that is the same in many answers: the peer's table of fields keeps it.
+    public func add(_ name: StaticString, _ value: StaticString) {
+        add(
+            name, UnsafeRawBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount),
+            flags: NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue | NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue)
+    }
+
+    /// A field that is another one in each answer. `value` must be valid until the answer was handed over.
+    public func add(_ name: StaticString, unique value: UnsafeRawBufferPointer) {
+        add(
+            name, value, flags: NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue | NGHTTP2_NV_FLAG_NO_INDEX.rawValue)
+    }
+
+    private func add(_ name: StaticString, _ value: UnsafeRawBufferPointer, flags: UInt32) {
+        precondition(count < Self.countMax, "more fields than an answer has")
+        // nghttp2 only reads what these point to (nghttp2_nv: "name", "value").
+        let start = value.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? name.utf8Start
+        (entries + count).initialize(
+            to: nghttp2_nv(
+                name: UnsafeMutablePointer(mutating: name.utf8Start), value: UnsafeMutablePointer(mutating: start),
+                namelen: name.utf8CodeUnitCount, valuelen: value.count, flags: UInt8(truncatingIfNeeded: flags)))
+        count += 1
+    }
+
+    /// Hands the fields over and forgets them.
+    func take<Result>(_ body: (UnsafeMutablePointer<nghttp2_nv>, Int) -> Result) -> Result {
+        defer { count = 0 }
+        return body(entries, count)
+    }
+}

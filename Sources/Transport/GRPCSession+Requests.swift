@@ -1,0 +1,159 @@
+import Base
+import HTTP2
+import Wire
+
+// Requests on their way in: nghttp2 calls this while it reads, and the connection then asks for what is ready.
+
+extension GRPCSession {
+    func headersBegan(stream id: UInt32, isFirst: Bool) {
+        headersOf = nil
+        // Nothing is read in the trailers of a request.
+        guard isFirst, !isClosed else { return }
+        guard streams.count < streamsMax, !isRefusing else {
+            metrics.framesRefused.add()
+            return refuseStream(id)
+        }
+        headersOf = makeStream(id)
+    }
+
+    /// The call was not begun and is safe to send again.
+    private func refuseStream(_ id: UInt32) {
+        engine.reset(stream: id, .refusedStream)
+        noteCancel()
+    }
+
+    /// Counts work that the client caused and took back, or that it cannot have.
+    private func noteCancel() {
+        if !cancelRate.note(at: now) { violation = .tooManyCancels }
+    }
+
+    func header(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+        headersOf?.headers.add(name, value, limits: limits)
+    }
+
+    func headersEnded(stream id: UInt32, isLast: Bool) {
+        guard let stream = headersOf else {
+            if isLast { remoteEnded(stream: id) }
+            return
+        }
+        headersOf = nil
+        hasSeenRequest = true
+        if let refusal = refusal(stream) {
+            metrics.framesRefused.add()
+            return refusal(stream)
+        }
+        guard let (service, method) = stream.headers.names else { return refuse(stream, .malformedPath) }
+        let kind = methods.kind(service: service, method: method)
+        stream.kind = kind ?? .unary
+        perform(stream.state.headersEnded(kind, isLast: isLast), stream)
+        if stream.state.request == .message { incomplete.append(stream) }
+    }
+
+    /// How a request is refused for its headers; nil for one that is not.
+    private func refusal(_ stream: GRPCStream) -> ((GRPCStream) -> Void)? {
+        if let fault = stream.headers.fault { return { self.refuse($0, fault.failure) } }
+        if stream.headers.method != .post { return { self.refuse($0, httpStatus: "405", allow: "POST") } }
+        if !stream.headers.isGRPC { return { self.refuse($0, httpStatus: "415") } }
+        if stream.headers.encoding == .unknown { return { self.refuse($0, .unknownEncoding) } }
+        return nil
+    }
+
+    func data(_ bytes: UnsafeRawBufferPointer, stream id: UInt32) {
+        // What all streams hold together is bounded by their own windows.
+        engine.consumeOfConnection(bytes.count)
+        guard let stream = streams[id], stream.state.takesData else {
+            return engine.consume(bytes.count, stream: id)
+        }
+        stream.input.append(contentsOf: bytes)
+        stream.uncredited += bytes.count
+        inputByteCount += bytes.count
+        checkLength(stream)
+    }
+
+    func remoteEnded(stream id: UInt32) {
+        guard let stream = streams[id] else { return }
+        perform(stream.state.remoteEnded(), stream)
+    }
+
+    func reset(stream id: UInt32) {
+        // A reset behind the answer takes back nothing.
+        guard let stream = streams[id], stream.state.answer != .ended else { return }
+        noteCancel()
+    }
+
+    func closed(stream id: UInt32) {
+        guard let stream = streams[id] else { return }
+        if headersOf === stream { headersOf = nil }
+        dropOutput(of: stream)
+        perform(stream.state.closed(), stream)
+    }
+
+    private func perform(_ action: GRPCStreamState.Action, _ stream: GRPCStream) {
+        switch action {
+        case .none: break
+        case .begin: begin(stream)
+        case .deliver: deliver(stream)
+        case .refuseWithoutMessage: refuse(stream, .withoutMessage)
+        case .cancel: notices.append(.cancel(stream.id))
+        case .forget: forget(stream)
+        }
+    }
+
+    private func begin(_ stream: GRPCStream) {
+        if !incomplete.isEmpty { incomplete.removeAll { $0 === stream } }
+        if largeStream === stream { largeEnded() }
+        waiting.append(Waiting(stream: stream, id: stream.id))
+    }
+
+    /// Has messages handed out when it is their turn.
+    func deliver(_ stream: GRPCStream) {
+        guard !stream.isDelivering, stream.kind == .remoteOpen else { return }
+        stream.isDelivering = true
+        waiting.append(Waiting(stream: stream, id: stream.id))
+    }
+
+    // MARK: Windows
+
+    /// Looks at the message that is coming in: refuses one that is too long, and lets the client send the rest of one
+    /// that its window has no room for.
+    func checkLength(_ stream: GRPCStream) {
+        guard let declared = stream.declaredByteCount else { return }
+        guard declared <= messageMax else {
+            let mayBeTaken = declared <= limits.framePayloadMax && stream.headers.authorization != nil
+            guard mayBeTaken, !stream.hasPresented else { return refuseMessage(stream) }
+            return notices.append(.present(stream, id: stream.id))
+        }
+        if stream.input.readableByteCount >= GRPCMessage.prefixByteCount + declared {
+            if stream.kind == .remoteOpen { deliver(stream) }
+            if largeStream === stream { largeEnded() }
+        } else if largeStream === stream {
+            credit(stream)
+        } else if stream.uncredited >= initialWindow / 2 {
+            guard largeStream == nil else { return largeWaiting.append(Waiting(stream: stream, id: stream.id)) }
+            largeStream = stream
+            credit(stream)
+        }
+    }
+
+    /// One message at a time may be larger than a window: the sum of all is bounded, and none waits for ever.
+    func largeEnded() {
+        largeStream = nil
+        while largeStream == nil, let next = largeWaiting.popFirst() {
+            if next.stream.id == next.id, next.stream.state.takesData { checkLength(next.stream) }
+        }
+    }
+
+    private func credit(_ stream: GRPCStream) {
+        engine.consume(stream.uncredited, stream: stream.id)
+        stream.uncredited = 0
+    }
+
+    func consumed(stream id: UInt32, byteCount: Int, output: inout OutputQueue) {
+        guard let stream = streams[id], !stream.deliveredCosts.isEmpty else { return }
+        let cost = min(stream.deliveredCosts.removeFirst(), stream.uncredited)
+        guard cost > 0, !stream.state.isClosed else { return }
+        stream.uncredited -= cost
+        engine.consume(cost, stream: id)
+        pump(&output)
+    }
+}

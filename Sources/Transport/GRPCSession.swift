@@ -1,0 +1,300 @@
+// gRPC over HTTP/2 on one connection. nghttp2 knows the frames (`HTTP2Engine`), `GRPCStreamState` decides for each
+// stream, and this type puts both together. +Requests takes calls in, +Messages takes their messages apart, +Answers
+// writes.
+//
+// What a read brings is taken in as a whole and stands in queues until the connection asks for it. Memory is bounded by
+// the windows of the streams, which are opened only as far as calls are taken: docs/decisions/0067.
+
+import Base
+import HTTP2
+import Messages
+import Wire
+
+/// The gRPC protocol of one connection.
+final class GRPCSession: ProtocolSession, HTTP2Events {
+    /// The P of HTTP/2's preface.
+    static let firstByte = UInt8(ascii: "P")
+    static let drainPing: UInt64 = 1
+
+    /// What the connection has to do, in its order; not bound to the turn of a call.
+    enum Notice {
+        case cancel(UInt32)
+        case present(GRPCStream, id: UInt32)
+        case windowOpened(UInt32)
+        case echo
+        case close
+    }
+
+    /// A stream whose call, or whose messages, wait for their turn. The stream may be another one meanwhile.
+    struct Waiting {
+        let stream: GRPCStream
+        let id: UInt32
+    }
+
+    let engine = HTTP2Engine(.server)
+    private let sharedLimits: SharedLimits
+    var limits: Limits { sharedLimits.values }
+    let metrics: TransportMetrics
+    let methods: any Dispatcher
+    var now: Instant
+
+    var hasSeenRequest = false
+    var isAuthenticated = false
+    var isClosed = false
+    var isRefusing = false
+
+    private var scanner = HTTP2FrameScanner()
+    private var flood: HTTP2FloodGuard
+    private(set) var partialSince: Instant?
+    var cancelRate: EventRate
+    /// What the client did wrong in the bytes that are being read.
+    var violation: CloseReason?
+
+    var streams: [UInt32: GRPCStream] = [:]
+    private var spareStreams: [GRPCStream] = []
+    /// The stream whose headers are coming in; nil for one that was refused, and for trailers.
+    var headersOf: GRPCStream?
+    var notices = EventQueue<Notice>()
+    var waiting = EventQueue<Waiting>()
+    /// The message that the connection looks at, which still lies at the front of its stream's input.
+    var handedOut: (stream: GRPCStream, byteCount: Int)?
+    /// The content of a compressed message that the connection looks at.
+    var unpacked = ByteBuffer()
+
+    /// Requests whose message has not come whole, the oldest first.
+    var incomplete: [GRPCStream] = []
+    /// The stream that may send more than its first window for one message, and those that wait to be it.
+    var largeStream: GRPCStream?
+    var largeWaiting = EventQueue<Waiting>()
+
+    /// The answer that is being written; what the client has no window for moves to its stream.
+    var answer = ByteBuffer()
+    var answering: GRPCStream?
+    var inputByteCount = 0
+    private(set) var pendingByteCount = 0
+    /// Answers that are whole and not sent whole.
+    var heldAnswers = 0
+    var heldProgressAt = Instant.distantFuture
+    /// A stream of messages was told to wait for the client's windows.
+    var isWindowAwaited = false
+
+    private static let sparesMax = 32
+    /// A stream's objects and its tables in nghttp2.
+    private static let streamByteCount = 1_024
+
+    init(limits: SharedLimits, methods: any Dispatcher, metrics: TransportMetrics, now: Instant) {
+        self.sharedLimits = limits
+        self.methods = methods
+        self.metrics = metrics
+        self.now = now
+        self.flood = HTTP2FloodGuard(limits: limits.values)
+        self.cancelRate = EventRate(perSecondMax: limits.values.cancelsPerSecondMax)
+        engine.events = self
+        submitSettings()
+    }
+
+    var heldByteCount: Int { inputByteCount + pendingByteCount + streams.count * Self.streamByteCount }
+
+    var streamsMax: Int { isAuthenticated ? limits.streamsMax : limits.streamsMaxUnauthenticated }
+
+    var initialWindow: Int { isAuthenticated ? limits.streamWindow : limits.streamWindowUnauthenticated }
+
+    var messageMax: Int { isAuthenticated ? limits.framePayloadMax : limits.framePayloadMaxUnauthenticated }
+
+    var readsWhileFull: Bool { true }
+
+    var hasWaitingCalls: Bool { !waiting.isEmpty }
+
+    func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant, mayBegin: Bool) -> SessionEvent {
+        self.now = now
+        releaseHandedOut()
+        while true {
+            if let event = nextNotice(&output) { return event }
+            if mayBegin, let event = nextWaiting(&output) { return event }
+            if notices.isEmpty {
+                if input.isEmpty { return .needMore }
+                receive(&input, &output)
+            }
+        }
+    }
+
+    private func nextNotice(_ output: inout OutputQueue) -> SessionEvent? {
+        while let notice = notices.popFirst() {
+            switch notice {
+            case .cancel(let stream): return .cancel(stream: stream)
+            case .windowOpened(let stream): return .windowOpened(stream: stream)
+            case .echo: return .echo
+            case .close: return .close
+            case .present(let stream, let id):
+                guard stream.id == id, let authorization = stream.headers.authorization else { continue }
+                if stream.hasPresented {
+                    checkLength(stream)
+                    pump(&output)
+                } else {
+                    // Asked again when the connection knows whether it is a good one.
+                    stream.hasPresented = true
+                    notices.append(notice)
+                    return .present(Text(validating: authorization) ?? .empty)
+                }
+            }
+        }
+        return nil
+    }
+
+    private func receive(_ input: inout ByteBuffer, _ output: inout OutputQueue) {
+        defer { input.consume(input.readableByteCount) }
+        guard !isClosed else { return }
+        let bytes = input.readable
+        var offset = 0
+        var hasEnded = false
+        while let frame = scanner.next(in: bytes, at: &offset) {
+            hasEnded = true
+            if let reason = flood.admit(frame, now: now) {
+                metrics.framesRefused.add()
+                return close(reason, &output)
+            }
+        }
+        if scanner.isBetweenFrames && !flood.isInBlock {
+            partialSince = nil
+        } else if partialSince == nil || (hasEnded && !flood.isInBlock) {
+            partialSince = now
+        }
+        let isHTTP2 = engine.receive(bytes)
+        if let violation { return close(violation, &output) }
+        pump(&output)
+        if !isHTTP2 || engine.isOver {
+            if !isClosed { metrics.framesRefused.add() }
+            isClosed = true
+            notices.append(.close)
+        }
+    }
+
+    // MARK: The connection
+
+    private func submitSettings() {
+        engine.submit(
+            HTTP2Settings(
+                streamsMax: streamsMax, initialWindow: initialWindow, headerListByteCountMax: limits.headerListMax))
+    }
+
+    func authenticated() {
+        isAuthenticated = true
+        submitSettings()
+        engine.setConnectionWindow(limits.waitingBytesMax)
+    }
+
+    func lostCredential() {
+        isAuthenticated = false
+        submitSettings()
+    }
+
+    private func close(_ reason: CloseReason, _ output: inout OutputQueue) {
+        guard !isClosed else { return }
+        engine.goAway(reason.http2Code, reason.text)
+        pump(&output)
+        isClosed = true
+        notices.append(.close)
+    }
+
+    func end(_ reason: CloseReason, output: inout OutputQueue) -> SessionEvent {
+        close(reason, &output)
+        return .close
+    }
+
+    func beginDrain(output: inout OutputQueue) -> SessionEvent {
+        guard !isClosed, !isRefusing else { return .none }
+        engine.announceGoAway()
+        engine.ping(Self.drainPing)
+        pump(&output)
+        return .none
+    }
+
+    func finishDrain(output: inout OutputQueue) -> SessionEvent {
+        guard !isClosed, !isRefusing else { return .none }
+        isRefusing = true
+        engine.goAway(.noError, CloseReason.shutdown.text)
+        pump(&output)
+        return closeIfDone()
+    }
+
+    /// The event that ends the connection behind its last stream.
+    func closeIfDone() -> SessionEvent {
+        guard isRefusing, streams.isEmpty, !isClosed else { return .none }
+        isClosed = true
+        return .close
+    }
+
+    func pingAcknowledged(_ opaque: UInt64) {
+        if opaque == Self.drainPing { notices.append(.echo) }
+    }
+
+    func peerLeft() {
+        isRefusing = true
+        if streams.isEmpty { notices.append(.close) }
+    }
+
+    func violated() { metrics.framesRefused.add() }
+
+    // MARK: Time
+
+    var deadline: Instant? {
+        let request = incomplete.first.map { $0.beganAt.advanced(by: limits.requestTimeoutMax) }
+        let held = heldAnswers > 0 ? heldProgressAt.advanced(by: limits.writeTimeout) : nil
+        guard let request, let held else { return request ?? held }
+        return min(request, held)
+    }
+
+    func deadlinePassed(now: Instant, output: inout OutputQueue) -> SessionEvent {
+        self.now = now
+        if heldAnswers > 0, heldProgressAt.advanced(by: limits.writeTimeout) <= now {
+            return end(.writeTimeout, output: &output)
+        }
+        while let first = incomplete.first, first.beganAt.advanced(by: limits.requestTimeoutMax) <= now {
+            incomplete.removeFirst()
+            refuse(first, .requestTimeout)
+        }
+        pump(&output)
+        return closeIfDone()
+    }
+
+    var heldSince: Instant? {
+        let request = incomplete.first?.beganAt
+        let held = pendingByteCount > 0 ? heldProgressAt : nil
+        guard let request, let held else { return request ?? held }
+        return min(request, held)
+    }
+
+    // MARK: Streams
+
+    func makeStream(_ id: UInt32) -> GRPCStream {
+        let stream = spareStreams.popLast() ?? GRPCStream()
+        stream.begin(id: id, at: now)
+        streams[id] = stream
+        return stream
+    }
+
+    func forget(_ stream: GRPCStream) {
+        streams[stream.id] = nil
+        dropInput(of: stream)
+        dropOutput(of: stream)
+        if largeStream === stream { largeEnded() }
+        if !incomplete.isEmpty { incomplete.removeAll { $0 === stream } }
+        stream.end()
+        if handedOut?.stream !== stream { stream.release() }
+        if spareStreams.count < Self.sparesMax { spareStreams.append(stream) }
+        if isRefusing, streams.isEmpty { notices.append(.close) }
+    }
+
+    func addPending(_ change: Int) { pendingByteCount += change }
+}
+
+extension CloseReason {
+    /// How GOAWAY says it.
+    var http2Code: HTTP2Code {
+        switch code {
+        case .shutdown, .timeout: .noError
+        case .limitExceeded: .enhanceYourCalm
+        default: .protocolError
+        }
+    }
+}

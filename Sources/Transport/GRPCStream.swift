@@ -1,0 +1,80 @@
+import Base
+import Wire
+
+/// One HTTP/2 stream that carries a call: its state, and the bytes that wait in either direction.
+///
+/// A connection uses the objects again, with their memory, so that a call allocates nothing here.
+final class GRPCStream {
+    private(set) var id: UInt32 = 0
+    var state = GRPCStreamState()
+    var kind = StreamKind.unary
+    var headers = GRPCRequestHeaders()
+    /// When the request's headers came.
+    private(set) var beganAt = Instant.now
+
+    /// What the client sent and nobody took yet: messages with their prefixes.
+    var input = ByteBuffer()
+    /// The bytes of the client that are not given back to its window.
+    var uncredited = 0
+    /// What the messages cost that were handed out and not taken by their handler.
+    var deliveredCosts: [Int] = []
+    /// The credential was shown to learn whether it allows a larger message.
+    var hasPresented = false
+    /// The stream stands in the queue to hand out messages.
+    var isDelivering = false
+
+    /// What the client's window holds back.
+    var output = ByteBuffer()
+    /// The answer is whole and not sent whole.
+    var isHeld = false
+    /// How the call ended, when it failed.
+    var failure: GRPCStatus?
+
+    func begin(id: UInt32, at now: Instant) {
+        self.id = id
+        beganAt = now
+        state = GRPCStreamState()
+        kind = .unary
+        headers.clear()
+        Self.clear(&input)
+        Self.clear(&output)
+        (uncredited, hasPresented, isDelivering, isHeld, failure) = (0, false, false, false, nil)
+        deliveredCosts.removeAll(keepingCapacity: true)
+    }
+
+    private static func clear(_ buffer: inout ByteBuffer) {
+        buffer.consume(buffer.readableByteCount)
+        buffer.releaseIfIdle(above: 4 * 1024)
+    }
+
+    /// The stream is gone. Its request may still be looked at, in this turn.
+    func end() { id = 0 }
+
+    /// Gives back memory that another stream would hardly need.
+    func release() {
+        Self.clear(&input)
+        Self.clear(&output)
+    }
+
+    /// The length that the message at the front of `input` says it has; nil while that is not known.
+    var declaredByteCount: Int? { GRPCMessage.declaredByteCount(input.readable) }
+
+    /// What is left of the time the client gave its call, as native requests say it: 0 when it gave none. Nil: it has
+    /// passed.
+    func timeoutLeft(now: Instant) -> Int64? {
+        let timeout = headers.timeoutNanoseconds
+        guard timeout > 0 else { return 0 }
+        let left = timeout - max(0, now.nanoseconds(since: beganAt))
+        return left > 0 ? left : nil
+    }
+}
+
+/// A message on an HTTP/2 stream: a byte that says whether it is compressed, four of its length, and its content.
+enum GRPCMessage {
+    static let prefixByteCount = 5
+
+    static func declaredByteCount(_ bytes: UnsafeRawBufferPointer) -> Int? {
+        guard bytes.count >= prefixByteCount else { return nil }
+        return Int(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 1, as: UInt32.self)))
+    }
+}

@@ -1,0 +1,40 @@
+import Base
+import Wire
+
+/// Which protocol a connection speaks, told by its first byte: 0x00 begins a native frame, `P` the preface of HTTP/2.
+protocol ProtocolChoice: Sendable {
+    /// Nil: nothing that is spoken here begins like this.
+    func session(firstByte: UInt8, now: Instant) -> (any ProtocolSession)?
+}
+
+/// The protocol of a connection from which no byte has come. It has no calls.
+final class OpeningSession: ProtocolSession, Sendable {
+    /// There is nothing in it: all connections share one.
+    static let shared = OpeningSession()
+
+    var hasSeenRequest: Bool { false }
+    var partialSince: Instant? { nil }
+
+    func next(in input: inout ByteBuffer, output: inout OutputQueue, now: Instant, mayBegin: Bool) -> SessionEvent {
+        .needMore
+    }
+
+    func authenticated() {}
+    func lostCredential() {}
+    func end(_ reason: CloseReason, output: inout OutputQueue) -> SessionEvent { .close }
+    func beginDrain(output: inout OutputQueue) -> SessionEvent { .none }
+    func finishDrain(output: inout OutputQueue) -> SessionEvent { .close }
+
+    func wantsAnswer(stream: UInt32) -> Bool { false }
+    func appendResponse(
+        stream: UInt32, metadata: OutgoingMetadata, output: inout OutputQueue,
+        write: (inout ByteBuffer) throws -> Void
+    ) rethrows -> Bool { true }
+    func appendFailure(stream: UInt32, _ failure: Failure, metadata: OutgoingMetadata, output: inout OutputQueue) {}
+    func maySendMessage(stream: UInt32) -> Bool { false }
+    func appendMessage(stream: UInt32, _ message: [UInt8], output: inout OutputQueue) -> Bool { true }
+    func appendEnd(stream: UInt32, output: inout OutputQueue) {}
+    func consumed(stream: UInt32, byteCount: Int, output: inout OutputQueue) {}
+    func abandoned(stream: UInt32) {}
+    func finished(stream: UInt32, output: inout OutputQueue) -> SessionEvent { .none }
+}
