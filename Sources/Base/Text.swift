@@ -33,6 +33,12 @@ public struct Text: Sendable, Hashable, Comparable {
         self.bytes = bytes
     }
 
+    /// All bytes at once: an array of bytes is hashed one by one.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(bytes.count)
+        bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    }
+
     public var isEmpty: Bool { bytes.isEmpty }
     public var byteCount: Int { bytes.count }
 
@@ -55,7 +61,8 @@ extension Text: ExpressibleByStringLiteral, CustomStringConvertible {
 /// Well-formedness of UTF-8 (Unicode 15, table 3-7), plus our own rule: no NUL.
 public enum UTF8Validation {
     public static func isText(_ raw: UnsafeRawBufferPointer) -> Bool {
-        var index = 0
+        guard let start = raw.baseAddress else { return true }
+        var index = plainPrefix(start, raw.count)
         let count = raw.count
         while index < count {
             if index + 8 <= count {
@@ -70,6 +77,22 @@ public enum UTF8Validation {
             index += width
         }
         return true
+    }
+
+    /// How many bytes at the start, in steps of 32, are ASCII without NUL: long texts are tokens and JSON.
+    @inline(__always)
+    private static func plainPrefix(_ start: UnsafeRawPointer, _ count: Int) -> Int {
+        var index = 0
+        while count - index >= 32 {
+            let words = start + index
+            guard isPlain(words.loadUnaligned(as: UInt64.self)),
+                isPlain(words.loadUnaligned(fromByteOffset: 8, as: UInt64.self)),
+                isPlain(words.loadUnaligned(fromByteOffset: 16, as: UInt64.self)),
+                isPlain(words.loadUnaligned(fromByteOffset: 24, as: UInt64.self))
+            else { break }
+            index += 32
+        }
+        return index
     }
 
     /// Eight ASCII bytes: none above 0x7F, none zero.

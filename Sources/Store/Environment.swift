@@ -159,6 +159,10 @@ final class Environment: @unchecked Sendable {
         tellers[Int(table)]?.topic(ofRow: key)
     }
 
+    /// Whether changes of the table's rows are told by their hashes.
+    @inline(__always)
+    func marksRows(of table: UInt8) -> Bool { tellers[Int(table)]?.news == .marked }
+
     /// LMDB's own table of free pages.
     static let freePages = MDB_dbi(0)
 
@@ -175,9 +179,9 @@ final class Environment: @unchecked Sendable {
 
 extension Environment {
     /// Tells of a commit, before its writes are answered. The writer's thread only.
-    func announce(_ topics: [ChangeTopic], in snapshot: Snapshot) {
-        guard !topics.isEmpty else { return }
-        for failure in followers.tell(Announcement(topics: topics, snapshot: snapshot)) {
+    func announce(_ topics: [ChangeTopic], _ rows: [MarkedRow], in snapshot: Snapshot) {
+        guard !topics.isEmpty || !rows.isEmpty else { return }
+        for failure in followers.tell(Announcement(topics: topics, rows: rows, snapshot: snapshot)) {
             configuration.onCopyFailure(failure.copy.name, failure.error)
         }
     }

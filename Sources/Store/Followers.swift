@@ -4,6 +4,8 @@ import Synchronization
 /// What the writes of a batch announced, and the first snapshot that holds the batch.
 public struct Announcement: Sendable {
     public let topics: [ChangeTopic]
+    /// Rows of tables with news `.marked`.
+    let rows: [MarkedRow]
     public let snapshot: Snapshot
 }
 
@@ -39,10 +41,19 @@ final class Followers: Sendable {
     /// The writer's thread only. Returns the copies whose refresh failed.
     func tell(_ announcement: Announcement) -> [(copy: CopyDescription, error: any Error)] {
         let (copies, listeners) = state.withLock { ($0.copies, $0.listeners) }
-        let kinds = Set(announcement.topics.map(\.kind))
+        var kinds: Set<Text> = []
+        // Many in a row are of one kind.
+        for (place, topic) in announcement.topics.enumerated()
+        where place == 0 || topic.kind != announcement.topics[place - 1].kind {
+            kinds.insert(topic.kind)
+        }
+        let tableIDs = Set(announcement.rows.map(\.tableID))
         var failures: [(copy: CopyDescription, error: any Error)] = []
         for (place, follower) in copies.enumerated() {
-            guard follower.isBehind || !follower.copy.kinds.isDisjoint(with: kinds) else { continue }
+            let isOfInterest =
+                !follower.copy.kinds.isDisjoint(with: kinds)
+                || !follower.copy.markedTableIDs.isDisjoint(with: tableIDs)
+            guard follower.isBehind || isOfInterest else { continue }
             do {
                 try follower.refresh(announcement)
                 if follower.isBehind { state.withLock { $0.copies[place].isBehind = false } }
@@ -61,4 +72,6 @@ public struct CopyDescription: Sendable {
     public let name: StaticString
     public let tables: [StaticString]
     let kinds: Set<Text>
+    /// Those of the tables that mark their rows.
+    let markedTableIDs: Set<UInt8>
 }

@@ -20,6 +20,6 @@ extension Writer {
         }
         let snapshot = Snapshot(of: raw)
         try StoreError.check(mdb_txn_commit(raw), "mdb_txn_commit")
-        environment.announce(batch.topics, in: snapshot)
+        environment.announce(batch.topics, batch.rows, in: snapshot)
     }
 }

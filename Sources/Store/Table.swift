@@ -63,6 +63,8 @@ public enum RowNews: Sendable {
     case ofTenant
     /// Which row changed.
     case ofRow
+    /// That a row changed whose key has a certain hash: for `RowMarks`. For large tables whose rows change often.
+    case marked
 }
 
 extension Table {

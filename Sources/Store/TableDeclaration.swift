@@ -30,7 +30,7 @@ public struct TableDeclaration: Sendable {
     @inline(__always)
     func topic(ofRow key: UnsafeRawBufferPointer) -> ChangeTopic? {
         switch news {
-        case .none: nil
+        case .none, .marked: nil
         case .ofTable: ChangeTopic(kind)
         case .ofTenant: ChangeTopic(kind, [UInt8](key.prefix { $0 != 0 }))
         case .ofRow: ChangeTopic(kind, [UInt8](key))

@@ -42,6 +42,11 @@ extension ReadTransaction {
     }
 }
 
+extension ReadTransaction {
+    /// `dated` in a read; nil in a write.
+    public func datedUnlessWriting<Value>(_ value: Value) -> Dated<Value>? { isWriting ? nil : dated(value) }
+}
+
 // MARK: - Following
 
 extension Store {
@@ -71,6 +76,8 @@ extension CopyDescription {
     fileprivate init(_ name: StaticString, of tables: [TableDeclaration]) {
         // Proof: the tables of a copy are constants of the code, and a copy is made at each start.
         precondition(tables.allSatisfy { $0.news != .none }, "\(name) follows a table without news")
-        self.init(name: name, tables: tables.map(\.name), kinds: Set(tables.map(\.kind)))
+        self.init(
+            name: name, tables: tables.map(\.name), kinds: Set(tables.filter { $0.news != .marked }.map(\.kind)),
+            markedTableIDs: Set(tables.filter { $0.news == .marked }.map(\.id)))
     }
 }

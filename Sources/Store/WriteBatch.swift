@@ -17,6 +17,8 @@ final class WriteBatch {
     private var pendingByteCount: Int64 = 0
     /// The topics that the writes have announced so far.
     private(set) var topics: [ChangeTopic] = []
+    /// The rows that the writes have changed so far, of tables that mark them.
+    private(set) var rows: [MarkedRow] = []
     /// Whether the write that runs now said that it makes the store grow, whatever it was asked for.
     var isGrowth = false
     /// The bytes that the writes have added to tenants' rows so far.
@@ -42,6 +44,7 @@ final class WriteBatch {
         changes = isRecording ? [] : nil
         pendingByteCount = 0
         topics.removeAll(keepingCapacity: true)
+        rows.removeAll(keepingCapacity: true)
         usage.removeAll()
     }
 
@@ -65,6 +68,10 @@ final class WriteBatch {
     /// Many writes in a row are often about the same.
     func announce(_ topic: ChangeTopic) {
         if topics.last != topic { topics.append(topic) }
+    }
+
+    func mark(_ row: MarkedRow) {
+        if rows.last != row { rows.append(row) }
     }
 
     /// A value's bytes before they go into the map. Valid until the next call.

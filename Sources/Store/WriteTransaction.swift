@@ -208,12 +208,19 @@ extension WriteTransaction {
         try batch.checkChange(code, "mdb_put")
         RecordSeal.seal(payload, into: value.mv_data, tag: tag)
         batch.note(tableID, key, payload)
-        if let topic = reading.environment.topic(ofRow: key, in: tableID) { batch.announce(topic) }
+        announce(tableID, key)
         if let tenant = owner.tenant(key: key, payload: payload) {
             batch.usage.put(
                 tenant: tenant, owner: owner, key: key, byteCount: byteCount, replacing: replacedByteCount)
         }
         return true
+    }
+
+    /// What the table's declaration says about a changed row.
+    private func announce(_ tableID: UInt8, _ key: UnsafeRawBufferPointer) {
+        let environment = reading.environment
+        if let topic = environment.topic(ofRow: key, in: tableID) { batch.announce(topic) }
+        if environment.marksRows(of: tableID) { batch.mark(MarkedRow(tableID: tableID, key: key)) }
     }
 
     @usableFromInline
@@ -240,7 +247,7 @@ extension WriteTransaction {
         if code == MDB_NOTFOUND { return false }
         try batch.checkChange(code, "mdb_del")
         batch.note(tableID, key, nil)
-        if let topic = reading.environment.topic(ofRow: key, in: tableID) { batch.announce(topic) }
+        announce(tableID, key)
         if let deleted { batch.usage.subtract(deleted) }
         return true
     }

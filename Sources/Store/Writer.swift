@@ -191,7 +191,7 @@ extension Writer {
                 if environment.configuration.durability == .relaxed { isSyncDue = true }
                 environment.noteCommit(event: batch.newestEvent)
             }
-            environment.announce(batch.topics, in: snapshot)
+            environment.announce(batch.topics, batch.rows, in: snapshot)
             return .committed
         } catch {
             return .failed(error)

@@ -1,6 +1,6 @@
 public import Base
 import Crypto
-import JSON
+package import Synchronization
 
 /// The claims of a genuine ID token. The caller checks whether the token is revoked: `uid`, `sessionID`, `generation`.
 public final class VerifiedToken: Sendable {
@@ -14,30 +14,19 @@ public final class VerifiedToken: Sendable {
     public let signInProvider: Text
     public let payload: [UInt8]
     package let keyID: Text
+    /// What its user keeps beside it, for as long as the token is remembered.
+    package let note = Mutex<(any AnyObject & Sendable)?>(nil)
 
     package init?(payload: [UInt8], keyID: Text, issuer: Text, audience: Text) {
-        guard let claims = try? JSONValue(parsing: payload), case .object = claims,
-            claims.member("iss")?.text == issuer, claims.member("aud")?.text == audience,
-            let uid = claims.member("sub")?.text, claims.member("user_id")?.text == uid,
-            let issuedAt = claims.member("iat")?.integer, let expiresAt = claims.member("exp")?.integer,
-            let authTime = claims.member("auth_time")?.integer, let generation = claims.member("gen")?.integer,
-            let sessionID = claims.member("sid")?.text.flatMap({ Hex.decode($0.bytes) }), sessionID.count == 16,
-            let firebase = claims.member("firebase"),
-            let signInProvider = firebase.member("sign_in_provider")?.text
-        else { return nil }
-        var tenantID = Text.empty
-        if let tenant = firebase.member("tenant") {
-            guard let name = tenant.text else { return nil }
-            tenantID = name
-        }
-        self.uid = uid
-        self.tenantID = tenantID
-        self.sessionID = sessionID
-        self.generation = generation
-        self.authTime = Timestamp(seconds: authTime)
-        self.issuedAt = Timestamp(seconds: issuedAt)
-        self.expiresAt = Timestamp(seconds: expiresAt)
-        self.signInProvider = signInProvider
+        guard let claims = TokenClaims(payload, issuer: issuer, audience: audience) else { return nil }
+        self.uid = claims.uid
+        self.tenantID = claims.tenantID
+        self.sessionID = claims.sessionID
+        self.generation = claims.generation
+        self.authTime = Timestamp(seconds: claims.authTime)
+        self.issuedAt = Timestamp(seconds: claims.issuedAt)
+        self.expiresAt = Timestamp(seconds: claims.expiresAt)
+        self.signInProvider = claims.signInProvider
         self.payload = payload
         self.keyID = keyID
     }
@@ -52,21 +41,20 @@ public enum TokenError: Error, Sendable, Equatable {
 /// Verifies ID tokens: form, type, key, algorithm, signature, issuer, audience, times. No input or output, no waiting.
 ///
 /// The header has to be, byte for byte, the one that a published key's tokens are made with: nothing in it is read, and
-/// the algorithm is the key's own. A token that was verified before is found by a keyed hash of its bytes, so that a
-/// repeated one costs no signature check; times and the key's retirement are checked every time. May be called on any
-/// thread.
+/// the algorithm is the key's own. A token that was verified before is remembered, so that a repeated one costs no
+/// signature check; times and the key's retirement are checked every time. May be called on any thread.
 public final class IssuedTokenVerifier: Sendable {
     private let keys: PublishedKeySet
     private let issuer: Text
     private let audience: Text
-    private let limits: Limits
+    private let tokenMax: Int
     private let cache: VerifiedTokenCache
 
     public init(keys: PublishedKeySet, issuer: Text, audience: Text, limits: Limits, random: RandomSource) {
         self.keys = keys
         self.issuer = issuer
         self.audience = audience
-        self.limits = limits
+        self.tokenMax = limits.tokenMax
         self.cache = VerifiedTokenCache(random: random)
     }
 
@@ -75,25 +63,26 @@ public final class IssuedTokenVerifier: Sendable {
     public func verify(
         _ token: [UInt8], now: Timestamp, allowsExpired: Bool = false
     ) throws(TokenError) -> VerifiedToken {
-        guard token.count <= limits.tokenMax else { throw .invalid }
+        guard token.count <= tokenMax, let key = cache.key(of: token) else { throw .invalid }
         let keySet = keys.current
-        let fingerprint = cache.fingerprint(of: token)
-        if let known = cache.find(fingerprint), keySet.isPublished(id: known.keyID, at: now) {
+        if let known = cache.find(token, key), keySet.isPublished(id: known.keyID, at: now) {
             return try checkTimes(known, now: now, allowsExpired: allowsExpired)
         }
         guard let entry = keySet.entry(of: token, at: now),
-            let payload = Self.signedPayload(of: token, entry),
+            let payload = Self.signedPayload(of: token, entry, signedByteCount: key.signedByteCount),
             let verified = VerifiedToken(payload: payload, keyID: entry.id, issuer: issuer, audience: audience)
         else { throw .invalid }
         _ = try checkTimes(verified, now: now, allowsExpired: allowsExpired)
-        cache.insert(verified, under: fingerprint)
+        cache.insert(verified, for: token, key)
         return verified
     }
 
     /// The bytes between the header and the signature, if the signature is the key's.
-    private static func signedPayload(of token: [UInt8], _ entry: KeySet.Entry) -> [UInt8]? {
+    private static func signedPayload(
+        of token: [UInt8], _ entry: KeySet.Entry, signedByteCount payloadEnd: Int
+    ) -> [UInt8]? {
         let payloadStart = entry.tokenPrefix.count
-        guard let payloadEnd = token.lastIndex(of: UInt8(ascii: ".")), payloadEnd >= payloadStart,
+        guard payloadEnd >= payloadStart,
             let signature = Base64.url.decode(token[(payloadEnd + 1)...]),
             token.withUnsafeBytes({ token in
                 let signedBytes = UnsafeRawBufferPointer(rebasing: token[..<payloadEnd])

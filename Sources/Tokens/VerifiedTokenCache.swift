@@ -1,21 +1,36 @@
 import Base
 import Crypto
+import Glibc
 import Synchronization
 
-/// A bounded map from a token's keyed hash to its claims. It is split into shards, so that loops seldom wait for each
-/// other.
+/// A bounded map from tokens to their claims. It is split into shards, so that loops seldom wait for each other.
 ///
-/// The hash leads to a set of a few tokens, the last used one in front. A new token replaces the last of its set. One
-/// token replaces one, so that nobody waits while hundreds are freed, and their memory serves the next.
+/// A keyed hash of the signature leads to a set of a few tokens, the last used one in front. A token is found by this
+/// hash and by the signed bytes, which are compared as they are; they are worth nothing without the signature, which is
+/// not kept. A new token replaces the last of its set. One token replaces one, so that nobody waits while hundreds are
+/// freed, and their memory serves the next.
 final class VerifiedTokenCache: Sendable {
     struct Fingerprint: Hashable {
         let low: UInt64
         let high: UInt64
     }
 
+    /// A token's two parts, as they are looked for.
+    struct Key {
+        let signedByteCount: Int
+        let signature: Fingerprint
+    }
+
     private struct Entry {
-        let fingerprint: Fingerprint
+        let signature: Fingerprint
+        let signedBytes: [UInt8]
         let token: VerifiedToken
+
+        func isOf(_ bytes: UnsafeRawBufferPointer, _ key: Key) -> Bool {
+            guard signature == key.signature else { return false }
+            let signed = UnsafeRawBufferPointer(rebasing: bytes[..<key.signedByteCount])
+            return signedBytes.withUnsafeBytes { $0.hasSameBytes(as: signed) }
+        }
     }
 
     private final class Shard: Sendable {
@@ -34,34 +49,57 @@ final class VerifiedTokenCache: Sendable {
         key = MACKey(Secret(random.bytes(MACKey.keyByteCount)))
     }
 
-    func fingerprint(of token: [UInt8]) -> Fingerprint {
+    /// Nil for bytes that are no token: they have no three parts. Of more parts the signature is all from the third on,
+    /// which is none then.
+    func key(of token: [UInt8]) -> Key? {
+        token.withUnsafeBytes { token in
+            guard let headerByteCount = Self.firstPeriod(in: token, from: 0),
+                let signedByteCount = Self.firstPeriod(in: token, from: headerByteCount + 1)
+            else { return nil }
+            let signature = UnsafeRawBufferPointer(rebasing: token[(signedByteCount + 1)...])
+            return Key(signedByteCount: signedByteCount, signature: fingerprint(of: signature))
+        }
+    }
+
+    private static func firstPeriod(in token: UnsafeRawBufferPointer, from index: Int) -> Int? {
+        guard let start = token.baseAddress, let found = memchr(start + index, 0x2E, token.count - index) else {
+            return nil
+        }
+        return UnsafeRawPointer(found) - start
+    }
+
+    private func fingerprint(of signature: UnsafeRawBufferPointer) -> Fingerprint {
         withUnsafeTemporaryAllocation(byteCount: MACKey.tagByteCount, alignment: 8) { tag in
-            token.withUnsafeBytes { key.writeTag(of: $0, at: UnsafeRawBufferPointer(start: nil, count: 0), into: tag) }
+            key.writeTag(of: signature, at: UnsafeRawBufferPointer(start: nil, count: 0), into: tag)
             return Fingerprint(low: tag.load(as: UInt64.self), high: tag.load(fromByteOffset: 8, as: UInt64.self))
         }
     }
 
-    func find(_ fingerprint: Fingerprint) -> VerifiedToken? {
-        withSet(of: fingerprint) { set in
-            guard let index = set.firstIndex(where: { $0.fingerprint == fingerprint }) else { return nil }
-            let entry = set[index]
-            if index > 0 {
-                set.remove(at: index)
-                set.insert(entry, at: 0)
+    func find(_ token: [UInt8], _ key: Key) -> VerifiedToken? {
+        token.withUnsafeBytes { bytes in
+            withSet(of: key.signature) { set in
+                guard let index = set.firstIndex(where: { $0.isOf(bytes, key) }) else { return nil }
+                let entry = set[index]
+                if index > 0 {
+                    set.remove(at: index)
+                    set.insert(entry, at: 0)
+                }
+                return entry.token
             }
-            return entry.token
         }
     }
 
-    func insert(_ token: VerifiedToken, under fingerprint: Fingerprint) {
-        withSet(of: fingerprint) { set in
+    func insert(_ verified: VerifiedToken, for token: [UInt8], _ key: Key) {
+        let entry = Entry(
+            signature: key.signature, signedBytes: Array(token[..<key.signedByteCount]), token: verified)
+        withSet(of: key.signature) { set in
             if set.count == Self.tokensPerSetMax { set.removeLast() }
-            set.insert(Entry(fingerprint: fingerprint, token: token), at: 0)
+            set.insert(entry, at: 0)
         }
     }
 
-    private func withSet<Result: Sendable>(of fingerprint: Fingerprint, _ body: (inout [Entry]) -> Result) -> Result {
-        let index = Int(fingerprint.low % UInt64(Self.shardCount * Self.setsPerShard))
+    private func withSet<Result: Sendable>(of signature: Fingerprint, _ body: (inout [Entry]) -> Result) -> Result {
+        let index = Int(signature.low % UInt64(Self.shardCount * Self.setsPerShard))
         return shards[index % Self.shardCount].sets.withLock { body(&$0[index / Self.shardCount]) }
     }
 }

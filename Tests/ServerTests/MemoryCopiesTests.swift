@@ -14,7 +14,7 @@ import Testing
     /// A copy by the name it is registered under, and how to see that it follows. To add a copy, add a line.
     private static let proofs: [String: @Sendable (TestServer) async throws -> Void] = [
         "tenant settings": tenantSettings, "callers": callers, "token keys": tokenKeys, "cookie keys": cookieKeys,
-        "providers": providers,
+        "providers": providers, "live tokens": liveTokens,
     ]
 
     @Test func `There is a proof for every copy that a server keeps`() async throws {
@@ -55,6 +55,41 @@ import Testing
         expectRefusal("INSUFFICIENT_PERMISSION") { _ = try client.signUp("bob@example.com") }
         try await change(Tables.apiKeys, id, server) { $0.apiKey?.revokedAtMicros = 1 }
         expectRefusal("CALLER_UNAUTHENTICATED") { _ = try client.signUp("bob@example.com") }
+    }
+
+    /// The rows that a token needs, changed one after the other. Each verification that succeeds is remembered.
+    private static func liveTokens(_ server: TestServer) async throws {
+        let client = try IdentityClient(server)
+        let made = try client.signUp("ada@example.com")
+        let (uid, token) = (made.user?.uid ?? .empty, made.tokens?.idToken ?? .empty)
+        func verified() throws -> TokensVerifyIdTokenResponse {
+            try client.client.call("postern.v1.Tokens/VerifyIdToken", TokensVerifyIdTokenRequest(idToken: token))
+        }
+        let sessionID = try Hex.decode(verified().sessionID.bytes) ?? []
+        let (user, session) = (UserKey("", uid), SessionKey(sessionID))
+        func expectVerified() throws { for _ in 0..<3 { #expect(try verified().uid == uid) } }
+        try expectVerified()
+        func changeUser(_ body: @escaping @Sendable (inout User) -> Void) async throws {
+            try await change(Tables.users, user, server) { record in
+                var user = (try? User(decoding: record.user)) ?? User()
+                body(&user)
+                record.user = user.encoded()
+            }
+        }
+        try await changeUser { $0.disabled = true }
+        expectRefusal("USER_DISABLED") { _ = try verified() }
+        try await changeUser { $0.disabled = false }
+        try expectVerified()
+        try await changeUser { $0.tokensValidAfterMicros += 1 }
+        expectRefusal("TOKEN_EXPIRED") { _ = try verified() }
+        try await changeUser { $0.tokensValidAfterMicros -= 1 }
+        try expectVerified()
+        try await change(Tables.sessions, session, server) { $0.end = .signedOut }
+        expectRefusal("TOKEN_EXPIRED") { _ = try verified() }
+        try await change(Tables.sessions, session, server) { $0.end = .unspecified }
+        try expectVerified()
+        try await server.project.store.write { _ = try $0.delete(Tables.users, user) }
+        expectRefusal("USER_NOT_FOUND") { _ = try verified() }
     }
 
     private static func tokenKeys(_ server: TestServer) async throws {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lists what is kept in memory between requests, and asks for each what keeps it from being an old copy of a row.
 
-A copy of rows is a `RowCopies`, a `TableMark` with a `Dated` value, or follows its tables by `Store.follow`: these learn of
+A copy of rows is a `RowCopies`, a `TableMark` or `RowMarks` with a `Dated` value, or follows its tables by `Store.follow`: these learn of
 every commit, also of another node's. Whatever else lies in a lock, an atomic or a table of a class or an actor stands in
 memory.txt with the reason why it needs to follow nothing.
 """
@@ -13,7 +13,7 @@ from swift_source import code_of
 
 TARGETS = ["Tokens", "Signing", "Federation", "Identity", "Service"]
 
-SITES = re.compile(r"^\s*(?:(?:public|private|fileprivate|nonisolated|static|weak|lazy)(?:\(set\))? )*(?:let|var) \w+"
+SITES = re.compile(r"^\s*(?:(?:public|package|private|fileprivate|nonisolated|static|weak|lazy)(?:\(set\))? )*(?:let|var) \w+"
                    r"(?::[^={]*\b(?:Mutex|Atomic)<| = (?:Mutex|Atomic)\b|: \[[^=\]]*:[^=]*\] = \[:\])")
 # State of one call, or of a value that is passed on.
 LOCAL = re.compile(r"^ {8,}")

@@ -2,6 +2,7 @@ public import Base
 import Messages
 public import Rules
 public import Store
+import Synchronization
 public import Tokens
 
 /// An end user who proved itself with an ID token: the token, and the account as it is now.
@@ -26,12 +27,15 @@ public struct VerifiedUser: Sendable {
 /// The one check of ID tokens: genuine, of this tenant, not revoked, its session alive, its user there and enabled.
 public final class TokenCheck: Sendable {
     private let verifier: IssuedTokenVerifier
+    private let marks: RowMarks
     private let clock: Clock
     /// The failure for a string that is not a token.
     private let invalid: Failure
 
-    public init(verifier: IssuedTokenVerifier, clock: Clock, invalid: Failure = .invalidIDToken) {
+    /// `marks` are of users and sessions.
+    public init(verifier: IssuedTokenVerifier, marks: RowMarks, clock: Clock, invalid: Failure = .invalidIDToken) {
         self.invalid = invalid
+        self.marks = marks
         self.verifier = verifier
         self.clock = clock
     }
@@ -77,6 +81,13 @@ public final class TokenCheck: Sendable {
     public func checkAlive(
         _ token: VerifiedToken, settings: TenantSettings, in transaction: borrowing ReadTransaction
     ) throws {
+        guard token.tenantID == settings.tenantID else { throw Failure.tenantMismatch }
+        let known = token.note.withLock { $0 } as? TokenStatus
+        if let known, marks.isCurrent(known.dated, known.places, in: transaction),
+            known.dated.value.allow(token, settings: settings, now: clock.now())
+        {
+            return
+        }
         _ = try liveUser(of: token, settings: settings, in: transaction)
     }
 
@@ -89,8 +100,8 @@ public final class TokenCheck: Sendable {
         return VerifiedUser(token: token, account: account, settings: settings)
     }
 
-    /// The token's user as it lies in the database; valid while the transaction lasts.
-    @inline(__always)
+    /// The token's user as it lies in the database; valid while the transaction lasts. What the rows say is kept beside
+    /// the token, until one of them changes.
     private func liveUser(
         of token: VerifiedToken, settings: TenantSettings, in transaction: borrowing ReadTransaction
     ) throws -> UnsafeRawBufferPointer {
@@ -109,6 +120,17 @@ public final class TokenCheck: Sendable {
             let user = try transaction.record(Tables.users, user)
             throw Failure.tokenExpired(revokedFor: user.tokensRevokedFor)
         }
+        if let dated = transaction.datedUnlessWriting(TokenRows(user: status, session: session)) {
+            let note = TokenStatus(dated, places(of: token))
+            token.note.withLock { $0 = note }
+        }
         return user
+    }
+
+    private func places(of token: VerifiedToken) -> (RowMarks.Place, RowMarks.Place) {
+        (
+            marks.place(of: Tables.users, UserKey(token.tenantID, token.uid)),
+            marks.place(of: Tables.sessions, SessionKey(token.sessionID))
+        )
     }
 }

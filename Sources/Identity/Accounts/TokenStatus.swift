@@ -2,9 +2,33 @@ import Base
 import Messages
 import Rules
 import Store
+import Tokens
 
 // What deciding about a token needs of the records, read without decoding the rest: it is asked for on every request of
 // every service behind Postern.
+
+/// What the rows of a token's user and session said, kept beside a token that is used again and again.
+final class TokenStatus: Sendable {
+    let dated: Dated<TokenRows>
+    let places: (RowMarks.Place, RowMarks.Place)
+
+    init(_ dated: Dated<TokenRows>, _ places: (RowMarks.Place, RowMarks.Place)) {
+        self.dated = dated
+        self.places = places
+    }
+}
+
+/// What a token's user and session said.
+struct TokenRows: Sendable {
+    let user: UserStatus
+    let session: SessionStatus
+
+    /// The rows are the same as when they were read; the time and the settings may not be.
+    func allow(_ token: VerifiedToken, settings: TenantSettings, now: Timestamp) -> Bool {
+        !user.isDisabled && session.belongsToUser && token.generation >= user.tokensValidAfterMicros
+            && session.refusedCause(settings: settings, now: now) == nil
+    }
+}
 
 /// What deciding about a token needs of a user, read without decoding the rest.
 struct UserStatus {

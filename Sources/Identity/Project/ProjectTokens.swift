@@ -4,6 +4,7 @@ import Messages
 import Reactor
 import Rules
 import Signing
+import Store
 public import Tokens
 
 /// The tokens of the project: who signs them, who checks them, who issues them.
@@ -28,11 +29,13 @@ public struct ProjectTokens: Sendable {
                 use: use, store: resources.store, sealing: masterKey.sealing, pool: pool, loop: loop,
                 clock: resources.clock, random: resources.random)
         }
+        let marks = RowMarks(
+            "live tokens", of: [Tables.users.declaration, Tables.sessions.declaration], in: resources.store)
         func check(_ signer: TokenSigner, issuer: Text, invalid: Failure) -> TokenCheck {
             let verifier = IssuedTokenVerifier(
                 keys: signer.published, issuer: issuer, audience: configuration.projectID, limits: resources.limits,
                 random: resources.random)
-            return TokenCheck(verifier: verifier, clock: resources.clock, invalid: invalid)
+            return TokenCheck(verifier: verifier, marks: marks, clock: resources.clock, invalid: invalid)
         }
         // A restored store has sessions that had ended, and older counters of those that go on: no refresh token of
         // before is good in it.

@@ -6,7 +6,7 @@ public import Store
 public enum Tables {
     /// (tenant, uid) → the account.
     public static let users = Table<UserKey, StoredUser>(
-        id: 16, name: "users", owner: .countedKeyPrefix, purge: .withTenant)
+        id: 16, name: "users", owner: .countedKeyPrefix, purge: .withTenant, news: .marked)
     /// (tenant, canonical email) → uid. A put in the user's own transaction is what makes an email unique.
     public static let userByEmail = Table<TenantTextKey, [UInt8]>(
         id: 17, name: "user_by_email", owner: .keyPrefix, purge: .withTenant)
@@ -19,7 +19,7 @@ public enum Tables {
     /// session id → the session.
     public static let sessions = Table<SessionKey, StoredSession>(
         id: 20, name: "sessions", owner: .field(StoredSession.FieldNumber.tenantID),
-        purge: .otherwise("removeSessions finds them by session_by_user"))
+        purge: .otherwise("removeSessions finds them by session_by_user"), news: .marked)
     /// (tenant, uid, session id) → nothing.
     public static let sessionByUser = Table<UserSessionKey, [UInt8]>(
         id: 21, name: "session_by_user", owner: .keyPrefix,
