@@ -20,7 +20,8 @@ public struct RandomSource: Sendable {
         var characters: [UInt8] = []
         characters.reserveCapacity(count)
         while characters.count < count {
-            for byte in bytes(count) where Int(byte) < limit && characters.count < count {
+            // A few more than are needed: some bytes are above the limit.
+            for byte in bytes(count + count / 4 + 4) where Int(byte) < limit && characters.count < count {
                 characters.append(alphabet[Int(byte) % alphabet.count])
             }
         }

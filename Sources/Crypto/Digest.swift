@@ -13,6 +13,18 @@ public enum Digest {
 
     public static func sha256(_ bytes: [UInt8]) -> [UInt8] { bytes.withUnsafeBytes { sha256($0) } }
 
+    /// The digest of the pieces, one behind the other.
+    public static func sha256(of pieces: [UnsafeRawBufferPointer]) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: byteCount) { output, initializedCount in
+            let context = OpenSSL.threadDigestContext
+            guard EVP_DigestInit_ex(context, OpenSSL.sha256, nil) == 1,
+                pieces.allSatisfy({ EVP_DigestUpdate(context, $0.baseAddress, $0.count) == 1 }),
+                EVP_DigestFinal_ex(context, output.baseAddress, nil) == 1
+            else { OpenSSL.fail("SHA-256") }
+            initializedCount = byteCount
+        }
+    }
+
     /// Fills `output`, which has 32 bytes, without allocating.
     public static func sha256(_ bytes: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) {
         sha256(UnsafeRawBufferPointer(start: nil, count: 0), bytes, into: output)

@@ -19,5 +19,5 @@ public struct RecordMACs: RecordAuthenticator {
     }
 
     /// SHA-256 over the pieces, for the event log's chain.
-    public static let eventHash: EventHash = { pieces in Digest.sha256(pieces.flatMap { [UInt8]($0) }) }
+    public static let eventHash: EventHash = { pieces in Digest.sha256(of: pieces) }
 }

@@ -38,25 +38,31 @@ public struct Email: Sendable, Hashable {
     private init?(_ text: Text, limits: Limits) {
         guard (3...limits.emailMax).contains(text.byteCount) else { return nil }
         var atCount = 0
-        var canonical: [UInt8] = []
-        canonical.reserveCapacity(text.byteCount)
         for byte in text.bytes {
-            guard byte > 0x20, byte != 0x7F, !Self.refused.contains(byte) else { return nil }
+            guard byte > 0x20, byte != 0x7F, !Self.isRefused(byte) else { return nil }
             if byte == UInt8(ascii: "@") { atCount += 1 }
-            canonical.append(byte >= 0x41 && byte <= 0x5A ? byte + 0x20 : byte)
         }
         guard atCount == 1, text.bytes.first != UInt8(ascii: "@"), text.bytes.last != UInt8(ascii: "@") else {
             return nil
         }
         guard let at = text.bytes.firstIndex(of: UInt8(ascii: "@")), at <= 64 else { return nil }
         self.address = text
-        self.canonical = Text(unchecked: canonical)
+        self.canonical = Text(unchecked: text.bytes.map { $0 >= 0x41 && $0 <= 0x5A ? $0 | 0x20 : $0 })
     }
 
     public var isInternational: Bool { address.bytes.contains { $0 >= 0x80 } }
 
     /// Characters that only occur quoted in an address and are used to smuggle a second one: RFC 5322 specials.
-    private static let refused = Set("()<>[]:;,\\\"".utf8)
+    @inline(__always)
+    private static func isRefused(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "("), UInt8(ascii: ")"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "["),
+            UInt8(ascii: "]"), UInt8(ascii: ":"), UInt8(ascii: ";"), UInt8(ascii: ","), UInt8(ascii: "\\"),
+            UInt8(ascii: "\""):
+            true
+        default: false
+        }
+    }
 
     public static func == (left: Email, right: Email) -> Bool { left.canonical == right.canonical }
     public func hash(into hasher: inout Hasher) { hasher.combine(canonical) }

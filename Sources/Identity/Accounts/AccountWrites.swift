@@ -15,6 +15,22 @@ extension ReadTransaction {
         }
         return record
     }
+
+    /// TENANT_NOT_FOUND for what `liveTenant` does not find. Every new account asks, so that the settings, which are
+    /// most of the record, are not decoded.
+    func requireLiveTenant(_ tenantID: Text) throws {
+        let isDeleted = try withValue(Tables.tenants, TenantPrefix(tenantID)) { record in
+            // A record whose MAC is right is the message that was put.
+            var reader = FieldReader(record)
+            while let field = try? reader.next() {
+                if field.number == StoredTenant.FieldNumber.deleted, case .varint(let value) = field.value {
+                    return value != 0
+                }
+            }
+            return false
+        }
+        guard isDeleted == false else { throw Failure.tenantNotFound(tenantID) }
+    }
 }
 
 extension WriteTransaction {
@@ -22,9 +38,9 @@ extension WriteTransaction {
     /// FEDERATED_USER_ID_ALREADY_LINKED.
     func insert(_ account: Account, origin: Origin, kind: EventKind = .userCreated, now: Timestamp) throws {
         let key = UserKey(account.user.tenantID, account.user.uid)
-        try checkInsertable(account)
+        let names = try checkInsertable(account)
         try put(Tables.users, key, account.record)
-        try putIndexes(UniqueNames(account), key: key)
+        try putIndexes(names, key: key)
         try put(Tables.userByCreation, account.user.creationKey, [])
         try countPasswordHash(account.passwordHash, tenantID: key.tenant, by: 1)
         try appendEvent(kind, tenantID: key.tenant, uid: key.uid, origin: origin, now: now)
@@ -80,12 +96,15 @@ extension WriteTransaction {
         try appendEvent(.userDeleted, tenantID: key.tenant, uid: key.uid, origin: origin, detail: detail, now: now)
     }
 
-    /// The checks of `insert`, which come before any change.
-    func checkInsertable(_ account: Account) throws {
+    /// The checks of `insert`, which come before any change. Returns the names that the account takes.
+    @discardableResult
+    func checkInsertable(_ account: Account) throws -> UniqueNames {
         let key = UserKey(account.user.tenantID, account.user.uid)
-        _ = try reading.liveTenant(key.tenant)
+        try reading.requireLiveTenant(key.tenant)
         if try exists(Tables.users, key) { throw Failure.duplicateUID }
-        try checkUnique(account, key: key)
+        let names = UniqueNames(account)
+        try checkUnique(names, key: key)
+        return names
     }
 
     func checkUnique(_ account: Account, key: UserKey) throws { try checkUnique(UniqueNames(account), key: key) }
