@@ -1,11 +1,36 @@
 import Base
 import CMessages
+import Glibc
 
-/// Pre-scan, unpack into the thread's arena, copy, reset. What the generated `init(decoding:limits:)` does.
+/// What the generated `init(decoding:limits:)` does.
 func decodeMessage<Value: ConvertibleToC>(
     _ bytes: UnsafeRawBufferPointer, limits: Limits
 ) throws(DecodeError) -> Value {
-    guard let start = bytes.baseAddress, !bytes.isEmpty else { return Value() }
+    if bytes.isEmpty { return Value() }
+    return Value.isFlat
+        ? try decodeFlat(bytes, limits: limits) : try decodeByProtobufC(bytes, limits: limits)
+}
+
+/// Most requests are flat, and short: the pre-scan, which comes by each value anyway, leaves nothing to do for
+/// protobuf-c.
+func decodeFlat<Value: ConvertibleToC>(
+    _ bytes: UnsafeRawBufferPointer, limits: Limits
+) throws(DecodeError) -> Value {
+    try withUnsafeTemporaryAllocation(
+        byteCount: MemoryLayout<Value.CValue>.size, alignment: MemoryLayout<Value.CValue>.alignment
+    ) { memory throws(DecodeError) -> Value in
+        guard let target = memory.baseAddress else { throw .malformed }
+        memset(target, 0, memory.count)
+        try PreScan.read(bytes, of: Value.schema, limits: limits, into: target)
+        return Value(copying: UnsafePointer(target.bindMemory(to: Value.CValue.self, capacity: 1)))
+    }
+}
+
+/// Pre-scan, unpack into the thread's arena, copy, reset.
+func decodeByProtobufC<Value: ConvertibleToC>(
+    _ bytes: UnsafeRawBufferPointer, limits: Limits
+) throws(DecodeError) -> Value {
+    guard let start = bytes.baseAddress else { return Value() }
     let schema = Value.schema
     try PreScan.check(bytes, against: schema, limits: limits)
 

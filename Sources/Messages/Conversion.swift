@@ -17,6 +17,9 @@ protocol ConvertibleToC: Message {
 extension ConvertibleToC {
     /// The message, or one inside it, has a secret field: what the arena held of it is wiped.
     static var holdsSecret: Bool { schema.pointee.holds_secret != 0 }
+
+    /// The message holds nothing but singular numbers, texts and bytes.
+    static var isFlat: Bool { schema.pointee.is_flat != 0 }
 }
 
 // Swift to C. An arena without a budget refuses only when the system has no memory left, which is fatal.

@@ -18,11 +18,23 @@ struct PreScan {
         var scan = PreScan(
             depthMax: limits.messageDepthMax, fieldsPerMessageMax: limits.fieldsPerMessageMax,
             fieldsLeft: limits.fieldsMax, unknownFieldsLeft: limits.unknownFieldsMax)
-        try scan.message(WireCursor(bytes), schema, depth: 1)
+        try scan.message(WireCursor(bytes), schema, depth: 1, into: nil)
+    }
+
+    /// Checks a flat message, and puts each value where protobuf-c would put it, into the C struct `target`, which is
+    /// all zeroes. Texts and bytes are not copied: `target` points into `bytes`.
+    static func read(
+        _ bytes: UnsafeRawBufferPointer, of schema: UnsafePointer<PosternSchema>, limits: Limits,
+        into target: UnsafeMutableRawPointer
+    ) throws(DecodeError) {
+        var scan = PreScan(
+            depthMax: limits.messageDepthMax, fieldsPerMessageMax: limits.fieldsPerMessageMax,
+            fieldsLeft: limits.fieldsMax, unknownFieldsLeft: limits.unknownFieldsMax)
+        try scan.message(WireCursor(bytes), schema, depth: 1, into: target)
     }
 
     private mutating func message(
-        _ body: WireCursor, _ schema: UnsafePointer<PosternSchema>, depth: Int
+        _ body: WireCursor, _ schema: UnsafePointer<PosternSchema>, depth: Int, into target: UnsafeMutableRawPointer?
     ) throws(DecodeError) {
         guard depth <= depthMax else { throw .limit("message depth") }
         var body = body
@@ -47,64 +59,72 @@ struct PreScan {
                 var run = try body.lengthDelimited()
                 while !run.isAtEnd {
                     try count(&countLeft)
-                    try scalar(&run, field, kind)
+                    _ = try scalar(&run, field, kind)
                 }
                 continue
             }
             guard wireType == field.pointee.wire_type else { throw .malformed }
             try count(&countLeft)
-            try value(&body, field, kind, depth)
+            try value(&body, field, kind, depth, into: target.map { $0 + Int(field.pointee.offset) })
         }
     }
 
     @inline(__always)
     private mutating func value(
-        _ body: inout WireCursor, _ field: UnsafePointer<PosternField>, _ kind: FieldKind, _ depth: Int
+        _ body: inout WireCursor, _ field: UnsafePointer<PosternField>, _ kind: FieldKind, _ depth: Int,
+        into place: UnsafeMutableRawPointer?
     ) throws(DecodeError) {
         switch kind {
         case .text:
             let content = try body.lengthDelimited()
             guard UTF8Validation.isText(content.bytes) else { throw .text(field: name(of: field)) }
+            place?.storeBytes(of: ProtobufCBinaryData(borrowing: content.bytes), as: ProtobufCBinaryData.self)
         case .bytes:
-            _ = try body.lengthDelimited()
+            let content = try body.lengthDelimited()
+            place?.storeBytes(of: ProtobufCBinaryData(borrowing: content.bytes), as: ProtobufCBinaryData.self)
         case .message:
             let content = try body.lengthDelimited()
             do throws(DecodeError) {
-                try message(content, field.pointee.message, depth: depth + 1)
+                try message(content, field.pointee.message, depth: depth + 1, into: nil)
             } catch {
                 throw error.inside(name(of: field))
             }
+        case .integer64:
+            let value = try scalar(&body, field, kind)
+            place?.storeBytes(of: value, as: UInt64.self)
         default:
-            try scalar(&body, field, kind)
+            // In C a bool and an enum are as long as a 32-bit number.
+            let value = try scalar(&body, field, kind)
+            place?.storeBytes(of: UInt32(truncatingIfNeeded: value), as: UInt32.self)
         }
     }
 
-    /// One value of a varint or fixed type. A varint must fit the type: 2^32 is not a second spelling of 0.
+    /// One value of a varint or fixed type; 0 for a fixed one. A varint must fit the type: 2^32 is not a second
+    /// spelling of 0.
     @inline(__always)
     private func scalar(
         _ body: inout WireCursor, _ field: UnsafePointer<PosternField>, _ kind: FieldKind
-    ) throws(DecodeError) {
+    ) throws(DecodeError) -> UInt64 {
+        if kind == .fixed64 || kind == .fixed32 {
+            _ = try body.take(kind == .fixed64 ? 8 : 4)
+            return 0
+        }
+        let value = try body.varint()
         switch kind {
-        case .fixed64:
-            _ = try body.take(8)
-        case .fixed32:
-            _ = try body.take(4)
         case .int32:
-            let value = try body.varint()
             guard Int32(exactly: Int64(bitPattern: value)) != nil else { throw .malformed }
         case .uint32:
-            guard try body.varint() <= UInt64(UInt32.max) else { throw .malformed }
+            guard value <= UInt64(UInt32.max) else { throw .malformed }
         case .bool:
-            guard try body.varint() <= 1 else { throw .malformed }
+            guard value <= 1 else { throw .malformed }
         case .enumeration:
-            let value = try body.varint()
             let values = value < 64 ? field.pointee.enum_values : field.pointee.enum_values_from_64
             guard value < 128, values >> (value & 63) & 1 == 1 else {
                 throw .enumValue(field: name(of: field))
             }
-        case .integer64, .bytes, .text, .message:
-            _ = try body.varint()
+        case .integer64, .fixed64, .fixed32, .bytes, .text, .message: break
         }
+        return value
     }
 
     /// A newer peer may send fields this version does not know; they are skipped and never stored.
@@ -129,6 +149,14 @@ struct PreScan {
     }
 
     private func name(of field: UnsafePointer<PosternField>) -> String { String(cString: field.pointee.name) }
+}
+
+extension ProtobufCBinaryData {
+    /// Nobody writes through the pointer.
+    fileprivate init(borrowing bytes: UnsafeRawBufferPointer) {
+        let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        self.init(len: bytes.count, data: UnsafeMutablePointer(mutating: start))
+    }
 }
 
 extension DecodeError {

@@ -33,6 +33,12 @@ KINDS = {
 }
 WIRE_TYPES = {KIND_FIXED64: 1, KIND_FIXED32: 5, KIND_BYTES: 2, KIND_TEXT: 2, KIND_MESSAGE: 2}
 
+# The types of flat messages' fields: each has one encoding, and one C type of its own.
+FLAT_TYPES = {
+    FieldProto.TYPE_INT64, FieldProto.TYPE_UINT64, FieldProto.TYPE_INT32, FieldProto.TYPE_UINT32, FieldProto.TYPE_BOOL,
+    FieldProto.TYPE_ENUM, FieldProto.TYPE_BYTES, FieldProto.TYPE_STRING,
+}
+
 MODULE_MAP = """module CMessages {
     header "messages.h"
     link "protobuf-c"
@@ -44,6 +50,7 @@ SCHEMA_TYPES = f"""// {NOTE}
 // What the pre-scan needs to know of a message, indexed by field number.
 #pragma once
 #include <protobuf-c/protobuf-c.h>
+#include <stddef.h>
 
 struct PosternSchema;
 
@@ -60,6 +67,8 @@ typedef struct PosternField {{
     uint8_t is_repeated;
     // Which bit tells that a singular field, or any member of a oneof, was seen.
     uint8_t seen_bit;
+    // Of a flat message: where the value stands in the C struct.
+    uint16_t offset;
 }} PosternField;
 
 typedef struct PosternSchema {{
@@ -69,6 +78,8 @@ typedef struct PosternSchema {{
     uint32_t field_count;
     // The message, or one inside it, has a secret field: its C memory is wiped.
     uint32_t holds_secret;
+    // The message holds nothing but singular numbers, texts and bytes.
+    uint32_t is_flat;
 }} PosternSchema;
 """
 
@@ -155,7 +166,8 @@ def _write_tables(schema, folder, include):
             source.append("};")
         fields = f"{name}__fields" if message.fields else "0"
         source.append(f"const PosternSchema {name}__table = {{")
-        source.append(f"    &{name}__descriptor, {fields}, {count}, {int(message.holds_secret)},")
+        source.append(f"    &{name}__descriptor, {fields}, {count}, {int(message.holds_secret)}, "
+                      f"{int(_is_flat(message))},")
         source.extend(["};", ""])
         header.append(f"extern const PosternSchema {name}__table;")
         header.append(f"static inline const PosternSchema *{name}__schema(void) {{ return &{name}__table; }}")
@@ -164,6 +176,11 @@ def _write_tables(schema, folder, include):
         table(message)
     (include / "schema.h").write_text("\n".join(header) + "\n")
     (folder / "schema.c").write_text("\n".join(source))
+
+
+def _is_flat(message):
+    return bool(message.fields) and all(
+        not f.repeated and f.oneof is None and f.type in FLAT_TYPES for f in message.fields)
 
 
 def _field_rows(message):
@@ -180,8 +197,9 @@ def _field_rows(message):
         nested = f"&{field.target.c_lower}__table" if isinstance(field.target, Message) else "0"
         values = field.target.mask if kind == KIND_ENUM else 0
         mask = f"{values & (1 << 64) - 1:#x}, {values >> 64:#x}"
+        offset = f"offsetof({message.c_type}, {naming.c_field(field.name)})" if _is_flat(message) else "0"
         yield (f'    [{field.number}] = {{"{field.name}", {nested}, {mask}, {kind}, {WIRE_TYPES.get(kind, 0)}, '
-               f"{int(field.repeated)}, {bit}}},")
+               f"{int(field.repeated)}, {bit}, {offset}}},")
 
 
 def _write_descriptor_set(schema, folder, include):

@@ -2,6 +2,7 @@
 // What the pre-scan needs to know of a message, indexed by field number.
 #pragma once
 #include <protobuf-c/protobuf-c.h>
+#include <stddef.h>
 
 struct PosternSchema;
 
@@ -18,6 +19,8 @@ typedef struct PosternField {
     uint8_t is_repeated;
     // Which bit tells that a singular field, or any member of a oneof, was seen.
     uint8_t seen_bit;
+    // Of a flat message: where the value stands in the C struct.
+    uint16_t offset;
 } PosternField;
 
 typedef struct PosternSchema {
@@ -27,6 +30,8 @@ typedef struct PosternSchema {
     uint32_t field_count;
     // The message, or one inside it, has a secret field: its C memory is wiped.
     uint32_t holds_secret;
+    // The message holds nothing but singular numbers, texts and bytes.
+    uint32_t is_flat;
 } PosternSchema;
 
 extern const PosternSchema google__protobuf__duration__table;
