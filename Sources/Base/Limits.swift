@@ -232,6 +232,15 @@ public struct Limits: Sendable {
     /// The lines of the access log that its destination has not taken yet. What does not fit is dropped and counted.
     public var accessLogBufferMax = 4 << 20
 
+    // Metrics: docs/decisions/0075-metrics-of-bounded-size.md
+    /// The pairs of a method and a reason whose failures are counted apart.
+    public var failuresCountedApartMax = 96
+    /// The tenants whose calls are counted, and how many of them /metrics shows.
+    public var tenantsCountedMax = 200
+    public var tenantsShownMax = 20
+    /// The messages in outboxes that are counted at a time.
+    public var outboxCountedMax = 10_000
+
     // Refusals
     public var denialsKeptPerTenant = 10_000
     /// The refusals of all tenants: 1 GiB of records of at most 268 bytes. Each tenant keeps its last

@@ -52,13 +52,29 @@ public final class DurationHistogram: Sendable {
         sumNanoseconds.add(UInt64(max(0, nanoseconds)), ordering: .relaxed)
     }
 
-    /// Cumulative counts per bound, the last one being all (`+Inf`), and the sum in seconds.
-    public var snapshot: (cumulativeCounts: [UInt64], sumSeconds: Double) {
+    /// What was recorded by a moment.
+    public struct Snapshot: Sendable {
+        /// Per bound, the last one being all (`+Inf`).
+        public var cumulativeCounts = [UInt64](repeating: 0, count: boundsMicroseconds.count + 1)
+        public var sumSeconds = 0.0
+
+        public init() {}
+
+        public mutating func add(_ other: Snapshot) {
+            for index in cumulativeCounts.indices { cumulativeCounts[index] &+= other.cumulativeCounts[index] }
+            sumSeconds += other.sumSeconds
+        }
+    }
+
+    public var snapshot: Snapshot {
         var total: UInt64 = 0
         let counts = buckets.indices.map { index in
             total += buckets[index].load(ordering: .relaxed)
             return total
         }
-        return (counts, Double(sumNanoseconds.load(ordering: .relaxed)) / 1e9)
+        var snapshot = Snapshot()
+        snapshot.cumulativeCounts = counts
+        snapshot.sumSeconds = Double(sumNanoseconds.load(ordering: .relaxed)) / 1e9
+        return snapshot
     }
 }

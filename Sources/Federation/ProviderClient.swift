@@ -22,11 +22,12 @@ public final class ProviderClient: Sendable {
     let metadata: ProviderMetadata
     let userInfo: UserInfo
     let exchange: CodeExchange
+    public let counts = ProviderCounts()
     private let binding: TokenBinding
     private let tokenByteCountMax: Int
 
     public init(client: HTTPClient, limits: Limits) {
-        let requests = ProviderRequests(client: client)
+        let requests = ProviderRequests(client: client, counts: counts)
         self.metadata = ProviderMetadata(requests: requests, limits: limits)
         self.userInfo = UserInfo(requests: requests, metadata: metadata)
         self.exchange = CodeExchange(requests: requests, metadata: metadata)

@@ -5,6 +5,7 @@ import Outbound
 /// Calls to a provider's endpoints: judges the answer's status, and wipes the answer.
 struct ProviderRequests: Sendable {
     let client: HTTPClient
+    let counts: ProviderCounts
 
     static let json = HTTPRequest.Field("Accept", "application/json")
 
@@ -31,10 +32,15 @@ struct ProviderRequests: Sendable {
         _ request: HTTPRequest, tenant: Text, deadline: Instant,
         _ transform: @escaping @Sendable (HTTPAnswer) throws -> Value
     ) async throws -> Value {
+        let start = Instant.now
         do {
-            return try await client.send(request, tenant: tenant, deadline: deadline, transform)
-        } catch let error as OutboundError {
-            throw FederationError(error)
+            let value = try await client.send(request, tenant: tenant, deadline: deadline, transform)
+            counts.note(.success(()), nanoseconds: Instant.now.nanoseconds(since: start))
+            return value
+        } catch {
+            let error = (error as? OutboundError).map { FederationError($0) } ?? error
+            counts.note(.failure(error), nanoseconds: Instant.now.nanoseconds(since: start))
+            throw error
         }
     }
 

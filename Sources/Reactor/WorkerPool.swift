@@ -16,6 +16,7 @@ public final class WorkerPool: Sendable {
     /// What the threads share; they do not keep the pool, so that dropping it without `close()` is noticed.
     private final class Shared: Sendable {
         let queue: Mutex<WorkQueue>
+        let waitedNanoseconds = Counter()
         /// A semaphore for each kind of worker.
         private let wakeups: [Semaphore]
         private let lanes: Set<WorkLane>
@@ -68,6 +69,9 @@ public final class WorkerPool: Sendable {
 
     public var counts: WorkerPoolCounts { shared.queue.withLock { $0.counts } }
 
+    /// How long all works together waited for a thread.
+    public var waited: Duration { .nanoseconds(Int64(clamping: shared.waitedNanoseconds.value)) }
+
     /// How long a work would wait that is queued now, if what waits is short.
     public var backlog: Duration { shared.queue.withLock { $0.backlog } }
 
@@ -83,7 +87,7 @@ public final class WorkerPool: Sendable {
     ) async throws -> T {
         try Task.checkCancellation()
         let promise = Promise<T>()
-        let work = Self.timed(work)
+        let work = timed(work)
         let item = Work(
             tenant: tenant, deadline: deadline, isShort: isShort, cost: cost,
             execute: {
@@ -100,13 +104,15 @@ public final class WorkerPool: Sendable {
         }
     }
 
-    /// The same work, whose waiting and working time is added to what is known of the call, if anybody wants to know.
-    private static func timed<T>(_ work: @escaping @Sendable () throws -> T) -> @Sendable () throws -> T {
-        guard let trace = CallTrace.current else { return work }
-        let submitted = Instant.now
+    /// The same work, whose waiting is counted. What is known of the call hears of it, if anybody wants to know.
+    private func timed<T>(_ work: @escaping @Sendable () throws -> T) -> @Sendable () throws -> T {
+        let (trace, shared, submitted) = (CallTrace.current, shared, Instant.now)
         return {
             let begun = Instant.now
-            trace.add(queuedNanoseconds: begun.nanoseconds(since: submitted))
+            let waited = begun.nanoseconds(since: submitted)
+            shared.waitedNanoseconds.add(UInt64(clamping: waited))
+            guard let trace else { return try work() }
+            trace.add(queuedNanoseconds: waited)
             defer { trace.add(workedNanoseconds: Instant.now.nanoseconds(since: begun)) }
             return try work()
         }

@@ -49,15 +49,29 @@ final class ConnectionContext {
     @exclusivity(unchecked) var lastMethod = 0
     var lastSettings: Dated<TenantSettings>?
 
+    /// Whose calls were counted last, and whether the present call is one of them.
+    private var countedPlace: TenantCalls.Place?
+    private var isCounted = false
+    /// Of a call about a tenant that need not exist.
+    private var namedTenantID: Text?
+
     /// The tenant that the gate let the present call pass for.
-    private(set) var admittedTenantID: Text?
+    var admittedTenantID: Text? { isCounted ? countedPlace?.tenantID : namedTenantID }
 
     /// A new call came in.
     func forgetAdmittedTenant() {
-        if admittedTenantID != nil { admittedTenantID = nil }
+        isCounted = false
+        if namedTenantID != nil { namedTenantID = nil }
     }
 
-    func noteAdmitted(tenantID: Text) { admittedTenantID = tenantID }
+    /// The present call is one of this tenant's.
+    func noteAdmitted(_ tenantID: Text, countedIn calls: TenantCalls) {
+        isCounted = true
+        if let countedPlace, countedPlace.tenantID == tenantID, countedPlace.add() { return }
+        countedPlace = calls.count(tenantID)
+    }
+
+    func noteAdmitted(named tenantID: Text) { namedTenantID = tenantID }
 
     /// The settings that were found for this tenant, while no tenant's settings have changed since.
     func settings(of tenantID: Text, in tenants: TenantDirectory) -> TenantSettings? {

@@ -54,9 +54,9 @@ struct Gate: Sendable {
         let settings = try settings(of: tenantID, context: context, in: transaction)
         if method.tenant == .request, requested != nil { try settings.checkOpen(to: caller, for: method) }
         if method.tenant == .named {
-            context.noteAdmitted(tenantID: namedTenantID)
+            context.noteAdmitted(named: namedTenantID)
         } else if method.tenant == .request, requested != nil {
-            context.noteAdmitted(tenantID: settings.tenantID)
+            context.noteAdmitted(settings.tenantID, countedIn: service.tenantCalls)
         }
         return Admission(
             service: service, method: method, caller: caller, settings: settings, namedTenantID: namedTenantID)

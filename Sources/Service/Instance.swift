@@ -64,6 +64,7 @@ public final class Instance: Sendable {
     let passwordPool: WorkerPool
     let signingPool: WorkerPool
     let outboundPool: WorkerPool
+    let outboxGauges = OutboxGauges()
     private let sweeper: Sweeper
     private let credentialWatch: CredentialWatch
 

@@ -18,14 +18,18 @@ struct PrometheusPage {
         self.value(name, "", value)
     }
 
+    /// `bounds`: in microseconds, some of those that durations are counted in.
     mutating func histogram(
-        _ name: String, _ labels: String, _ snapshot: (cumulativeCounts: [UInt64], sumSeconds: Double)
+        _ name: String, _ labels: String, _ snapshot: DurationHistogram.Snapshot,
+        bounds: [Int64] = DurationHistogram.boundsMicroseconds
     ) {
-        for (bound, count) in zip(DurationHistogram.boundsMicroseconds, snapshot.cumulativeCounts) {
-            value("\(name)_bucket", "\(labels),le=\"\(Double(bound) / 1_000_000)\"", Double(count))
+        let prefix = labels.isEmpty ? "" : "\(labels),"
+        for (bound, count) in zip(DurationHistogram.boundsMicroseconds, snapshot.cumulativeCounts)
+        where bounds.contains(bound) {
+            value("\(name)_bucket", "\(prefix)le=\"\(Double(bound) / 1_000_000)\"", Double(count))
         }
         let total = Double(snapshot.cumulativeCounts.last ?? 0)
-        value("\(name)_bucket", "\(labels),le=\"+Inf\"", total)
+        value("\(name)_bucket", "\(prefix)le=\"+Inf\"", total)
         value("\(name)_sum", labels, snapshot.sumSeconds)
         value("\(name)_count", labels, total)
     }

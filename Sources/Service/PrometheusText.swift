@@ -11,7 +11,7 @@ extension Instance {
     func prometheusText() -> [UInt8] {
         var page = PrometheusPage()
         page.process(ProcessMetrics(), version: version, startedAt: startedAt)
-        page.calls(of: router.registry.all)
+        page.calls(of: router)
         page.single(
             "postern_unknown_method_calls_total", "counter", "Calls of services or methods that there are not.",
             Double(router.unknownMethodCalls.value))
@@ -33,11 +33,15 @@ extension Instance {
             Double(metrics.framesRefused.value))
         page.passwords(self)
         page.guesses(project.guesses.counters)
-        page.pool("signing", signingPool.counts)
-        page.pool("outbound", outboundPool.counts)
+        page.pool("signing", signingPool)
+        page.pool("outbound", outboundPool)
         page.project(project)
         page.quotas(project)
         page.mails(project)
+        page.outbox(outboxGauges.census(of: project.outbox))
+        page.secondFactors(project.secondFactorSignIns.counts)
+        page.providers(project.providers.requestCounts)
+        page.rows(project.store)
         page.clock(project)
         page.callLog(router.callLog)
         page.backups(project.backups)
@@ -48,7 +52,7 @@ extension Instance {
 
 extension PrometheusPage {
     mutating func passwords(_ instance: Instance) {
-        pool("password", instance.passwordPool.counts)
+        pool("password", instance.passwordPool)
         single(
             "postern_password_pool_repeated_total", "counter",
             "Hashes begun once more because the thread that had begun them got no processor.",
@@ -139,13 +143,17 @@ extension PrometheusPage {
             Double(project.oobDelivery.templateFallbacks.value))
     }
 
-    mutating func pool(_ name: String, _ counts: WorkerPoolCounts) {
+    mutating func pool(_ name: String, _ pool: WorkerPool) {
+        let counts = pool.counts
         let prefix = "postern_\(name)_pool"
         single("\(prefix)_queued", "gauge", "Work that waits.", Double(counts.queued))
         single("\(prefix)_running", "gauge", "Work that runs.", Double(counts.running))
         single("\(prefix)_done_total", "counter", "Work that was done.", Double(counts.done))
         single("\(prefix)_refused_total", "counter", "Work refused by a full queue.", Double(counts.refused))
         single("\(prefix)_expired_total", "counter", "Work dropped past its deadline.", Double(counts.expired))
+        single(
+            "\(prefix)_waited_seconds_total", "counter", "How long all work waited for a thread.",
+            pool.waited / .seconds(1))
     }
 
     mutating func callLog(_ calls: CallLog) {
@@ -178,26 +186,6 @@ extension PrometheusPage {
         single(
             "postern_anonymous_users_expired_total", "counter", "Unused anonymous users that were deleted.",
             Double(project.anonymousExpiry.expiredCount.value))
-    }
-
-    mutating func calls(of methods: some Sequence<RegisteredMethod>) {
-        family("rpc_server_call_duration_seconds", "histogram", "How long calls took.")
-        for method in methods {
-            let snapshot = method.metrics.duration.snapshot
-            guard snapshot.cumulativeCounts.last ?? 0 > 0 else { continue }
-            histogram(
-                "rpc_server_call_duration_seconds",
-                #"rpc_system_name="postern",rpc_method="\#(method.descriptor.fullName)""#, snapshot)
-        }
-        family("rpc_server_calls_total", "counter", "Calls by status.")
-        for method in methods {
-            for code in StatusCode.allCases where method.metrics.count(code) > 0 {
-                value(
-                    "rpc_server_calls_total",
-                    #"rpc_method="\#(method.descriptor.fullName)",rpc_status_code="\#(code.name)""#,
-                    Double(method.metrics.count(code)))
-            }
-        }
     }
 
     mutating func guesses(_ counters: GuessCounters) {

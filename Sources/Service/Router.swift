@@ -16,6 +16,7 @@ public final class Router: Dispatcher {
     let callerUse: CallerUse
     /// Calls of methods that there are not. One count for all: a client may make up any number of names.
     let unknownMethodCalls = Counter()
+    let failures: CallFailures
     let callLog: CallLog
     private let failureLog: FailureLog
 
@@ -31,6 +32,7 @@ public final class Router: Dispatcher {
         self.registry = registry
         self.gate = Gate(service)
         self.callerUse = CallerUse(limits: project.limits)
+        self.failures = CallFailures(limits: project.limits)
         self.callLog = CallLog(calls, clock: project.clock, log: log)
         self.failureLog = FailureLog(log: log)
     }
@@ -145,7 +147,7 @@ extension Router {
         failure: Failure?, sentByteCount: Int
     ) {
         let nanoseconds = Instant.now.nanoseconds(since: incoming.start)
-        method?.metrics.record(failure?.code ?? .ok, nanoseconds: nanoseconds)
+        if let method { count(failure, of: method, nanoseconds: nanoseconds) }
         callLog.ended(after: nanoseconds) {
             incoming.record(
                 of: method, by: caller, tenantID: context.admittedTenantID, failure: failure,
@@ -153,10 +155,15 @@ extension Router {
         }
     }
 
+    private func count(_ failure: Failure?, of method: RegisteredMethod, nanoseconds: Int64) {
+        method.metrics.record(failure?.code ?? .ok, nanoseconds: nanoseconds)
+        if let failure { failures.count(failure, of: method.descriptor.fullName) }
+    }
+
     /// The same of a call that outlived it.
     func ended(_ exchange: Exchange, failure: Failure?) {
         let nanoseconds = Instant.now.nanoseconds(since: exchange.start)
-        exchange.method.metrics.record(failure?.code ?? .ok, nanoseconds: nanoseconds)
+        count(failure, of: exchange.method, nanoseconds: nanoseconds)
         exchange.requestID.bytes.withUnsafeBytes { requestID in
             callLog.ended(after: nanoseconds) { exchange.record(requestID, failure: failure) }
         }

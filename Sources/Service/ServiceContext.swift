@@ -12,9 +12,11 @@ final class ServiceContext: Sendable {
     let log: Log
     /// Full names of all services, for health.
     let serviceNames: Set<Text>
+    let tenantCalls: TenantCalls
 
     init(project: Project, health: HealthStatus, version: Text, log: Log) {
         self.serviceNames = Set(PublishedFile.all.flatMap(\.services))
+        self.tenantCalls = TenantCalls(limits: project.limits)
         self.project = project
         self.limits = project.limits
         self.health = health

@@ -46,6 +46,23 @@ import Testing
         }
     }
 
+    @Test func `Requests are counted by what became of them`() async throws {
+        try await withFederation { fixture in
+            let configuration = fixture.configuration("google.com")
+            _ = try await fixture.prove(.accessToken(fixture.provider.accessToken(.ann)), configuration)
+            let counts = fixture.client.counts
+            let answered = counts.answered.value
+            #expect(answered > 0)
+            #expect(counts.refused.value == 0 && counts.failed.value == 0)
+            #expect(counts.duration.snapshot.cumulativeCounts.last == answered)
+            _ = await fixture.error(.accessToken(Secret("none")), configuration)
+            #expect(counts.refused.value == 1 && counts.failed.value == 0)
+            fixture.provider.close()
+            _ = await fixture.error(.accessToken(fixture.provider.accessToken(.ann)), configuration)
+            #expect(counts.failed.value == 1)
+        }
+    }
+
     @Test func introspectionNeedsAClientSecret() async throws {
         try await withFederation { fixture in
             let token = fixture.provider.accessToken(.ann)

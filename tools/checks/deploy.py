@@ -27,7 +27,7 @@ def main():
     faults = []
     sources = "".join(path.read_text() for path in (ROOT / "Sources/Service").glob("Pro*.swift"))
     pools = {f"postern_{pool}_pool_{what}" for pool in ("password", "signing", "outbound")
-             for what in ("queued", "running", "done_total", "refused_total", "expired_total")}
+             for what in ("queued", "running", "done_total", "refused_total", "expired_total", "waited_seconds_total")}
     known = set(METRIC.findall(sources)) | pools
     dashboard = json.loads((DEPLOY / "grafana/postern.json").read_text())
     queries = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", []))

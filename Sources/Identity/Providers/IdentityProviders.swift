@@ -36,6 +36,7 @@ public final class IdentityProviders: Sendable {
 
     /// Keys of providers that a token wanted and that were checked for it.
     public var checkedKeys: Counter { client.checkedKeys }
+    public var requestCounts: ProviderRequestCounts { ProviderRequestCounts(client.counts) }
     /// What was not read of a provider because its tenant had spent its time for that.
     public var refusedKeyTimes: Counter { client.refusedKeyTimes }
 

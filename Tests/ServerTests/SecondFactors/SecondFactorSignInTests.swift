@@ -1,4 +1,5 @@
 import Base
+import Identity
 import JSON
 import Messages
 import TestSupport
@@ -100,6 +101,11 @@ import Wire
             #expect(try client.get(user.uid).recoveryCodeCount == 10)
             expectRefusal("INVALID_CODE") { _ = try client.finish(again, "", .recoveryCode(user.recoveryCodes[4])) }
             _ = try client.finish(again, "", .recoveryCode(renewed.recoveryCodes[0]))
+            let counts = server.project.secondFactorSignIns.counts
+            #expect(counts.asked.value == 2)
+            #expect(counts.outcomes(of: .recoveryCode).right.value == 2)
+            #expect(counts.outcomes(of: .recoveryCode).wrong.value == 2)
+            #expect(counts.outcomes(of: .totp).right.value == 0)
         }
     }
 

@@ -14,10 +14,13 @@ struct PendingSignIns: Sendable {
 
     private let key: HMACKey
 
+    let counts = SecondFactorCounts()
+
     init(masterKey: MasterKey) { self.key = masterKey.hmac("pending sign-in") }
 
     /// The failure that hands the credential out.
     func failure(for pending: SignInPending) -> Failure {
+        counts.asked.add()
         let credential = String(
             decoding: Base64.url.encode(pending.id + tag(pending.id, pending.user.tenantID)), as: UTF8.self)
         if pending.kind == .enrollment {

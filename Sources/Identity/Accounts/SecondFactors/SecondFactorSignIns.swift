@@ -16,6 +16,8 @@ public struct SecondFactorSignIns: Sendable {
     let pendingSignIns: PendingSignIns
     let secrets: FactorSecrets
 
+    public var counts: SecondFactorCounts { pendingSignIns.counts }
+
     /// Sends the code of a phone factor. For the refusals see Accounts.StartMfaSignIn.
     public func start(
         _ credential: Secret, factorID: Text, locale: Text, _ request: EndUserRequest
@@ -48,7 +50,13 @@ public struct SecondFactorSignIns: Sendable {
             signedIn = again
         } else {
             let (_, account) = try pending(id, request.settings)
-            signedIn = try await finish(id, shown, account, request, address)
+            do {
+                signedIn = try await finish(id, shown, account, request, address)
+                counts.note(shown, nil)
+            } catch let failure as Failure {
+                counts.note(shown, failure)
+                throw failure
+            }
         }
         guesses.forgive(signedIn.user)
         let token = guesses.devices.token(

@@ -1,0 +1,43 @@
+import Base
+import Synchronization
+
+/// Failed calls by method, status and reason. Any thread.
+///
+/// What is counted apart is bounded: reasons that there are, and as many pairs as `Limits.failuresCountedApartMax`,
+/// first come. The others are counted by their status.
+final class CallFailures: Sendable {
+    struct Kind: Hashable {
+        /// Its full name.
+        let method: String
+        let status: StatusCode
+        let reason: String
+    }
+
+    /// The name of what is not counted apart.
+    static let other = "_OTHER"
+
+    private let kindsMax: Int
+    private let counts = Mutex<[Kind: UInt64]>([:])
+
+    init(limits: Limits) { self.kindsMax = limits.failuresCountedApartMax }
+
+    func count(_ failure: Failure, of method: String) {
+        let kind = Kind(method: method, status: failure.code, reason: failure.reason)
+        counts.withLock { counts in
+            let isKnown = counts[kind] != nil
+            let isNew = !isKnown && counts.count < kindsMax && failure.knownReason != nil
+            let counted = isKnown || isNew ? kind : Self.others(failure.code)
+            counts[counted, default: 0] &+= 1
+        }
+    }
+
+    /// In the order of the names.
+    var all: [(kind: Kind, count: UInt64)] {
+        counts.withLock { counts in counts.map { (kind: $0.key, count: $0.value) } }.sorted {
+            let (one, other) = ($0.kind, $1.kind)
+            return (one.method, one.reason, one.status.rawValue) < (other.method, other.reason, other.status.rawValue)
+        }
+    }
+
+    private static func others(_ status: StatusCode) -> Kind { Kind(method: other, status: status, reason: other) }
+}

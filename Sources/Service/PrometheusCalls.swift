@@ -1,0 +1,110 @@
+import Base
+import Identity
+import Messages
+import Store
+import Wire
+
+extension PrometheusPage {
+    /// What calls came to. By method in few buckets, by kind in all of them: there are a hundred methods.
+    mutating func calls(of router: Router) {
+        let methods = router.registry.all
+        family("rpc_server_call_duration_seconds", "histogram", "How long unary calls took, by method.")
+        for method in methods where method.kind == .unary {
+            let snapshot = method.metrics.duration.snapshot
+            guard snapshot.cumulativeCounts.last ?? 0 > 0 else { continue }
+            histogram(
+                "rpc_server_call_duration_seconds", #"rpc_method="\#(method.descriptor.fullName)""#, snapshot,
+                bounds: Self.methodBounds)
+        }
+        family("postern_call_duration_seconds", "histogram", "How long unary calls took, by how they are run.")
+        for kind in CallKind.allCases {
+            var total = DurationHistogram.Snapshot()
+            for method in methods where CallKind(method.body) == kind { total.add(method.metrics.duration.snapshot) }
+            histogram("postern_call_duration_seconds", #"kind="\#(kind.rawValue)""#, total)
+        }
+        family("rpc_server_calls_total", "counter", "Calls by method, status and reason.")
+        for method in methods where method.metrics.count(.ok) > 0 {
+            value(
+                "rpc_server_calls_total", #"rpc_method="\#(method.descriptor.fullName)",rpc_status_code="OK""#,
+                Double(method.metrics.count(.ok)))
+        }
+        for (kind, count) in router.failures.all {
+            value(
+                "rpc_server_calls_total",
+                #"rpc_method="\#(kind.method)",rpc_status_code="\#(kind.status.name)",reason="\#(kind.reason)""#,
+                Double(count))
+        }
+        family("postern_tenant_calls_total", "counter", "Calls admitted for the tenants with the most of them.")
+        for (tenantID, count) in router.service.tenantCalls.most {
+            value("postern_tenant_calls_total", #"tenant="\#(tenantID)""#, Double(count))
+        }
+    }
+
+    /// In microseconds.
+    private static let methodBounds: [Int64] = [1_000, 10_000, 100_000]
+
+    mutating func secondFactors(_ counts: SecondFactorCounts) {
+        single(
+            "postern_second_factors_asked_total", "counter", "Sign-ins that were told to show or enroll a factor.",
+            Double(counts.asked.value))
+        family("postern_second_factors_shown_total", "counter", "Factors shown for a sign-in, by what became of it.")
+        for factor in SecondFactorCounts.Factor.allCases {
+            let outcomes = counts.outcomes(of: factor)
+            let all = [("right", outcomes.right), ("wrong", outcomes.wrong), ("refused", outcomes.refused)]
+            for (name, count) in all {
+                value(
+                    "postern_second_factors_shown_total", #"factor="\#(factor.rawValue)",outcome="\#(name)""#,
+                    Double(count.value))
+            }
+        }
+    }
+
+    mutating func providers(_ counts: ProviderRequestCounts) {
+        family("postern_provider_requests_total", "counter", "Requests to identity providers, by what became of them.")
+        let all = [("answered", counts.answered), ("refused", counts.refused), ("failed", counts.failed)]
+        for (name, count) in all {
+            value("postern_provider_requests_total", #"outcome="\#(name)""#, Double(count))
+        }
+        family("postern_provider_request_duration_seconds", "histogram", "How long they took.")
+        histogram(
+            "postern_provider_request_duration_seconds", "", counts.duration,
+            bounds: [50_000, 200_000, 1_000_000, 5_000_000])
+    }
+
+    mutating func outbox(_ census: OutboxCensus) {
+        single("postern_outbox_pending", "gauge", "Mails and SMS to be delivered.", Double(census.pendingCount))
+        single("postern_outbox_dead", "gauge", "Mails and SMS that were given up.", Double(census.deadCount))
+        single(
+            "postern_outbox_overdue_seconds", "gauge", "How long the one due for longest has been due.",
+            census.overdue / .seconds(1))
+        single(
+            "postern_outbox_uncounted", "gauge", "1 when there are more messages than are counted.",
+            census.isComplete ? 0 : 1)
+    }
+
+    /// Rows that stand for something that operators ask for the number of.
+    mutating func rows(_ store: Store) {
+        let counts = try? store.read { transaction in
+            (try transaction.count(Tables.users), try transaction.count(Tables.sessions))
+        }
+        guard let (users, sessions) = counts else { return }
+        single("postern_users", "gauge", "Users of all tenants.", Double(users))
+        single(
+            "postern_sessions", "gauge",
+            "Sessions of all tenants; ended ones for as long as something may ask for them.", Double(sessions))
+    }
+}
+
+/// How unary calls are run.
+private enum CallKind: String, CaseIterable {
+    case read, page, change
+
+    init?(_ body: MethodBody) {
+        switch body {
+        case .fast: self = .read
+        case .waiting(.page): self = .page
+        case .waiting(.change): self = .change
+        case .waiting(.stream): return nil
+        }
+    }
+}

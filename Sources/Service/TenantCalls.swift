@@ -1,0 +1,66 @@
+import Base
+import Synchronization
+
+/// The calls of the tenants with the most of them, in bounded memory: the algorithm "Space-Saving" (Metwally, Agrawal,
+/// El Abbadi, 2005). Any thread.
+///
+/// When a tenant comes that has no place, the one with the fewest calls gives its place up, and the new one's count
+/// goes on from there. So a count is never too low and never falls; it is too high by what it went on from at most.
+/// Tenants with more than a share of 1/`tenantsCountedMax` of all calls always have a place.
+final class TenantCalls: Sendable {
+    /// A tenant's place. Whoever keeps it looks for a tenant once and not with each call.
+    final class Place: Sendable {
+        let tenantID: Text
+        private let calls: Atomic<UInt64>
+        private let isLost = Atomic(false)
+
+        init(_ tenantID: Text, goingOnFrom count: UInt64) {
+            self.tenantID = tenantID
+            self.calls = Atomic(count)
+        }
+
+        var count: UInt64 { calls.load(ordering: .relaxed) }
+
+        /// False when the tenant lost its place; the call is not counted then.
+        func add() -> Bool {
+            guard !isLost.load(ordering: .relaxed) else { return false }
+            calls.add(1, ordering: .relaxed)
+            return true
+        }
+
+        func lose() { isLost.store(true, ordering: .relaxed) }
+    }
+
+    private let placesMax: Int
+    private let shownMax: Int
+    private let places = Mutex<[Text: Place]>([:])
+
+    init(limits: Limits) {
+        self.placesMax = limits.tenantsCountedMax
+        self.shownMax = limits.tenantsShownMax
+    }
+
+    /// Counts a call and returns the tenant's place.
+    func count(_ tenantID: Text) -> Place {
+        let place = places.withLock { places in
+            if let place = places[tenantID] { return place }
+            var count: UInt64 = 0
+            if places.count >= placesMax, let least = places.values.min(by: { $0.count < $1.count }) {
+                places[least.tenantID] = nil
+                least.lose()
+                count = least.count
+            }
+            let place = Place(tenantID, goingOnFrom: count)
+            places[tenantID] = place
+            return place
+        }
+        _ = place.add()
+        return place
+    }
+
+    /// Those with the most calls.
+    var most: [(tenantID: Text, count: UInt64)] {
+        let all = places.withLock { places in places.values.map { (tenantID: $0.tenantID, count: $0.count) } }
+        return Array(all.sorted { ($1.count, $0.tenantID) < ($0.count, $1.tenantID) }.prefix(shownMax))
+    }
+}

@@ -1,0 +1,166 @@
+import Base
+import Identity
+import Messages
+import Store
+import TestSupport
+import Testing
+
+@testable import Service
+
+/// How large /metrics becomes, and what is counted apart.
+@Suite struct MetricsSizeTests {
+    private static func body(_ server: TestServer) -> String {
+        String(decoding: server.instance.prometheusText(), as: UTF8.self)
+    }
+
+    private static func failure(_ reason: Reason) -> Failure { Failure(reason, "") }
+
+    @Test func `A scrape is below 100 kB with everything in use`() async throws {
+        try await withServer { server in
+            let router = server.instance.router
+            for method in router.registry.all {
+                for step in 0..<1_000 { method.metrics.record(.ok, nanoseconds: 1_234_567 * Int64(step)) }
+                // What many calls make of the numbers.
+                for reason in Reason.allCases {
+                    router.failures.count(Self.failure(reason), of: method.descriptor.fullName)
+                }
+            }
+            for number in 0..<5_000 {
+                let name = Text("tenant-\(number)-\(String(repeating: "x", count: 100))".prefix(63).description)
+                for _ in 0..<3 { _ = router.service.tenantCalls.count(name) }
+            }
+            let body = Self.body(server)
+            #expect(body.utf8.count <= 100_000, "\(body.utf8.count)")
+            #expect(body.utf8.count > 50_000)
+            let samples = body.split(separator: "\n").filter { !$0.hasPrefix("#") }
+            #expect(Set(samples.compactMap { $0.split(separator: " ").first }).count == samples.count)
+            for sample in samples { #expect(Double(sample.split(separator: " ").last ?? "") != nil, "\(sample)") }
+        }
+    }
+
+    @Test func `Failures are counted apart by method and reason as far as there is room`() {
+        var limits = Limits()
+        limits.failuresCountedApartMax = 2
+        let failures = CallFailures(limits: limits)
+        failures.count(Self.failure(.userNotFound), of: "a")
+        failures.count(Self.failure(.invalidEmail), of: "a")
+        failures.count(Self.failure(.invalidEmail), of: "b")
+        failures.count(Self.failure(.userNotFound), of: "a")
+        failures.count(Self.failure(.weakPassword), of: "c")
+        let all = failures.all
+        #expect(all.map(\.kind.method) == ["_OTHER", "a", "a"])
+        #expect(all.map(\.kind.reason) == ["_OTHER", "INVALID_EMAIL", "USER_NOT_FOUND"])
+        #expect(all.map(\.count) == [2, 1, 2])
+        #expect(all[0].kind.status == .invalidArgument)
+        // A reason that there is not: of a peer, or made up.
+        let unknown = CallFailures(limits: Limits())
+        unknown.count(Failure(received: .internal, reason: "MADE_UP", ""), of: "a")
+        #expect(unknown.all.map(\.kind.reason) == ["_OTHER"])
+    }
+
+    @Test func `Calls are counted by method, status, reason and tenant`() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            _ = try client.call(
+                "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: "acme"),
+                returning: TenantsCreateResponse.self)
+            for _ in 0..<3 {
+                _ = try? client.call(
+                    "postern.v1.Users/Get", UsersGetRequest(tenantID: "acme", uid: "nobody"),
+                    returning: UsersGetResponse.self)
+            }
+            _ = try? client.call(
+                "postern.v1.Users/Get", UsersGetRequest(tenantID: "made-up", uid: "nobody"),
+                returning: UsersGetResponse.self)
+            _ = try client.call("postern.v1.Users/List", UsersListRequest(), returning: UsersListResponse.self)
+            let body = Self.body(server)
+            let get = #"rpc_server_calls_total{rpc_method="postern.v1.Users/Get",rpc_status_code="NOT_FOUND","#
+            #expect(body.contains(get + "reason=\"USER_NOT_FOUND\"} 3\n"))
+            #expect(body.contains(get + "reason=\"TENANT_NOT_FOUND\"} 1\n"))
+            #expect(body.contains(#"{rpc_method="postern.v1.Users/List",rpc_status_code="OK"} 1"#))
+            #expect(body.contains("postern_tenant_calls_total{tenant=\"acme\"} 3\n"))
+            #expect(body.contains("postern_tenant_calls_total{tenant=\"\"} 1\n"))
+            #expect(!body.contains("made-up"))
+            #expect(body.contains("postern_call_duration_seconds_count{kind=\"read\"} 4\n"))
+            #expect(body.contains("postern_call_duration_seconds_count{kind=\"page\"} 1\n"))
+            #expect(body.contains("postern_call_duration_seconds_count{kind=\"change\"} 1\n"))
+            #expect(body.contains("postern_users 0\n"))
+        }
+    }
+
+    @Test func `Pending and dead messages are counted, to the limit and not past it`() async throws {
+        try await withServer(configure: { $0.limits.outboxCountedMax = 5 }) { server in
+            let now = server.project.clock.now()
+            func put(_ id: Text, _ state: OutboxState, dueAt: Timestamp) async throws {
+                try await server.project.store.write { transaction in
+                    var message = OutboxMessage(messageID: id, state: state)
+                    message.nextAttemptAtMicros = dueAt.microseconds
+                    try transaction.put(
+                        Tables.outbox, TenantTextKey(.empty, id), StoredOutboxMessage(message: message))
+                }
+            }
+            try await put("a", .pending, dueAt: now - .seconds(90))
+            try await put("b", .pending, dueAt: now + .seconds(90))
+            try await put("c", .dead, dueAt: Timestamp(microseconds: 0))
+            try await put("d", .sent, dueAt: Timestamp(microseconds: 0))
+            try await put("e", .pending, dueAt: Timestamp(microseconds: .min))
+            let gauges = OutboxGauges()
+            let start = Instant.now
+            var expected = OutboxCensus()
+            (expected.pendingCount, expected.deadCount, expected.overdue) = (3, 1, .seconds(90))
+            #expect(gauges.census(of: server.project.outbox, now: start) == expected)
+            try await put("f", .dead, dueAt: Timestamp(microseconds: 0))
+            // Not counted again at once.
+            #expect(gauges.census(of: server.project.outbox, now: start) == expected)
+            expected.isComplete = false
+            #expect(gauges.census(of: server.project.outbox, now: start.advanced(by: .minutes(1))) == expected)
+        }
+    }
+}
+
+/// Which tenants have a place, and what their counts say.
+@Suite struct TenantCallsTests {
+    private static func calls(counted: Int, shown: Int) -> TenantCalls {
+        var limits = Limits()
+        (limits.tenantsCountedMax, limits.tenantsShownMax) = (counted, shown)
+        return TenantCalls(limits: limits)
+    }
+
+    @Test func `Counts are exact while there are places, and those with the most are shown`() {
+        let calls = Self.calls(counted: 3, shown: 2)
+        for (tenant, count) in [("a", 1), ("b", 3), ("c", 2)] as [(Text, Int)] {
+            for _ in 0..<count { _ = calls.count(tenant) }
+        }
+        #expect(calls.most.map(\.tenantID) == ["b", "c"])
+        #expect(calls.most.map(\.count) == [3, 2])
+    }
+
+    @Test func `A new tenant takes the place of the one with the fewest, and no count ever falls`() {
+        let calls = Self.calls(counted: 2, shown: 2)
+        let first = calls.count("a")
+        for _ in 0..<4 { _ = calls.count("b") }
+        _ = calls.count("c")
+        #expect(calls.most.map(\.tenantID) == ["b", "c"])
+        #expect(calls.most.map(\.count) == [4, 2])
+        // Whoever kept the place of "a" notices, and looks again.
+        #expect(!first.add())
+        _ = calls.count("a")
+        #expect(calls.most.map(\.count) == [4, 3])
+    }
+
+    @Test func `A tenant with a large share is found among thousands of others`() {
+        var random = SeededRandom.printed()
+        let calls = Self.calls(counted: 50, shown: 20)
+        var (kept, exact): (TenantCalls.Place?, UInt64) = (nil, 0)
+        for number in 0..<50_000 {
+            if UInt64.random(in: 0..<20, using: &random) == 0 {
+                exact += 1
+                if kept?.add() != true { kept = calls.count("heavy") }
+            } else {
+                _ = calls.count(Text("tenant-\(number)"))
+            }
+        }
+        let found = calls.most.first { $0.tenantID == "heavy" }?.count ?? 0
+        #expect(found >= exact && found <= exact + 50_000 / 50)
+    }
+}
