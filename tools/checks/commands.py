@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Blocks that are left out. More of them are a decision: change the number with the page.
 NOT_RUN = 6
-LANGUAGES = {"sh", "swift", "text", "json", "mermaid"}
+LANGUAGES = {"sh", "swift", "text", "json", "mermaid", "go", "java", "js", "python"}
 PORTS = [7400, 7401]
 SECONDS_PER_PAGE = 120
 
@@ -94,7 +94,7 @@ def faults(text):
     >>> list(faults("a\\n\\n    postern version\\n"))
     ['3: commands belong into a block ```sh']
     >>> list(faults("```\\na\\n```\\n<!-- commands: serve -->\\n```sh\\nb\\n```\\n"))
-    ['1: a block needs a language: json, mermaid, sh, swift, text', '5: unknown marker: serve']
+    ['1: a block needs a language: go, java, js, json, mermaid, python, sh, swift, text', '5: unknown marker: serve']
     >>> list(faults("<!-- commands: server -->\\ntext\\n"))
     ['1: no block follows the marker']
     """

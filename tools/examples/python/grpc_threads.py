@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""Many threads that share one client and one verifier: `grpc_threads.py 127.0.0.1:7400 KEY-FILE`.
+
+Needs the package in tools/python. Each thread makes an anonymous user, whose token is verified here without a call; then
+the user's tokens are revoked, and the verifier refuses it as soon as it hears of that.
+"""
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import postern
+
+
+def visit(client, verifier, number):
+    signed_up = client.accounts.sign_up(idempotency_key=f"visit-{number}-{time.time_ns()}")
+    token = verifier.verify(signed_up.tokens.id_token)
+    assert token.uid == signed_up.user.uid and token.sign_in_provider == "anonymous"
+    client.users.revoke_tokens(uid=token.uid)
+    for _ in range(1_000):
+        try:
+            verifier.verify_now(signed_up.tokens.id_token)
+        except postern.PosternError as error:
+            return f"{error.reason} {error.metadata['cause']}"
+        time.sleep(0.01)
+    return "still accepted"
+
+
+def main():
+    address, key_file = sys.argv[1:]
+    with postern.Client(address, api_key=Path(key_file).read_text().strip()) as client:
+        with postern.TokenVerifier(client) as verifier, ThreadPoolExecutor(8) as pool:
+            outcomes = list(pool.map(lambda number: visit(client, verifier, number), range(32)))
+        for outcome in sorted(set(outcomes)):
+            print(f"{outcomes.count(outcome)} users: {outcome}")
+
+
+main()

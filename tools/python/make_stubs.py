@@ -1,0 +1,35 @@
+"""Makes postern/v1 from the repository's proto/public: `python3 make_stubs.py [FOLDER WITH THE PROTO FILES]`.
+
+Stubs are made where they are used, by the compiler of grpcio-tools, else by protoc: generated code has to fit the protobuf
+that it runs with.
+"""
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+STUBS = HERE / "postern" / "v1"
+
+
+def make(proto=HERE.parent.parent / "proto" / "public"):
+    """Writes postern/v1/*_pb2.py and their type hints. Stubs that came along, as in an sdist, are kept."""
+    if not proto.is_dir():
+        if any(STUBS.glob("*_pb2.py")):
+            return
+        sys.exit(f"{proto} is missing: build from a checkout")
+    compiler = ["protoc", "-I/usr/include"]
+    if importlib.util.find_spec("grpc_tools"):
+        import grpc_tools
+
+        compiler = [sys.executable, "-m", "grpc_tools.protoc", f"-I{Path(grpc_tools.__file__).parent / '_proto'}"]
+    elif not shutil.which("protoc"):
+        sys.exit("neither grpcio-tools nor protoc is installed")
+    files = sorted(str(path.relative_to(proto)) for path in proto.rglob("*.proto"))
+    subprocess.run([*compiler, f"-I{proto}", f"--python_out={HERE}", f"--pyi_out={HERE}", *files], check=True)
+    (STUBS / "__init__.py").write_text('"""The messages of postern.v1, made from proto/public."""\n')
+
+
+if __name__ == "__main__":
+    make(*(Path(argument) for argument in sys.argv[1:2]))

@@ -1,0 +1,248 @@
+"""Calls over gRPC."""
+from __future__ import annotations
+
+import importlib
+import keyword
+import random
+import re
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import grpc
+from google.protobuf import descriptor_pb2, message_factory
+
+from .errors import PosternError, error_of
+from .verifier import SESSION_COOKIE, Feed
+
+_FILES = ("accounts", "email_configs", "outbox", "project", "providers", "sessions", "sms", "tenants", "tokens", "users")
+_ATTEMPTS_MAX = 4
+_FIRST_DELAY, _LONGEST_DELAY = 0.1, 2.0
+_MESSAGE_BYTES_MAX = 16 << 20
+
+Metadata = Sequence[Tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class TLS:
+    """How the connection is secured. Each file is PEM."""
+
+    #: The authorities to trust; None: those of gRPC.
+    ca_file: Optional[str] = None
+    #: A client certificate and its key.
+    certificate_file: Optional[str] = None
+    key_file: Optional[str] = None
+    #: The name in the server's certificate, where it is not the one in the address.
+    server_name: Optional[str] = None
+
+    def _credentials(self) -> grpc.ChannelCredentials:
+        def content(path: Optional[str]) -> Optional[bytes]:
+            if path is None:
+                return None
+            with open(path, "rb") as file:
+                return file.read()
+
+        return grpc.ssl_channel_credentials(
+            content(self.ca_file), content(self.key_file), content(self.certificate_file))
+
+
+class Client:
+    """Calls the server's methods. Any thread.
+
+        with Client("127.0.0.1:7400", api_key=key) as client:
+            user = client.users.get(tenant_id="acme", uid="ada").user
+            client.users.delete(uid="ada", idempotency_key="delete-ada-1")
+
+    A service is an attribute (`client.users`), a method its name in lower case (`get_by_email`, `import_`); see `Service`. Without
+    `tls` key and tokens cross the network in clear: for loopback, or inside a tunnel.
+    """
+
+    def __init__(
+        self, address: str, api_key: Optional[str] = None, *, authorization: Optional[Callable[[], str]] = None,
+        tls: Optional[TLS] = None, timeout: float = 10.0, channel: Optional[grpc.Channel] = None
+    ) -> None:
+        """`authorization`: instead of a key, makes the value of that metadata for each call, such as `Bearer <JWT>`.
+        `timeout`: seconds for a call that names none."""
+        self._authorization = authorization or (None if api_key is None else lambda: f"Bearer {api_key}")
+        self.timeout = timeout
+        options: List[Tuple[str, Any]] = [("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX), ("grpc.enable_retries", 0)]
+        if tls is not None and tls.server_name:
+            options.append(("grpc.ssl_target_name_override", tls.server_name))
+        if channel is not None:
+            self.channel = channel
+        elif tls is not None:
+            self.channel = grpc.secure_channel(address, tls._credentials(), options)
+        else:
+            self.channel = grpc.insecure_channel(address, options)
+        self._services = {service.name: Service(self, service) for service in _services()}
+
+    def close(self) -> None:
+        self.channel.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getattr__(self, name: str) -> "Service":
+        services: Dict[str, Service] = self.__dict__.get("_services", {})
+        service = services.get("".join(part.capitalize() for part in name.split("_")))
+        if service is None:
+            raise AttributeError(f"there is no service {name}")
+        return service
+
+    def _metadata(self, idempotency_key: Optional[str], metadata: Metadata) -> Metadata:
+        result = list(metadata)
+        if self._authorization is not None:
+            result.append(("authorization", self._authorization()))
+        if idempotency_key is not None:
+            result.append(("idempotency-key", idempotency_key))
+        return result
+
+    # As the source of a TokenVerifier
+
+    def issuer_and_audience(self) -> Tuple[str, str]:
+        info = self.project.server_info()
+        return info.issuer, info.project_id
+
+    def published_keys(self, token_kind: str) -> bytes:
+        return bytes(self.tokens.list_keys(token_use=2 if token_kind == SESSION_COOKIE else 1).jwks_json)
+
+    def verify_token(self, token: str, token_kind: str, tenant_id: str, any_tenant: bool) -> None:
+        if token_kind == SESSION_COOKIE:
+            self.tokens.verify_session_cookie(session_cookie=token, tenant_id=tenant_id, any_tenant=any_tenant)
+        else:
+            self.tokens.verify_id_token(id_token=token, tenant_id=tenant_id, any_tenant=any_tenant)
+
+    def watch_revocations(
+        self, tenant_id: str, any_tenant: bool, cursor: str, heartbeat: int, session_cookies: bool
+    ) -> Feed:
+        stream: Feed = self.tokens.watch_revocations(
+            tenant_id=tenant_id, any_tenant=any_tenant, cursor=cursor, heartbeat_seconds=heartbeat,
+            session_cookies=session_cookies)
+        return stream
+
+
+class Service:
+    """The methods of a service.
+
+    `client.users.get(uid="ada")` takes the request's fields, or one request message. `timeout` (seconds, for all attempts),
+    `idempotency_key` and `metadata` may come with each call. Answers a message; of a streaming method an iterator with
+    `cancel()`, whose client side takes an iterator of requests. Raises `PosternError`.
+
+    A call that is safe to send again, by its method or by an idempotency key, is sent up to four times: when the server is
+    not available, or says when to come back and the time is not over by then.
+    """
+
+    def __init__(self, client: Client, descriptor: Any) -> None:
+        self._client = client
+        self._methods = {_python_name(method.name): method for method in descriptor.methods}
+
+    def __dir__(self) -> Sequence[str]:
+        return [*super().__dir__(), *self._methods]
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = self.__dict__.get("_methods", {}).get(name)
+        if method is None:
+            raise AttributeError(f"there is no method {name}")
+        call = _call(self._client, method)
+        # Found as an attribute from now on.
+        setattr(self, name, call)
+        return call
+
+
+def _python_name(method: str) -> str:
+    """`GetByEmail` is `get_by_email`, `Import` is `import_`."""
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", method).lower()
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def _services() -> Iterator[Any]:
+    for name in _FILES:
+        module = importlib.import_module(f"postern.v1.{name}_pb2")
+        yield from module.DESCRIPTOR.services_by_name.values()
+
+
+def _message_class(descriptor: Any) -> Any:
+    # The second is the name before protobuf 4.22.
+    get = getattr(message_factory, "GetMessageClass", None)
+    return get(descriptor) if get else message_factory.MessageFactory().GetPrototype(descriptor)
+
+
+def _call(client: Client, method: Any) -> Callable[..., Any]:
+    described = descriptor_pb2.MethodDescriptorProto()
+    method.CopyToProto(described)
+    request_class, response_class = _message_class(method.input_type), _message_class(method.output_type)
+    path = f"/{method.containing_service.full_name}/{method.name}"
+    is_idempotent = described.options.idempotency_level != descriptor_pb2.MethodOptions.IDEMPOTENCY_UNKNOWN
+    serialize, parse = request_class.SerializeToString, response_class.FromString
+    if described.client_streaming:
+        stream = client.channel.stream_stream(path, serialize, parse)
+    elif described.server_streaming:
+        stream = client.channel.unary_stream(path, serialize, parse)
+    else:
+        unary = client.channel.unary_unary(path, serialize, parse)
+
+    def call(
+        request: Any = None, *, timeout: Optional[float] = None, idempotency_key: Optional[str] = None,
+        metadata: Metadata = (), **fields: Any
+    ) -> Any:
+        if request is not None and fields:
+            raise TypeError("either a request or its fields")
+        request = request_class(**fields) if request is None else request
+        sent = client._metadata(idempotency_key, metadata)
+        if described.client_streaming or described.server_streaming:
+            return Stream(stream(request, timeout=timeout, metadata=sent))
+        return _unary(
+            unary, request, client.timeout if timeout is None else timeout, sent,
+            may_repeat=is_idempotent or idempotency_key is not None)
+
+    call.__name__ = method.name
+    call.__doc__ = f"{path}: takes {method.input_type.name}, answers {method.output_type.name}."
+    return call
+
+
+def _unary(unary: Any, request: Any, timeout: float, metadata: Metadata, may_repeat: bool) -> Any:
+    end = time.monotonic() + timeout
+    for attempt in range(1, _ATTEMPTS_MAX + 1):
+        try:
+            return unary(request, timeout=max(0.0, end - time.monotonic()), metadata=metadata)
+        except grpc.RpcError as failure:
+            error = _error(failure)
+            delay = _delay(error, attempt)
+            if not may_repeat or delay is None or attempt == _ATTEMPTS_MAX or time.monotonic() + delay >= end:
+                raise error from failure
+        time.sleep(delay)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _delay(error: PosternError, attempt: int) -> Optional[float]:
+    """Seconds before the next attempt; None: another attempt would end as this one did."""
+    if error.retry_after is not None:
+        return error.retry_after
+    if error.status != "UNAVAILABLE":
+        return None
+    longest = min(_LONGEST_DELAY, _FIRST_DELAY * 2 ** (attempt - 1))
+    return random.uniform(longest / 2, longest)
+
+
+def _error(failure: Any) -> PosternError:
+    trailers: Dict[str, Any] = {key: value for key, value in (failure.trailing_metadata() or ())}
+    return error_of(failure.code().name, failure.details() or "", trailers.get("grpc-status-details-bin"))
+
+
+class Stream:
+    """The messages of a stream, in order. Ends when the server ends it, or by `cancel`."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            yield from self._call
+        except grpc.RpcError as failure:
+            raise _error(failure) from failure
+
+    def cancel(self) -> None:
+        self._call.cancel()

@@ -1,0 +1,143 @@
+"""What tokens have to be refused although they are genuine and have not expired. No input or output, no clock."""
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Dict, Iterable, Optional, Set, Tuple
+
+from .jwt import DecodedToken
+
+USER, SESSION, TENANT_DISABLED, TENANT_ENABLED, TENANT_DELETED, SIGNING_KEY = 1, 2, 3, 4, 5, 6
+
+REVOKED = "revoked"
+OTHER_TENANT = "other tenant"
+IS_DISABLED = "tenant disabled"
+IS_DELETED = "tenant deleted"
+KEY_REVOKED = "key revoked"
+
+
+@dataclass(frozen=True)
+class Revocation:
+    """As postern.v1.Revocation; `kind` is one of the numbers above."""
+
+    kind: int
+    tenant_id: str = ""
+    uid: str = ""
+    session_id: str = ""
+    valid_after_micros: int = 0
+    key_id: str = ""
+
+
+class RevocationState:
+    """The revocations of a feed. They are forgotten a whole generation at a time, after `retention` seconds at least."""
+
+    def __init__(self, retention: float, now: float, only_tenant_id: Optional[str] = None) -> None:
+        self._retention, self._only_tenant_id = retention, only_tenant_id
+        self._begun_at = now
+        self._current: Tuple[Dict[Tuple[str, str], int], Set[str]] = ({}, set())
+        self._previous: Tuple[Dict[Tuple[str, str], int], Set[str]] = ({}, set())
+        self._disabled: Set[str] = set()
+        self._deleted: Set[str] = set()
+        # Never forgotten: whoever has a revoked key makes tokens with it at any time.
+        self._revoked_keys: Set[str] = set()
+
+    def apply(self, revocation: Revocation, now: float) -> None:
+        if now - self._begun_at > self._retention:
+            self._previous, self._current, self._begun_at = self._current, ({}, set()), now
+        users, sessions = self._current
+        if revocation.kind == USER:
+            user = (revocation.tenant_id, revocation.uid)
+            users[user] = max(users.get(user, -(1 << 63)), revocation.valid_after_micros)
+        elif revocation.kind == SESSION:
+            if len(revocation.session_id) == 32:
+                sessions.add(revocation.session_id.lower())
+        elif revocation.kind == TENANT_DISABLED:
+            self._disabled.add(revocation.tenant_id)
+        elif revocation.kind == TENANT_ENABLED:
+            self._disabled.discard(revocation.tenant_id)
+        elif revocation.kind == TENANT_DELETED:
+            self._deleted.add(revocation.tenant_id)
+        elif revocation.kind == SIGNING_KEY:
+            self._revoked_keys.add(revocation.key_id)
+
+    def refusal(self, token: DecodedToken) -> Optional[str]:
+        """Why the token is refused; None: the feed has no reason."""
+        if token.key_id in self._revoked_keys:
+            return KEY_REVOKED
+        if self._only_tenant_id is not None and token.tenant_id != self._only_tenant_id:
+            return OTHER_TENANT
+        if token.tenant_id in self._deleted:
+            return IS_DELETED
+        if token.tenant_id in self._disabled:
+            return IS_DISABLED
+        for users, sessions in (self._current, self._previous):
+            if token.session_id in sessions:
+                return REVOKED
+            if token.generation < users.get((token.tenant_id, token.uid), -(1 << 63)):
+                return REVOKED
+        return None
+
+
+class RevocationFeed:
+    """The feed's contents, shared between the thread that follows it and those that verify."""
+
+    def __init__(self, retention: float, now: float) -> None:
+        """Here and below `now` is a clock that only goes forward and counts the time that the machine sleeps."""
+        self._lock = threading.Lock()
+        self._retention = retention
+        self._state = RevocationState(retention, now)
+        # A snapshot that is still coming in; it replaces the state when it is whole.
+        self._incoming: Optional[RevocationState] = None
+        self._cursor = ""
+        self._is_complete = False
+        self._heard_at: Optional[Tuple[float, float]] = None
+
+    @property
+    def cursor(self) -> str:
+        with self._lock:
+            return self._cursor
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether enough is known to accept tokens."""
+        with self._lock:
+            return self._is_complete
+
+    def apply(
+        self, revocations: Iterable[Revocation], *, cursor: str, server_time: float, begins_snapshot: bool,
+        continues: bool, only_tenant_id: Optional[str], now: float
+    ) -> None:
+        """Takes in a message of the feed. `only_tenant_id`: of a snapshot; None is every tenant."""
+        with self._lock:
+            if begins_snapshot:
+                self._incoming = RevocationState(self._retention, now, only_tenant_id)
+            state = self._incoming or self._state
+            for revocation in revocations:
+                state.apply(revocation, now)
+            if self._incoming is not None:
+                if continues:
+                    return
+                self._state, self._incoming = self._incoming, None
+            self._cursor = cursor
+            # While more follows, something that is not told yet may have been revoked long ago.
+            if not continues:
+                self._is_complete = True
+                self._heard_at = (server_time, now)
+
+    def stream_ended(self) -> None:
+        """Drops the snapshot that the ended stream left unfinished."""
+        with self._lock:
+            self._incoming = None
+
+    def heard(self, now: float) -> Optional[Tuple[float, float]]:
+        """Seconds since the feed was heard, and the server's time now; None before the first snapshot is whole."""
+        with self._lock:
+            if self._heard_at is None:
+                return None
+            server_time, local = self._heard_at
+            staleness = max(0.0, now - local)
+            return staleness, server_time + staleness
+
+    def refusal(self, token: DecodedToken) -> Optional[str]:
+        with self._lock:
+            return self._state.refusal(token)

@@ -1,0 +1,227 @@
+"""Verifies tokens inside a service, without a call per token: the server pushes what it revokes."""
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import Optional, Protocol, Iterator, Tuple, Union
+
+from . import revocations
+from .errors import PosternError
+from .jwt import MICROS, DecodedToken, KeySet, OfflineVerifier, expired
+from .revocations import Revocation, RevocationFeed
+
+#: For `TokenVerifier(tenants=…)`: every tenant in the credential's scope.
+ANY_TENANT = object()
+
+ID_TOKEN, SESSION_COOKIE = "id_token", "session_cookie"
+REFUSE, ACCEPT, ASK_SERVER = "refuse", "accept", "ask_server"
+
+
+def boot_time() -> float:
+    """Seconds since the machine was started, sleep included."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class Feed(Protocol):
+    """Messages of Tokens.WatchRevocations, until the server or `cancel` ends them."""
+
+    def __iter__(self) -> Iterator[object]: ...
+    def cancel(self) -> object: ...
+
+
+class Source(Protocol):
+    """What a verifier asks of the server. `Client` is one."""
+
+    def issuer_and_audience(self) -> Tuple[str, str]: ...
+    def published_keys(self, token_kind: str) -> bytes: ...
+    def verify_token(self, token: str, token_kind: str, tenant_id: str, any_tenant: bool) -> None: ...
+    def watch_revocations(
+        self, tenant_id: str, any_tenant: bool, cursor: str, heartbeat: int, session_cookies: bool) -> Feed: ...
+
+
+class TokenVerifier:
+    """Verifies ID tokens, or session cookies, with the project's keys and the server's feed of revocations.
+
+        with postern.TokenVerifier(client, tenants="acme") as verifier:
+            token = verifier.verify(bearer_token)
+
+    The credential needs the role `verifier` and nothing more. One verifier serves a process; any thread may use it. Times
+    are the server's, carried on by a clock that counts sleep: a wrong clock here changes nothing.
+
+    When the feed was not heard for `stale_after` seconds, `when_stale` decides: "refuse" (VERIFIER_STALE, the default),
+    "accept", or "ask_server" (one call per token).
+    """
+
+    def __init__(
+        self, source: Source, tenants: Union[str, object] = "", token_kind: str = ID_TOKEN, when_stale: str = REFUSE,
+        stale_after: float = 30.0, heartbeat: int = 10, key_refresh_interval: float = 300.0,
+        key_refresh_floor: float = 10.0
+    ) -> None:
+        """Fetches the keys and the first snapshot of revocations. Raises what the calls for them raise."""
+        if when_stale not in (REFUSE, ACCEPT, ASK_SERVER) or token_kind not in (ID_TOKEN, SESSION_COOKIE):
+            raise ValueError("when_stale is refuse, accept or ask_server; token_kind is id_token or session_cookie")
+        self._source, self._kind, self._when_stale, self._stale_after = source, token_kind, when_stale, stale_after
+        self._any_tenant = tenants is ANY_TENANT
+        self._tenant_id = tenants if isinstance(tenants, str) else ""
+        self._heartbeat = min(300, max(1, heartbeat))
+        self._interval, self._floor = key_refresh_interval, key_refresh_floor
+        is_cookie = token_kind == SESSION_COOKIE
+        self._refused_with = "INVALID_SESSION_COOKIE" if is_cookie else "INVALID_ID_TOKEN"
+        issuer, audience = source.issuer_and_audience()
+        self._tokens = OfflineVerifier(
+            KeySet(source.published_keys(token_kind)), f"{issuer}/session-cookie" if is_cookie else issuer, audience,
+            self._refused_with)
+        self._keys_lock = threading.Lock()
+        self._fetched_at = boot_time()
+        retention = (14 * 24 + 1) * 3600.0 if is_cookie else 2 * 3600.0
+        self._feed = RevocationFeed(retention, boot_time())
+        self._stopped = threading.Event()
+        self._stream: Optional[Feed] = None
+        first = self._open()
+        messages = iter(first)
+        while not self._feed.is_complete:
+            try:
+                self._take(next(messages))
+            except StopIteration:
+                raise PosternError("UNAVAILABLE", "STREAM_ENDED", "The server ended the feed.") from None
+        threading.Thread(target=self._follow, args=(messages,), name="postern-revocations", daemon=True).start()
+        threading.Thread(target=self._keep_keys_fresh, name="postern-keys", daemon=True).start()
+
+    def close(self) -> None:
+        """Stops following the feed; the verifier goes stale."""
+        self._stopped.set()
+        if self._stream is not None:
+            self._stream.cancel()
+
+    def __enter__(self) -> "TokenVerifier":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def staleness(self) -> float:
+        """Seconds since the feed was heard: what was revoked since may be unknown here."""
+        heard = self._feed.heard(boot_time())
+        return heard[0] if heard else 0.0
+
+    def verify(self, token: str) -> DecodedToken:
+        """The token's contents. For a token of an unknown key the keys are fetched first, every 10 s at most.
+
+        Raises `PosternError`: INVALID_ID_TOKEN or INVALID_SESSION_COOKIE, TOKEN_EXPIRED (metadata `cause` EXPIRED or
+        REVOKED), TENANT_ID_MISMATCH, PROJECT_DISABLED, TENANT_NOT_FOUND, VERIFIER_STALE.
+        """
+        if not self._tokens.keys.knows(token) and self._may_fetch():
+            self._refresh()
+        decoded, is_stale = self._check(token)
+        if not is_stale or self._when_stale == ACCEPT:
+            return decoded
+        if self._when_stale == ASK_SERVER:
+            self._source.verify_token(token, self._kind, self._tenant_id, self._any_tenant)
+            return decoded
+        raise self._stale()
+
+    def verify_now(self, token: str) -> DecodedToken:
+        """The same with what is known here: makes no call. While it is stale, "ask_server" refuses."""
+        decoded, is_stale = self._check(token)
+        if is_stale and self._when_stale != ACCEPT:
+            raise self._stale()
+        return decoded
+
+    # What is known
+
+    def _check(self, token: str) -> Tuple[DecodedToken, bool]:
+        heard = self._feed.heard(boot_time())
+        if heard is None:
+            raise self._stale()
+        staleness, now = heard
+        decoded = self._tokens.verify(token, now)
+        if not self._any_tenant and decoded.tenant_id != self._tenant_id:
+            raise _tenant_mismatch()
+        refusal = self._feed.refusal(decoded)
+        if refusal == revocations.REVOKED:
+            raise expired("REVOKED")
+        if refusal == revocations.KEY_REVOKED:
+            raise PosternError("INVALID_ARGUMENT", self._refused_with, "The token is not one of this project's.")
+        if refusal == revocations.OTHER_TENANT:
+            raise _tenant_mismatch()
+        if refusal == revocations.IS_DISABLED:
+            raise PosternError("FAILED_PRECONDITION", "PROJECT_DISABLED", "Authentication is off for this tenant.")
+        if refusal == revocations.IS_DELETED:
+            raise PosternError("NOT_FOUND", "TENANT_NOT_FOUND", "The token's tenant was deleted.")
+        return decoded, staleness >= self._stale_after
+
+    @staticmethod
+    def _stale() -> PosternError:
+        return PosternError(
+            "UNAVAILABLE", "VERIFIER_STALE",
+            "The server was not heard of for too long to know what was revoked; try again when it is back.")
+
+    # Keys
+
+    def _may_fetch(self) -> bool:
+        """Once per floor, so that forged tokens cost the server nothing."""
+        with self._keys_lock:
+            if boot_time() - self._fetched_at < self._floor:
+                return False
+            self._fetched_at = boot_time()
+            return True
+
+    def _refresh(self) -> None:
+        """The keys of before stay when they cannot be fetched."""
+        try:
+            keys = KeySet(self._source.published_keys(self._kind))
+        except (PosternError, ValueError):
+            return
+        self._tokens.keys = keys
+        with self._keys_lock:
+            self._fetched_at = boot_time()
+
+    def _keep_keys_fresh(self) -> None:
+        while not self._stopped.wait(self._interval):
+            self._refresh()
+
+    # The feed
+
+    def _open(self) -> Feed:
+        self._stream = self._source.watch_revocations(
+            self._tenant_id, self._any_tenant, self._feed.cursor, self._heartbeat, self._kind == SESSION_COOKIE)
+        return self._stream
+
+    def _take(self, message: object) -> bool:
+        """Returns whether a signing key was revoked."""
+        told = [
+            Revocation(r.kind, r.tenant_id, r.uid, r.session_id, r.valid_after_micros, r.key_id)
+            for r in message.revocations  # type: ignore[attr-defined]
+        ]
+        scope = message.scope  # type: ignore[attr-defined]
+        only = scope.tenant_id if scope.WhichOneof("tenants") == "tenant_id" else None
+        self._feed.apply(
+            told, cursor=message.cursor, server_time=message.time_micros / MICROS,  # type: ignore[attr-defined]
+            begins_snapshot=message.snapshot_reason != 0, continues=message.continues,  # type: ignore[attr-defined]
+            only_tenant_id=only, now=boot_time())
+        return any(revocation.kind == revocations.SIGNING_KEY for revocation in told)
+
+    def _follow(self, messages: Optional[Iterator[object]]) -> None:
+        failures = 0
+        while not self._stopped.is_set():
+            try:
+                if messages is None:
+                    messages = iter(self._open())
+                for message in messages:
+                    failures = 0
+                    if self._take(message):
+                        self._refresh()
+            except PosternError:
+                failures += 1
+            messages = None
+            self._feed.stream_ended()
+            # Quickly at first: revocations are not heard meanwhile.
+            longest = min(5.0, 0.05 * 2 ** min(failures, 7))
+            self._stopped.wait(random.uniform(longest / 2, longest))
+
+
+def _tenant_mismatch() -> PosternError:
+    return PosternError(
+        "PERMISSION_DENIED", "TENANT_ID_MISMATCH", "The token belongs to another tenant than this verifier is for.")

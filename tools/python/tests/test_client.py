@@ -1,0 +1,209 @@
+"""The client against a gRPC server in this process, which answers what a test tells it to."""
+import threading
+import time
+import unittest
+from concurrent import futures
+
+import grpc
+
+import postern
+from postern.errors import error_of
+from postern.v1 import tokens_pb2, users_pb2
+
+from .test_tokens import AUDIENCE, ISSUER, Signer, jwks
+
+
+def field(number, content):
+    """A field of a protobuf message: a number, or bytes."""
+    def varint(value):
+        return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
+    if isinstance(content, int):
+        return varint(number << 3) + varint(content)
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def detail(kind, content):
+    return field(3, field(1, f"type.googleapis.com/google.rpc.{kind}".encode()) + field(2, content))
+
+
+def failure_details(reason, retry_nanos=0):
+    info = field(1, reason.encode()) + field(2, b"postern") + field(3, field(1, b"quota") + field(2, b"rows"))
+    retry = detail("RetryInfo", field(1, field(2, retry_nanos))) if retry_nanos else b""
+    violation = detail("BadRequest", field(1, field(1, b"uid") + field(2, b"is required")))
+    return field(1, 8) + detail("ErrorInfo", info) + retry + violation + detail("RequestInfo", field(1, b"r-1"))
+
+
+class Server(grpc.GenericRpcHandler):
+    """Plays a script: each call of a method takes the next of its steps."""
+
+    def __init__(self):
+        self.calls, self.script = [], {}
+        self.server = grpc.server(futures.ThreadPoolExecutor(8), handlers=[self])
+        self.port = self.server.add_insecure_port("127.0.0.1:0")
+        self.server.start()
+
+    def service(self, details):
+        def step(request, context):
+            self.calls.append((details.method, dict(context.invocation_metadata()), request))
+            steps = self.script.get(details.method.rpartition("/")[2], [])
+            return steps.pop(0)(request, context) if len(steps) > 1 else steps[0](request, context)
+
+        if details.method.endswith("WatchRevocations"):
+            return grpc.unary_stream_rpc_method_handler(step)
+        if details.method.endswith("Import"):
+            return grpc.stream_stream_rpc_method_handler(step)
+        return grpc.unary_unary_rpc_method_handler(step)
+
+
+def fails(code, reason="", retry_nanos=0):
+    def step(_, context):
+        if reason:
+            context.set_trailing_metadata([("grpc-status-details-bin", failure_details(reason, retry_nanos))])
+        context.abort(code, "what to do")
+    return step
+
+
+def answers(message):
+    return lambda *_: message.SerializeToString()
+
+
+class ClientTests(unittest.TestCase):
+    def setUp(self):
+        self.server = Server()
+        self.addCleanup(self.server.server.stop, None)
+        self.client = postern.Client(f"127.0.0.1:{self.server.port}", api_key="pk_1")
+        self.addCleanup(self.client.close)
+        self.ada = answers(users_pb2.UsersGetResponse())
+
+    def test_a_call_has_its_fields_its_credential_and_its_metadata(self):
+        made = users_pb2.UsersGetResponse()
+        made.user.uid = "ada"
+        self.server.script["Get"] = [answers(made)]
+        got = self.client.users.get(uid="ada", tenant_id="acme", metadata=[("x-request-id", "mine")])
+        self.assertEqual(got.user.uid, "ada")
+        method, metadata, request = self.server.calls[0]
+        self.assertEqual(method, "/postern.v1.Users/Get")
+        self.assertEqual((metadata["authorization"], metadata["x-request-id"]), ("Bearer pk_1", "mine"))
+        self.assertEqual(users_pb2.UsersGetRequest.FromString(request).tenant_id, "acme")
+        self.client.users.get(users_pb2.UsersGetRequest(uid="ada"))
+        self.assertRaises(TypeError, self.client.users.get, users_pb2.UsersGetRequest(), uid="ada")
+        self.assertRaises(AttributeError, lambda: self.client.users.got)
+        self.assertRaises(AttributeError, lambda: self.client.nobodies)
+        self.assertIn("get_by_email", dir(self.client.users))
+
+    def test_a_failure_says_everything(self):
+        self.server.script["Get"] = [fails(grpc.StatusCode.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED")]
+        with self.assertRaises(postern.PosternError) as caught:
+            self.client.users.get(uid="ada")
+        error = caught.exception
+        self.assertEqual((error.status, error.reason, error.message),
+                         ("RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED", "what to do"))
+        self.assertEqual((error.metadata, error.violations, error.request_id),
+                         ({"quota": "rows"}, [("uid", "is required")], "r-1"))
+        self.assertEqual(len(self.server.calls), 1)
+
+    def test_details_that_are_cut_short_are_left_out(self):
+        details = failure_details("QUOTA_EXCEEDED", 5)
+        for length in range(len(details)):
+            self.assertEqual(error_of("INTERNAL", "m", details[:length]).status, "INTERNAL")
+        self.assertEqual(error_of("INTERNAL", "m", b"\xff" * 40).reason, "")
+
+    def test_what_is_safe_is_sent_again_and_nothing_else(self):
+        away = fails(grpc.StatusCode.UNAVAILABLE)
+        self.server.script["Get"] = [away, away, self.ada]
+        self.client.users.get(uid="ada")
+        self.assertEqual(len(self.server.calls), 3)
+        self.server.script["Get"] = [away]
+        self.assertRaises(postern.PosternError, self.client.users.get, uid="ada")
+        self.assertEqual(len(self.server.calls), 7)
+        # A change is sent again with a key only.
+        self.server.script["Delete"] = [away]
+        self.assertRaises(postern.PosternError, self.client.users.delete, uid="ada")
+        self.assertEqual(len(self.server.calls), 8)
+        self.server.script["Delete"] = [away, answers(users_pb2.UsersDeleteResponse())]
+        self.client.users.delete(uid="ada", idempotency_key="key-1")
+        self.assertEqual([call[1].get("idempotency-key") for call in self.server.calls[8:]], ["key-1", "key-1"])
+        # Another failure ends it.
+        self.server.script["Get"] = [fails(grpc.StatusCode.NOT_FOUND, "USER_NOT_FOUND"), self.ada]
+        self.assertRaises(postern.PosternError, self.client.users.get, uid="ada")
+
+    def test_the_server_says_when_to_come_back_and_the_deadline_bounds_it(self):
+        busy = fails(grpc.StatusCode.RESOURCE_EXHAUSTED, "SERVER_OVERLOADED", 20_000_000)
+        self.server.script["Get"] = [busy, self.ada]
+        self.client.users.get(uid="ada")
+        self.assertEqual(len(self.server.calls), 2)
+        later = fails(grpc.StatusCode.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED", 900_000_000)
+        self.server.script["Get"] = [later, self.ada]
+        with self.assertRaises(postern.PosternError) as caught:
+            self.client.users.get(uid="ada", timeout=0.5)
+        self.assertEqual((caught.exception.reason, caught.exception.retry_after), ("QUOTA_EXCEEDED", 0.9))
+        ended = threading.Event()
+        self.server.script["Get"] = [lambda *_: ended.wait(20)]
+        with self.assertRaises(postern.PosternError) as caught:
+            self.client.users.get(uid="ada", timeout=0.2)
+        self.assertEqual(caught.exception.status, "DEADLINE_EXCEEDED")
+        ended.set()
+
+    def test_streams_end_with_the_servers_failure_and_by_cancel(self):
+        def both_ways(requests, _):
+            for request in requests:
+                yield users_pb2.UsersImportResponse().SerializeToString()
+        self.server.script["Import"] = [both_ways]
+        requests = iter([users_pb2.UsersImportRequest()] * 3)
+        self.assertEqual(len(list(self.client.users.import_(requests))), 3)
+        self.server.script["WatchRevocations"] = [fails(grpc.StatusCode.UNAUTHENTICATED, "CALLER_UNAUTHENTICATED")]
+        with self.assertRaises(postern.PosternError) as caught:
+            list(self.client.tokens.watch_revocations())
+        self.assertEqual(caught.exception.reason, "CALLER_UNAUTHENTICATED")
+
+    def test_many_threads_share_a_client(self):
+        self.server.script["Get"] = [self.ada]
+        with futures.ThreadPoolExecutor(16) as pool:
+            done = [pool.submit(self.client.users.get, uid=str(number)) for number in range(400)]
+            for call in done:
+                call.result()
+        self.assertEqual(len(self.server.calls), 400)
+
+    def test_a_verifier_follows_the_feed_and_goes_on_behind_its_cursor(self):
+        signer, told = Signer("ES256"), threading.Event()
+        from postern.v1 import project_pb2
+        self.server.script["ServerInfo"] = [answers(project_pb2.ProjectServerInfoResponse(issuer=ISSUER, project_id=AUDIENCE))]
+        self.server.script["ListKeys"] = [answers(tokens_pb2.TokensListKeysResponse(jwks_json=jwks(signer)))]
+
+        def message(cursor, *revocations, snapshot=0):
+            made = tokens_pb2.TokensWatchRevocationsResponse(
+                cursor=cursor, time_micros=int(time.time() * 1e6), snapshot_reason=snapshot, revocations=revocations)
+            if snapshot:
+                made.scope.all = True
+            return made.SerializeToString()
+
+        def first(*_):
+            yield message("one", snapshot=1)
+            told.wait(20)
+
+        def second(*_):
+            yield message("two", tokens_pb2.Revocation(
+                kind=tokens_pb2.REVOCATION_KIND_USER, tenant_id="acme", uid="ada", valid_after_micros=1 << 40))
+            threading.Event().wait(3)
+
+        self.server.script["WatchRevocations"] = [first, second]
+        with postern.TokenVerifier(self.client, tenants="acme") as verifier:
+            now = int(time.time())
+            token = signer.token(iat=now, exp=now + 3600, auth_time=now)
+            self.assertEqual(verifier.verify(token).uid, "ada")
+            told.set()
+            for _ in range(2_000):
+                try:
+                    verifier.verify_now(token)
+                except postern.PosternError as error:
+                    self.assertEqual((error.reason, error.metadata["cause"]), ("TOKEN_EXPIRED", "REVOKED"))
+                    break
+                time.sleep(0.005)
+            else:
+                self.fail("the revocation was not heard")
+        watched = [call for call in self.server.calls if call[0].endswith("WatchRevocations")]
+        self.assertEqual(tokens_pb2.TokensWatchRevocationsRequest.FromString(watched[1][2]).cursor, "one")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,308 @@
+"""The verifier without a server: every rule for tokens and revocations, with keys made here."""
+import json
+import random
+import unittest
+from base64 import urlsafe_b64encode
+from types import SimpleNamespace
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+import postern
+from postern import revocations
+from postern.jwt import KeySet, OfflineVerifier
+from postern.revocations import Revocation, RevocationState
+from postern.verifier import TokenVerifier
+
+ISSUER, AUDIENCE, NOW = "https://issuer.test/test", "test", 1_800_000_000
+SESSION = "0123456789abcdef" * 2
+
+
+def b64(raw):
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+class Signer:
+    def __init__(self, algorithm, key_id="k1"):
+        self.algorithm, self.key_id = algorithm, key_id
+        if algorithm == "RS256":
+            self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+            numbers = self.key.public_key().public_numbers()
+            self.jwk = {"kty": "RSA", "n": b64(numbers.n.to_bytes(256, "big")), "e": b64(b"\1\0\1")}
+        elif algorithm == "ES256":
+            self.key = ec.generate_private_key(ec.SECP256R1())
+            numbers = self.key.public_key().public_numbers()
+            self.jwk = {"kty": "EC", "crv": "P-256", "x": b64(numbers.x.to_bytes(32, "big")),
+                        "y": b64(numbers.y.to_bytes(32, "big"))}
+        else:
+            self.key = ed25519.Ed25519PrivateKey.generate()
+            raw = self.key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+            self.jwk = {"kty": "OKP", "crv": "Ed25519", "x": b64(raw)}
+        self.jwk.update(alg=algorithm, kid=key_id, use="sig")
+
+    def sign(self, signed):
+        if self.algorithm == "RS256":
+            return self.key.sign(signed, padding.PKCS1v15(), hashes.SHA256())
+        if self.algorithm == "ES256":
+            r, s = decode_dss_signature(self.key.sign(signed, ec.ECDSA(hashes.SHA256())))
+            return r.to_bytes(32, "big") + s.to_bytes(32, "big")
+        return self.key.sign(signed)
+
+    def token(self, payload=None, header=None, **claims):
+        if payload is None:
+            payload = json.dumps(claims_of(**claims), separators=(",", ":")).encode()
+        if header is None:
+            header = json.dumps({"alg": self.algorithm, "kid": self.key_id, "typ": "JWT"}, separators=(",", ":"))
+        signed = f"{b64(header.encode())}.{b64(payload)}".encode()
+        return f"{signed.decode()}.{b64(self.sign(signed))}"
+
+
+def claims_of(**changes):
+    claims = {
+        "iss": ISSUER, "aud": AUDIENCE, "auth_time": NOW - 10, "user_id": "ada", "sub": "ada", "iat": NOW,
+        "exp": NOW + 3600, "sid": SESSION, "gen": 100,
+        "firebase": {"identities": {}, "sign_in_provider": "password", "tenant": "acme"}, "plan": "pro",
+    }
+    claims.update(changes)
+    return {name: value for name, value in claims.items() if value is not ...}
+
+
+def jwks(*signers):
+    return json.dumps({"keys": [signer.jwk for signer in signers]}).encode()
+
+
+class TokenTests(unittest.TestCase):
+    def setUp(self):
+        self.signer = Signer("ES256")
+        self.verifier = OfflineVerifier(KeySet(jwks(self.signer)), ISSUER, AUDIENCE)
+
+    def refused(self, token, reason="INVALID_ID_TOKEN", now=NOW + 1):
+        with self.assertRaises(postern.PosternError) as caught:
+            self.verifier.verify(token, now)
+        self.assertEqual(caught.exception.reason, reason, token)
+        return caught.exception
+
+    def test_each_algorithm_is_verified_and_a_changed_token_refused(self):
+        for algorithm in ("RS256", "ES256", "EdDSA"):
+            signer = Signer(algorithm)
+            self.verifier = OfflineVerifier(KeySet(jwks(signer)), ISSUER, AUDIENCE)
+            token = signer.token()
+            decoded = self.verifier.verify(token, NOW + 1)
+            self.assertEqual((decoded.uid, decoded.tenant_id, decoded.claims["plan"]), ("ada", "acme", "pro"))
+            for place in range(0, len(token), 7):
+                changed = token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1:]
+                self.refused(changed)
+
+    def test_the_algorithm_is_the_keys_own(self):
+        signer = self.signer
+        for header in ('{"alg":"none","kid":"k1","typ":"JWT"}', '{"alg":"HS256","kid":"k1","typ":"JWT"}',
+                       '{"kid":"k1","alg":"ES256","typ":"JWT"}', '{"alg":"ES256","kid":"k2","typ":"JWT"}',
+                       '{"alg":"ES256","kid":"k1","typ":"JWT","crit":["x"]}', '{"alg": "ES256","kid":"k1","typ":"JWT"}'):
+            self.refused(signer.token(header=header))
+        # The key set says what a key is for; one that says otherwise is no key.
+        self.assertEqual(KeySet(json.dumps({"keys": [{**signer.jwk, "alg": "RS256"}]}).encode()).key_ids, [])
+
+    def test_claims_have_to_be_there_and_of_their_type(self):
+        names = ("iss", "aud", "auth_time", "user_id", "sub", "iat", "exp", "sid", "gen", "firebase")
+        for name in names:
+            for value in (..., None, 1.5, True, [], ["test"], "x"):
+                self.refused(self.signer.token(**{name: value}))
+        for firebase in ({}, {"sign_in_provider": 1}, {"sign_in_provider": "password", "tenant": 1},
+                         {"sign_in_provider": "password", "tenant": None}):
+            self.refused(self.signer.token(firebase=firebase))
+        self.refused(self.signer.token(sid="0" * 31))
+        self.refused(self.signer.token(sid="0" * 31 + "g"))
+        self.refused(self.signer.token(user_id="bob"))
+        decoded = self.verifier.verify(self.signer.token(firebase={"sign_in_provider": "password"}), NOW)
+        self.assertEqual(decoded.tenant_id, "")
+
+    def test_times(self):
+        token = self.signer.token()
+        self.verifier.verify(token, NOW + 3599.999)
+        self.assertEqual(self.refused(token, "TOKEN_EXPIRED", NOW + 3600).metadata, {"cause": "EXPIRED"})
+        self.verifier.verify(token, NOW - 60)
+        self.refused(token, now=NOW - 60.001)
+
+    def test_what_is_no_token(self):
+        good = self.signer.token()
+        for token in ("", ".", "..", "...", good + ".", good + "=", good.replace(".", ""), " " + good, good + "\n",
+                      good + "é", good.rsplit(".", 1)[0], good.rsplit(".", 1)[0] + ".", "x" * 9000, good + "\ud800"):
+            self.refused(token)
+        for payload in (b"", b"[]", b"{", b"null", b"\xff", b'{"a":1,"a":2}', b'{"a":NaN}', b"[" * 4000):
+            self.refused(self.signer.token(payload=payload))
+        self.refused(self.signer.token(plan="x" * 9000))
+        self.assertRaises(ValueError, KeySet, b"{}")
+        self.assertRaises(ValueError, KeySet, b'{"keys":[' + b",".join([b"{}"] * 65) + b"]}")
+        self.assertEqual(KeySet(b'{"keys":[{},1,null,{"kty":"RSA"},{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]}').key_ids, [])
+
+
+class RevocationTests(unittest.TestCase):
+    def token(self, tenant="acme", uid="ada", session=SESSION, generation=100, key_id="k1"):
+        return postern.DecodedToken(uid, tenant, session, "password", 0, 0, 0, generation, key_id, {})
+
+    def test_a_generation_is_refused_below_its_limit_only(self):
+        state = RevocationState(7200, 0)
+        for limit in (100, 50):
+            state.apply(Revocation(revocations.USER, "acme", "ada", valid_after_micros=limit), 0)
+            self.assertEqual(state.refusal(self.token(generation=99)), revocations.REVOKED)
+            self.assertIsNone(state.refusal(self.token()))
+            self.assertIsNone(state.refusal(self.token(uid="bob", generation=1)))
+            self.assertIsNone(state.refusal(self.token(tenant="other", generation=1)))
+
+    def test_a_tenant_is_refused_while_it_is_disabled_and_for_good_once_it_is_deleted(self):
+        state = RevocationState(7200, 0)
+        for kind, expected in ((revocations.TENANT_DISABLED, revocations.IS_DISABLED), (revocations.TENANT_ENABLED, None),
+                               (revocations.TENANT_DELETED, revocations.IS_DELETED),
+                               (revocations.TENANT_ENABLED, revocations.IS_DELETED)):
+            state.apply(Revocation(kind, "acme"), 0)
+            self.assertEqual(state.refusal(self.token()), expected)
+            self.assertIsNone(state.refusal(self.token(tenant="other")))
+
+    def test_keys_tenants_and_what_is_not_known(self):
+        state = RevocationState(7200, 0, only_tenant_id="acme")
+        state.apply(Revocation(0, "acme", "ada"), 0)
+        state.apply(Revocation(99, "acme", "ada"), 0)
+        state.apply(Revocation(revocations.SESSION, "acme", "ada", "zz"), 0)
+        self.assertIsNone(state.refusal(self.token()))
+        self.assertEqual(state.refusal(self.token(tenant="other")), revocations.OTHER_TENANT)
+        state.apply(Revocation(revocations.SIGNING_KEY, key_id="k1"), 0)
+        state.apply(Revocation(revocations.SESSION, session_id="f" * 32), 10_000_000)
+        self.assertEqual(state.refusal(self.token()), revocations.KEY_REVOKED)
+
+    def test_a_token_is_refused_as_long_as_it_could_live(self):
+        seed = random.randrange(1 << 32)
+        print(f"seed {seed}")
+        chance, now, retention = random.Random(seed), 0.0, 7200.0
+        state, said = RevocationState(retention, now), {}
+        for _ in range(3000):
+            now += chance.uniform(0, 60)
+            session = f"{chance.randrange(50):032x}"
+            if chance.random() < 0.3:
+                state.apply(Revocation(revocations.SESSION, session_id=session), now)
+                said[session] = now
+            elif now - said.get(session, -1e9) <= retention:
+                self.assertEqual(state.refusal(self.token(session=session)), revocations.REVOKED)
+            elif session not in said:
+                self.assertIsNone(state.refusal(self.token(session=session)))
+
+    def test_a_snapshot_counts_once_it_is_whole_and_an_unfinished_one_is_dropped(self):
+        feed = postern.RevocationFeed(7200, 0)
+
+        def apply(sessions, cursor, begins=False, continues=False):
+            feed.apply([Revocation(revocations.SESSION, session_id=session) for session in sessions], cursor=cursor,
+                       server_time=NOW, begins_snapshot=begins, continues=continues, only_tenant_id=None, now=5)
+
+        apply(["a" * 32], "1", begins=True, continues=True)
+        self.assertEqual((feed.is_complete, feed.cursor, feed.heard(6)), (False, "", None))
+        apply([SESSION], "2")
+        self.assertEqual((feed.is_complete, feed.cursor, feed.heard(6)), (True, "2", (1, NOW + 1)))
+        apply([], "3", begins=True, continues=True)
+        self.assertEqual(feed.refusal(self.token()), revocations.REVOKED)
+        feed.stream_ended()
+        apply([], "4")
+        self.assertEqual(feed.refusal(self.token()), revocations.REVOKED)
+        apply([], "5", begins=True)
+        self.assertIsNone(feed.refusal(self.token()))
+        # What came behind a cursor is not all there before the message that ends it.
+        apply([], "6", continues=True)
+        self.assertEqual((feed.cursor, feed.heard(9)), ("6", (4, NOW + 4)))
+
+
+class FakeSource:
+    """A server whose feed says its first message, and then what the test has it say."""
+
+    def __init__(self, signer, time):
+        self.signer, self.time, self.asked, self.fetched = signer, time, [], 0
+        self.messages = [self.message(snapshot_reason=1)]
+
+    def message(self, told=(), **changes):
+        scope = SimpleNamespace(tenant_id="", WhichOneof=lambda _: "all")
+        fields = {"revocations": list(told), "cursor": "c", "time_micros": int(self.time * 1e6), "snapshot_reason": 0,
+                  "continues": False, "scope": scope}
+        return SimpleNamespace(**{**fields, **changes})
+
+    def issuer_and_audience(self):
+        return ISSUER, AUDIENCE
+
+    def published_keys(self, token_kind):
+        self.fetched += 1
+        return jwks(self.signer)
+
+    def verify_token(self, token, *_):
+        self.asked.append(token)
+
+    def watch_revocations(self, *_):
+        if not self.messages:
+            raise postern.PosternError("UNAVAILABLE", "", "away")
+        messages, self.messages = self.messages, []
+        return _Feed(iter(messages))
+
+
+class _Feed:
+    def __init__(self, messages):
+        self.messages = messages
+
+    def __iter__(self):
+        return self.messages
+
+    def cancel(self):
+        pass
+
+
+class VerifierTests(unittest.TestCase):
+    def setUp(self):
+        self.signer = Signer("ES256")
+
+    def verifier(self, **options):
+        source = FakeSource(self.signer, NOW)
+        verifier = TokenVerifier(source, **{"tenants": "acme", **options})
+        self.addCleanup(verifier.close)
+        return verifier, source
+
+    def test_a_good_token_is_accepted_and_one_of_another_tenant_is_not(self):
+        verifier, source = self.verifier()
+        self.assertEqual(verifier.verify(self.signer.token()).uid, "ada")
+        other = {"sign_in_provider": "password", "tenant": "other"}
+        with self.assertRaises(postern.PosternError) as caught:
+            verifier.verify(self.signer.token(firebase=other))
+        self.assertEqual(caught.exception.reason, "TENANT_ID_MISMATCH")
+        anybodys, _ = self.verifier(tenants=postern.ANY_TENANT)
+        self.assertEqual(anybodys.verify(self.signer.token(firebase=other)).tenant_id, "other")
+
+    def test_stale_refuses_accepts_or_asks(self):
+        for policy in ("refuse", "accept", "ask_server"):
+            verifier, source = self.verifier(when_stale=policy, stale_after=0.0)
+            token = self.signer.token()
+            if policy == "accept":
+                self.assertEqual(verifier.verify(token).uid, verifier.verify_now(token).uid)
+                continue
+            with self.assertRaises(postern.PosternError) as caught:
+                verifier.verify_now(token)
+            self.assertEqual(caught.exception.reason, "VERIFIER_STALE")
+            if policy == "ask_server":
+                self.assertEqual(verifier.verify(token).uid, "ada")
+                self.assertEqual(source.asked, [token])
+            else:
+                self.assertRaises(postern.PosternError, verifier.verify, token)
+
+    def test_unknown_keys_are_fetched_for_once_per_floor(self):
+        verifier, source = self.verifier(key_refresh_floor=0.0)
+        successor = Signer("EdDSA", "k2")
+        source.signer = successor
+        self.assertEqual(verifier.verify(successor.token()).key_id, "k2")
+        slow, source = self.verifier(key_refresh_floor=3600.0)
+        for _ in range(5):
+            self.assertRaises(postern.PosternError, slow.verify, Signer("EdDSA", "k3").token())
+        self.assertEqual(source.fetched, 1)
+
+    def test_session_cookies_have_another_issuer(self):
+        verifier, _ = self.verifier(token_kind="session_cookie")
+        self.assertEqual(verifier.verify(self.signer.token(iss=f"{ISSUER}/session-cookie")).uid, "ada")
+        with self.assertRaises(postern.PosternError) as caught:
+            verifier.verify(self.signer.token())
+        self.assertEqual(caught.exception.reason, "INVALID_SESSION_COOKIE")
+
+
+if __name__ == "__main__":
+    unittest.main()
