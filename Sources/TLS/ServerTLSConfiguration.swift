@@ -5,7 +5,7 @@ public struct ServerTLSConfiguration: Sendable {
     public var credential: TLSCredential
     public var minimumVersion = TLSVersion.tls13
     /// What is spoken inside, by ALPN. A client that names none of these is refused; one that names nothing is not.
-    public var protocols: [ApplicationProtocol] = [.native]
+    public var protocols: [ApplicationProtocol] = [.native, .http2]
     /// The bytes of certificates that a client may show (`Limits.tlsCertificateListMax`).
     public var certificateListByteCountMax: Int
 
