@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Many threads that share one client and one verifier: `grpc_threads.py 127.0.0.1:7400 KEY-FILE`.
 
-Needs the package in tools/python. Each thread makes an anonymous user, whose token is verified here without a call; then
-the user's tokens are revoked, and the verifier refuses it as soon as it hears of that.
+Needs the package in tools/python. Each thread makes a user, whose token is verified here without a call; then the
+user's tokens are revoked, and the verifier refuses it as soon as it hears of that.
 """
 import sys
 import time
@@ -13,9 +13,11 @@ import postern
 
 
 def visit(client, verifier, number):
-    signed_up = client.accounts.sign_up(idempotency_key=f"visit-{number}-{time.time_ns()}")
+    name = f"visit-{number}-{time.time_ns()}"
+    signed_up = client.accounts.sign_up(
+        email=f"{name}@example.com", password="correct horse battery", timeout=30, idempotency_key=name)
     token = verifier.verify(signed_up.tokens.id_token)
-    assert token.uid == signed_up.user.uid and token.sign_in_provider == "anonymous"
+    assert token.uid == signed_up.user.uid and token.sign_in_provider == "password"
     client.users.revoke_tokens(uid=token.uid)
     for _ in range(1_000):
         try:
