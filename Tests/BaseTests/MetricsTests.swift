@@ -67,7 +67,7 @@ import Testing
         for nanoseconds: Int64 in [5_000, 20_000, 20_000, 1_000_000_000, -1] {
             histogram.record(nanoseconds: nanoseconds)
         }
-        let (counts, sum) = histogram.snapshot
+        let (counts, sum) = (histogram.snapshot.cumulativeCounts, histogram.snapshot.sumSeconds)
         #expect(counts[0] == 2 && counts[1] == 4 && counts.last == 5)
         #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 <= $1 })
         #expect(abs(sum - 1.000045) < 1e-9)
