@@ -82,7 +82,8 @@ let package = Package(
         library("Store", ["Base", "Messages", "Crypto", "CLMDB", "CStoreFault"]),  // LMDB: typed tables, group commit
         library("Wire", ["Base", "Messages"]),  // frames, envelopes, the connection's state machine: pure
         library("HTTP2", ["Base", "CNGHTTP2", "CZlib"]),  // frames, header fields and windows of HTTP/2; gzip
-        library("Transport", ["Base", "Messages", "Reactor", "Wire", "TLS", "HTTP2"]),  // listener, byte stream, connection
+        // Listener, byte stream, connection.
+        library("Transport", ["Base", "Messages", "Reactor", "Wire", "TLS", "HTTP2"]),
         library("Outbound", ["Base", "Reactor", "CCurl"]),  // HTTP to other servers, on the blocking pool
         // The owner of the signing keys.
         library("Signing", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens"]),
