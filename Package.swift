@@ -99,7 +99,8 @@ let package = Package(
         library(
             "Service",  // router, interceptors, one handler per method
             [
-                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "Transport", "Outbound", "Tokens",
+                "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Wire", "TLS", "Transport", "Outbound",
+                "Tokens",
                 "Rules", "Signing", "Identity",
             ]),
         library("PosternClient", ["Base", "Messages", "Wire", "TLS"]),  // channel, typed stubs

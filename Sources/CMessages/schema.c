@@ -709,6 +709,68 @@ const PosternSchema postern__v1__caller_quotas__table = {
     &postern__v1__caller_quotas__descriptor, postern__v1__caller_quotas__fields, 11, 0, 1,
 };
 
+static const PosternField postern__v1__certificate_mapping__fields[] = {
+    [1] = {"certificate_mapping_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
+    [2] = {"uri", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
+    [3] = {"dns_name", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
+    [4] = {"issuer_key_sha256", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
+    [5] = {"role", 0, 0x3f, 0x0, 5, 0, 0, 3, 0},
+    [6] = {"scope", &postern__v1__scope__table, 0x0, 0x0, 10, 2, 0, 4, 0},
+    [7] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 5, 0},
+    [8] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 6, 0},
+    [9] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 7, 0},
+    [30] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 8, 0},
+};
+const PosternSchema postern__v1__certificate_mapping__table = {
+    &postern__v1__certificate_mapping__descriptor, postern__v1__certificate_mapping__fields, 31, 0, 0,
+};
+
+static const PosternField postern__v1__project_create_certificate_mapping_request__fields[] = {
+    [1] = {"certificate_mapping", &postern__v1__certificate_mapping__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [2] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 1, 0},
+};
+const PosternSchema postern__v1__project_create_certificate_mapping_request__table = {
+    &postern__v1__project_create_certificate_mapping_request__descriptor, postern__v1__project_create_certificate_mapping_request__fields, 3, 0, 0,
+};
+
+static const PosternField postern__v1__project_create_certificate_mapping_response__fields[] = {
+    [1] = {"certificate_mapping", &postern__v1__certificate_mapping__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+};
+const PosternSchema postern__v1__project_create_certificate_mapping_response__table = {
+    &postern__v1__project_create_certificate_mapping_response__descriptor, postern__v1__project_create_certificate_mapping_response__fields, 2, 0, 0,
+};
+
+static const PosternField postern__v1__project_list_certificate_mappings_request__fields[] = {
+    [1] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 0, offsetof(Postern__V1__ProjectListCertificateMappingsRequest, page_size)},
+    [2] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ProjectListCertificateMappingsRequest, page_token)},
+};
+const PosternSchema postern__v1__project_list_certificate_mappings_request__table = {
+    &postern__v1__project_list_certificate_mappings_request__descriptor, postern__v1__project_list_certificate_mappings_request__fields, 3, 0, 1,
+};
+
+static const PosternField postern__v1__project_list_certificate_mappings_response__fields[] = {
+    [1] = {"certificate_mappings", &postern__v1__certificate_mapping__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
+};
+const PosternSchema postern__v1__project_list_certificate_mappings_response__table = {
+    &postern__v1__project_list_certificate_mappings_response__descriptor, postern__v1__project_list_certificate_mappings_response__fields, 3, 0, 0,
+};
+
+static const PosternField postern__v1__project_delete_certificate_mapping_request__fields[] = {
+    [1] = {"certificate_mapping_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProjectDeleteCertificateMappingRequest, certificate_mapping_id)},
+    [2] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 1, offsetof(Postern__V1__ProjectDeleteCertificateMappingRequest, validate_only)},
+};
+const PosternSchema postern__v1__project_delete_certificate_mapping_request__table = {
+    &postern__v1__project_delete_certificate_mapping_request__descriptor, postern__v1__project_delete_certificate_mapping_request__fields, 3, 0, 1,
+};
+
+static const PosternField postern__v1__project_delete_certificate_mapping_response__fields[] = {
+    [1] = {"certificate_mapping", &postern__v1__certificate_mapping__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+};
+const PosternSchema postern__v1__project_delete_certificate_mapping_response__table = {
+    &postern__v1__project_delete_certificate_mapping_response__descriptor, postern__v1__project_delete_certificate_mapping_response__fields, 2, 0, 0,
+};
+
 static const PosternField postern__v1__service_account__fields[] = {
     [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
     [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
@@ -1654,6 +1716,13 @@ const PosternSchema postern__store__v1__stored_api_key__table = {
     &postern__store__v1__stored_api_key__descriptor, postern__store__v1__stored_api_key__fields, 3, 0, 0,
 };
 
+static const PosternField postern__store__v1__stored_certificate_mapping__fields[] = {
+    [1] = {"certificate_mapping", &postern__v1__certificate_mapping__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+};
+const PosternSchema postern__store__v1__stored_certificate_mapping__table = {
+    &postern__store__v1__stored_certificate_mapping__descriptor, postern__store__v1__stored_certificate_mapping__fields, 2, 0, 0,
+};
+
 static const PosternField postern__store__v1__stored_signing_key__fields[] = {
     [1] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__Store__V1__StoredSigningKey, key_id)},
     [2] = {"algorithm", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__Store__V1__StoredSigningKey, algorithm)},
@@ -1739,7 +1808,7 @@ const PosternSchema postern__store__v1__stored_guesses__table = {
 
 static const PosternField postern__store__v1__event_record__fields[] = {
     [1] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 0, offsetof(Postern__Store__V1__EventRecord, time_micros)},
-    [2] = {"kind", 0, 0x201fffffffff, 0xff03c000034f031c, 5, 0, 0, 1, offsetof(Postern__Store__V1__EventRecord, kind)},
+    [2] = {"kind", 0, 0x201fffffffff, 0xff33c000034f031c, 5, 0, 0, 1, offsetof(Postern__Store__V1__EventRecord, kind)},
     [3] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__Store__V1__EventRecord, tenant_id)},
     [4] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__Store__V1__EventRecord, uid)},
     [5] = {"actor", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__Store__V1__EventRecord, actor)},
@@ -1781,7 +1850,7 @@ const PosternSchema postern__store__v1__stored_second_factors__table = {
 static const PosternField postern__store__v1__pending_account_change__fields[] = {
     [1] = {"account_hash", 0, 0x0, 0x0, 8, 2, 0, 0, 0},
     [2] = {"account", &postern__store__v1__stored_user__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"kind", 0, 0x201fffffffff, 0xff03c000034f031c, 5, 0, 0, 2, 0},
+    [3] = {"kind", 0, 0x201fffffffff, 0xff33c000034f031c, 5, 0, 0, 2, 0},
     [4] = {"detail", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
     [5] = {"ends_sessions", 0, 0x1f, 0x0, 5, 0, 0, 4, 0},
 };

@@ -1,9 +1,9 @@
 public import Base
 public import Messages
 
-/// Who calls: an API key or a service account, with a role and a scope. Immutable.
+/// Who calls: an API key, a service account or the holder of a certificate, with a role and a scope. Immutable.
 public final class Caller: Sendable {
-    /// The API key's id, or the service account's email: one never looks like the other.
+    /// The API key's id, the service account's email, or `certificate:` and the mapping's id: none looks like another.
     public let id: Text
     public let role: Role
     /// Nil: all tenants. Otherwise this one only; "" is the default pool.
@@ -18,6 +18,10 @@ public final class Caller: Sendable {
     public let expiresAt: Timestamp?
     /// Of a service account's JWT.
     public let keyID: Text?
+    /// Of the holder of a certificate.
+    public let certificateMappingID: Text?
+    /// For an API key or a JWT that came over the connection of a certificate's holder: both of them.
+    public let both: (shown: Caller, mapped: Caller)?
 
     public init(_ key: ApiKey) {
         self.id = key.apiKeyID
@@ -28,6 +32,39 @@ public final class Caller: Sendable {
         self.exportsPasswordHashes = key.exportPasswordHashes
         self.expiresAt = nil
         self.keyID = nil
+        self.certificateMappingID = nil
+        self.both = nil
+    }
+
+    /// The holder of a certificate, which ends at `expiresAt`.
+    public init(_ mapping: CertificateMapping, until expiresAt: Timestamp) {
+        self.id = Text(unchecked: [UInt8]("certificate:".utf8) + mapping.certificateMappingID.bytes)
+        self.role = mapping.role
+        self.trustsEndUserIP = mapping.trustedEndUserIP
+        self.tenantID = mapping.scope?.onlyTenantID
+        self.quotas = mapping.quotas ?? CallerQuotas()
+        self.expiresAt = expiresAt
+        self.keyID = nil
+        self.certificateMappingID = mapping.certificateMappingID
+        self.both = nil
+    }
+
+    /// The caller of a credential that came over the connection of a certificate's holder: what both may do. Throws
+    /// INSUFFICIENT_PERMISSION where they are bound to different tenants.
+    public init(_ shown: Caller, boundBy mapped: Caller) throws(Failure) {
+        if let own = shown.tenantID, let other = mapped.tenantID, own != other {
+            throw Failure(
+                .insufficientPermission, "The credential and the connection's certificate are for different tenants.")
+        }
+        self.id = shown.id
+        self.role = shown.role.rawValue <= mapped.role.rawValue ? shown.role : mapped.role
+        self.trustsEndUserIP = shown.trustsEndUserIP && mapped.trustsEndUserIP
+        self.tenantID = shown.tenantID ?? mapped.tenantID
+        self.quotas = shown.quotas
+        self.expiresAt = [shown.expiresAt, mapped.expiresAt].compactMap(\.self).min()
+        self.keyID = shown.keyID
+        self.certificateMappingID = nil
+        self.both = (shown, mapped)
     }
 
     public init(_ account: ServiceAccount, keyID: Text, until expiresAt: Timestamp) {
@@ -39,11 +76,18 @@ public final class Caller: Sendable {
         self.exportsPasswordHashes = false
         self.expiresAt = expiresAt
         self.keyID = keyID
+        self.certificateMappingID = nil
+        self.both = nil
     }
 
     /// Whether the account as it is now still gives this caller what it began with.
     public func isStill(_ account: ServiceAccount) -> Bool {
         id == account.email && !account.disabled && role == account.role && tenantID == account.scope?.onlyTenantID
+    }
+
+    /// Whether the mapping as it is now still gives this caller what it began with.
+    public func isStill(_ mapping: CertificateMapping) -> Bool {
+        role == mapping.role && tenantID == mapping.scope?.onlyTenantID
     }
 
     /// A role includes the lower ones.

@@ -9,6 +9,8 @@ import Store
 final class ConnectionContext {
     /// The credential in HELLO. It counts for requests without a credential of their own.
     var helloAuthorization: [UInt8] = []
+    /// Whom the client's certificate names. It does not change while the connection lives.
+    var certificate: ClientCertificate?
     private var cachedAuthorization: [UInt8] = []
     private var cachedCaller: Dated<Caller>?
 

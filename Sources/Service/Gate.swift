@@ -13,21 +13,28 @@ struct Gate: Sendable {
 
     init(_ service: ServiceContext) { self.service = service }
 
-    /// The caller behind `authorization`, or behind the connection's HELLO when there is none.
+    /// The caller behind `authorization`, or behind the connection's HELLO when there is none, within what the
+    /// connection's certificate allows. Without any credential the certificate alone says who it is.
     func caller(
         authorization: UnsafeRawBufferPointer?, context: ConnectionContext
     ) throws -> Caller {
         guard let authorization else {
-            guard !context.helloAuthorization.isEmpty else { throw Failure.callerUnauthenticated }
+            guard !context.helloAuthorization.isEmpty || context.certificate != nil else {
+                throw Failure.callerUnauthenticated
+            }
             return try context.helloAuthorization.withUnsafeBytes { try caller($0, context) }
         }
         return try caller(authorization, context)
     }
 
+    /// No bytes stand for no credential; a header without any is none either.
     private func caller(_ authorization: UnsafeRawBufferPointer, _ context: ConnectionContext) throws -> Caller {
         if let known = context.caller(authorization, of: project.callers, clock: project.clock) { return known }
         let found = try project.store.read { transaction in
-            try project.callers.caller(authorization: authorization, in: transaction).map { transaction.dated($0) }
+            try project.callers.caller(
+                authorization: authorization.isEmpty ? nil : authorization, certificate: context.certificate,
+                in: transaction
+            ).map { transaction.dated($0) }
         }
         guard let found else { throw Failure.callerUnauthenticated }
         context.keep(found, for: authorization)

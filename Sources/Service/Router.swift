@@ -4,6 +4,7 @@ import Messages
 import Reactor
 import Rules
 import Store
+public import TLS
 public import Transport
 public import Wire
 
@@ -38,6 +39,10 @@ public final class Router: Dispatcher {
     }
 
     public func makeConnectionContext() -> AnyObject { ConnectionContext() }
+
+    public func identified(by certificate: PeerCertificate, _ connection: isolated Connection) {
+        connection.connectionContext.certificate = ClientCertificate(certificate)
+    }
 
     public func authenticate(_ authorization: Text, on connection: isolated Connection) {
         let context = connection.connectionContext
@@ -122,6 +127,21 @@ public final class Router: Dispatcher {
         try countConnection(carrier, of: caller)
         try caller.require(role)
         return caller
+    }
+}
+
+extension ClientCertificate {
+    /// Nil for a name that no mapping can have.
+    fileprivate init?(_ certificate: PeerCertificate) {
+        let name: CertificateIdentity.Name =
+            switch certificate.name {
+            case .uri(let uri): .uri(uri)
+            case .dns(let dnsName): .dns(dnsName)
+            }
+        guard let identity = try? CertificateIdentity(name, issuerKeyHash: certificate.issuerKeyHash) else {
+            return nil
+        }
+        self.init(identity: identity, expiresAt: Timestamp(seconds: certificate.expiresAt))
     }
 }
 

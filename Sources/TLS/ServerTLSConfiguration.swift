@@ -6,6 +6,8 @@ public struct ServerTLSConfiguration: Sendable {
     public var minimumVersion = TLSVersion.tls13
     /// What is spoken inside, by ALPN. A client that names none of these is refused; one that names nothing is not.
     public var protocols: [ApplicationProtocol] = [.native, .http2]
+    /// Whose certificates clients may show. Nil: they are not asked for any.
+    public var clients: ClientTrust?
     /// The bytes of certificates that a client may show (`Limits.tlsCertificateListMax`).
     public var certificateListByteCountMax: Int
 
@@ -21,6 +23,7 @@ extension TLSContext {
         try self.init(
             .server, minimumVersion: configuration.minimumVersion, credential: configuration.credential,
             certificateListByteCountMax: configuration.certificateListByteCountMax)
+        if let clients = configuration.clients { try ask(clients) }
         // The server's lists are one of these two, so that the callback needs no memory of its own.
         if configuration.protocols.contains(.http2) {
             SSL_CTX_set_alpn_select_cb(

@@ -1,3 +1,5 @@
+import TLS
+
 /// The bytes of a connection, both ways and in order, over a descriptor that an event loop watches. A `Socket` carries
 /// them as they are; a `PortStream` also carries TLS.
 ///
@@ -9,6 +11,8 @@ protocol ByteStream {
     var stage: ByteStreamStage { get }
     /// Whether there is something to read that the descriptor does not announce any more.
     var hasPendingInput: Bool { get }
+    /// Whom the peer's certificate names, once the stream is open.
+    var peerCertificate: PeerCertificate? { get }
 
     mutating func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> ByteStreamResult
     mutating func write(_ bytes: UnsafeRawBufferPointer) -> ByteStreamResult
@@ -22,6 +26,7 @@ protocol ByteStream {
 extension ByteStream {
     var stage: ByteStreamStage { .open }
     var hasPendingInput: Bool { false }
+    var peerCertificate: PeerCertificate? { nil }
 }
 
 enum ByteStreamStage {

@@ -14,7 +14,10 @@ extension Connection {
         guard former != .open, phase != .closed else { return }
         stage = byteStream.stage
         if former != .handshake, stage == .handshake { owner.handshakeBegan(self) }
-        if former == .handshake, stage == .open { owner.handshakeEnded(self) }
+        if former == .handshake, stage == .open {
+            owner.handshakeEnded(self)
+            if let certificate = byteStream.peerCertificate { dispatcher.identified(by: certificate, self) }
+        }
         // What there was to say before anybody could be told.
         if stage == .open, !output.isEmpty { markDirty() }
         armTimer(now: .now)

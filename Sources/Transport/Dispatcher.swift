@@ -1,10 +1,14 @@
 public import Base
+public import TLS
 public import Wire
 
 /// The service that answers the requests of all connections. Called on the connection's loop.
 public protocol Dispatcher: AnyObject, Sendable {
     /// Makes the dispatcher's own data about a new connection, for example the caller's identity.
     func makeConnectionContext() -> AnyObject
+
+    /// The client showed a certificate that an authority of the server's vouches for. Before anything else.
+    func identified(by certificate: PeerCertificate, _ connection: isolated Connection)
 
     /// The client presented a credential in HELLO.
     func authenticate(_ authorization: Text, on connection: isolated Connection)
@@ -36,6 +40,7 @@ extension Dispatcher {
     public func batchEnded(on connection: isolated Connection) {}
     public func present(_ authorization: Text, on connection: isolated Connection) {}
     public func kind(service: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer) -> StreamKind? { .unary }
+    public func identified(by certificate: PeerCertificate, _ connection: isolated Connection) {}
 }
 
 /// Counters of the transport, for /metrics.

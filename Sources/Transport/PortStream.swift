@@ -43,6 +43,10 @@ struct PortStream: ByteStream {
         if case .tls(let session) = state { session.hasPendingInput } else { false }
     }
 
+    var peerCertificate: PeerCertificate? {
+        if case .tls(let session) = state { session.peerCertificate } else { nil }
+    }
+
     mutating func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> ByteStreamResult {
         switch state {
         case .plain, .refused: return socket.read(into: buffer, byteCount: byteCount)

@@ -11,6 +11,9 @@ public final class ServerTLS: Sendable {
         public var certificateFile: String
         public var keyFile: String
         public var minimumVersion = TLSVersion.tls13
+        /// The authorities of clients' certificates; empty: clients are not asked for any. And what they revoked.
+        public var clientCAFile = ""
+        public var clientCRLFile = ""
         /// Refuses plain text from this machine, too.
         public var isRequired = false
         /// Takes plain text from other machines, too.
@@ -21,7 +24,7 @@ public final class ServerTLS: Sendable {
             self.keyFile = keyFile
         }
 
-        var files: [String] { [certificateFile, keyFile] }
+        var files: [String] { [certificateFile, keyFile, clientCAFile, clientCRLFile].filter { !$0.isEmpty } }
     }
 
     public let metrics = TLSMetrics()
@@ -62,7 +65,24 @@ public final class ServerTLS: Sendable {
         var configuration = ServerTLSConfiguration(
             credential: credential, certificateListByteCountMax: limits.tlsCertificateListMax)
         configuration.minimumVersion = settings.minimumVersion
+        configuration.clients = try clients(settings, limits)
         return try TLSContext(configuration)
+    }
+
+    private static func clients(_ settings: Settings, _ limits: Limits) throws(TLSError) -> ClientTrust? {
+        guard !settings.clientCAFile.isEmpty else { return nil }
+        let authorities = try TLSFile.read(settings.clientCAFile, byteCountMax: limits.tlsFileMax, isSecret: false)
+        let revocations =
+            settings.clientCRLFile.isEmpty
+            ? [] : try TLSFile.read(settings.clientCRLFile, byteCountMax: limits.tlsFileMax, isSecret: false)
+        guard settings.clientCRLFile.isEmpty || !revocations.isEmpty else {
+            throw TLSError("\(settings.clientCRLFile): is empty")
+        }
+        do throws(TLSError) {
+            return try ClientTrust(authoritiesPEM: authorities, revocationsPEM: revocations)
+        } catch {
+            throw TLSError("\(settings.clientCAFile): \(error)")
+        }
     }
 
     /// Reads the files again. With `onlyIfChanged`, only when one of them is another than the last time. What is wrong

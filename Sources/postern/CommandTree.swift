@@ -4,9 +4,9 @@ enum CommandTree {
         TenantCommands.all + ProviderCommands.all + EmailConfigCommands.all + SMSConfigCommands.all
         + OutboxCommands.all + UserCommands.all + UserFindCommands.all
         + UserLinkCommands.all + UserMFACommands.all + SessionCommands.all + RevocationCommands.all
-        + KeyCommands.all + APIKeyCommands.all + ServiceAccountCommands.all + TokenCommands.all
-        + AccountCommands.all + DenialCommands.all + ServerCommands.all + StoreCommands.all + BackupCommands.all
-        + ContextCommands.all
+        + KeyCommands.all + APIKeyCommands.all + CertificateMappingCommands.all + ServiceAccountCommands.all
+        + TokenCommands.all + AccountCommands.all + DenialCommands.all + ServerCommands.all + StoreCommands.all
+        + BackupCommands.all + ContextCommands.all
         + InformationCommands.all
 
     /// The first words of all commands, and what they are about.
@@ -23,6 +23,7 @@ enum CommandTree {
         ("token", "verify, refresh, make and look into tokens"),
         ("denials", "what the self-service toggles refused"),
         ("apikey", "credentials of the server's callers"),
+        ("certificate", "certificates of clients, and the roles they have"),
         ("service-account", "identities for programs, and their keys"),
         ("key", "the keys that sign ID tokens"),
         ("server", "the server itself"),

@@ -19,6 +19,8 @@ struct Configuration {
     var tlsCertificateFile = ""
     var tlsKeyFile = ""
     var tlsMinVersion = "1.3"
+    var tlsClientCAFile = ""
+    var tlsClientCRLFile = ""
     var tlsRequired = false
     var projectID = "postern"
     var issuer = ""
@@ -106,6 +108,12 @@ struct Setting {
             Setting(
                 key: "tls_min_version", place: .text(\.tlsMinVersion),
                 help: "1.3 or 1.2: the oldest version of TLS that is spoken"),
+            Setting(
+                key: "tls_client_ca_file", place: .text(\.tlsClientCAFile),
+                help: "PEM file of the authorities whose certificates clients may show; read again when it changes"),
+            Setting(
+                key: "tls_client_crl_file", place: .text(\.tlsClientCRLFile),
+                help: "PEM file of what these authorities have revoked; read again when it changes"),
             Setting(
                 key: "tls_required", place: .bool(\.tlsRequired),
                 help: "refuse plain text from this machine too"),
@@ -237,6 +245,10 @@ extension Configuration {
             "tls_certificate_file, tls_key_file: one is of no use without the other")
         try require(
             TLSVersion(rawValue: tlsMinVersion) != nil, "tls_min_version: must be 1.3 or 1.2")
+        try require(
+            tlsClientCAFile.isEmpty || hasTLS, "tls_client_ca_file: needs tls_certificate_file and tls_key_file")
+        try require(
+            tlsClientCRLFile.isEmpty || !tlsClientCAFile.isEmpty, "tls_client_crl_file: needs tls_client_ca_file")
         try require(!tlsRequired || hasTLS, "tls_required: needs tls_certificate_file and tls_key_file")
         try require(
             !(tlsRequired && allowPlaintext), "tls_required, allow_plaintext: one excludes the other")

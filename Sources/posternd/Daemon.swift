@@ -168,6 +168,8 @@ extension Configuration {
         guard hasTLS else { return nil }
         var settings = ServerTLS.Settings(certificateFile: tlsCertificateFile, keyFile: tlsKeyFile)
         settings.minimumVersion = TLSVersion(rawValue: tlsMinVersion) ?? .tls13
+        settings.clientCAFile = tlsClientCAFile
+        settings.clientCRLFile = tlsClientCRLFile
         settings.isRequired = tlsRequired
         settings.allowsPlaintext = allowPlaintext
         do throws(TLSError) {

@@ -11,6 +11,7 @@ import Testing
         try await AdminScene.run { scene in
             let recorder = MethodRecorder(scene.server)
             try await Self.callProject(scene.project, recorder)
+            try await Self.callCertificateMappings(scene.project, recorder)
             try await Self.callServiceAccounts(scene.project, recorder)
             let acme = scene.project.tenant("acme")
             try await Self.callUsers(acme, recorder)
@@ -76,6 +77,24 @@ import Testing
         var backup: [UInt8] = []
         let byteCount = try await recorder.expect("Project/Backup") { try await project.writeBackup { backup += $0 } }
         #expect(byteCount == backup.count && backup.starts(with: "PSTNBAK1".utf8))
+    }
+
+    private static func callCertificateMappings(_ project: ProjectAdmin, _ recorder: MethodRecorder) async throws {
+        let mapping = try await recorder.expect("Project/CreateCertificateMapping") {
+            try await project.createCertificateMapping(
+                CertificateMapping(
+                    name: .uri("spiffe://example.org/mailer"),
+                    issuerKeySha256: Text(String(repeating: "0", count: 64)), role: .app,
+                    scope: Scope(tenants: .all(true))))
+        }
+        let mappings = try await recorder.expect("Project/ListCertificateMappings") {
+            try await project.listCertificateMappings().all()
+        }
+        #expect(mappings == [mapping])
+        let unmapped = try await recorder.expect("Project/DeleteCertificateMapping") {
+            try await project.deleteCertificateMapping(mapping.certificateMappingID)
+        }
+        #expect(unmapped == mapping)
     }
 
     private static func callServiceAccounts(_ project: ProjectAdmin, _ recorder: MethodRecorder) async throws {

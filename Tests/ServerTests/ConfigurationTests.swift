@@ -74,7 +74,10 @@ import Testing
             #expect(configuration["connections_per_address_max"] == 100)
             #expect(configuration["connections_per_caller_max"] == 80)
             // No setting says only "the default", but for what is off: files that a server may do without, backups.
-            let off: Set<Text> = ["outbound_ca_file", "backup_directory", "tls_certificate_file", "tls_key_file"]
+            let off: Set<Text> = [
+                "outbound_ca_file", "backup_directory", "tls_certificate_file", "tls_key_file", "tls_client_ca_file",
+                "tls_client_crl_file",
+            ]
             for member in configuration.object ?? [] where !off.contains(member.name) {
                 #expect(member.value != 0 && member.value != "", "\(member.name)")
             }

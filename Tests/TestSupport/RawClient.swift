@@ -74,6 +74,9 @@ public final class RawClient {
         return (RawClient(owning: ends[0]), ends[1])
     }
 
+    /// For the bytes of requests alone.
+    public static func unconnected() -> RawClient { RawClient(owning: -1) }
+
     private init(owning descriptor: Int32) { self.descriptor = descriptor }
 
     deinit { close() }

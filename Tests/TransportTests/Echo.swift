@@ -1,4 +1,6 @@
 import Base
+import Synchronization
+import TLS
 import Wire
 
 @testable import Transport
@@ -7,6 +9,13 @@ import Wire
 final class Echo: Dispatcher {
     static let echo = "test.Service/Echo"
     static let hold = "test.Service/Hold"
+
+    /// Whom the certificates of clients named, in the order of their handshakes.
+    let identified = Mutex<[PeerCertificate]>([])
+
+    func identified(by certificate: PeerCertificate, _ connection: isolated Connection) {
+        identified.withLock { $0.append(certificate) }
+    }
 
     func makeConnectionContext() -> AnyObject { self }
 

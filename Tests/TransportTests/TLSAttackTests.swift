@@ -31,7 +31,7 @@ import Testing
 
     @Test(arguments: ["-tls1", "-tls1_1"])
     func `Older versions than 1_2 are refused whatever is set`(version: String) async throws {
-        try await TLSServer.run(configure: { $0.minimumVersion = .tls12 }) { server in
+        try await TLSServer.run(configure: { settings, _ in settings.minimumVersion = .tls12 }) { server in
             let said = try Self.connect(server, "\(version) -cipher ALL:@SECLEVEL=0", input: "true")
             #expect(said.contains("Cipher is (NONE)"))
             #expect(server.tls.metrics.handshakesFailed.value == 1)
@@ -43,7 +43,7 @@ import Testing
         "ECDHE-ECDSA-AES128-CCM8", "DHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-DES-CBC3-SHA", "PSK", "CAMELLIA",
     ])
     func `Weak ciphers of 1_2 are refused`(cipher: String) async throws {
-        try await TLSServer.run(configure: { $0.minimumVersion = .tls12 }) { server in
+        try await TLSServer.run(configure: { settings, _ in settings.minimumVersion = .tls12 }) { server in
             let said = try Self.connect(server, "-tls1_2 -cipher \(cipher):@SECLEVEL=0", input: "true")
             #expect(!said.contains("Protocol  : TLSv1.2\n    Cipher    : ECDHE"), "\(said)")
             #expect(server.tls.metrics.handshakes.value == 0)
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test func `1_2 is spoken with a good cipher, and not renegotiated`() async throws {
-        try await TLSServer.run(configure: { $0.minimumVersion = .tls12 }) { server in
+        try await TLSServer.run(configure: { settings, _ in settings.minimumVersion = .tls12 }) { server in
             let said = try Self.connect(server, "-tls1_2", input: "sleep 0.3; echo R; sleep 1")
             #expect(said.contains("Cipher is ECDHE-ECDSA"), "\(said)")
             #expect(said.contains("Secure Renegotiation IS supported"))
@@ -62,7 +62,7 @@ import Testing
 
     @Test func `There are no tickets, no resumption and no early data`() async throws {
         for version in ["-tls1_3", "-tls1_2"] {
-            try await TLSServer.run(configure: { $0.minimumVersion = .tls12 }) { server in
+            try await TLSServer.run(configure: { settings, _ in settings.minimumVersion = .tls12 }) { server in
                 let session = "\(server.certificates.directory)/session"
                 let first = try Self.connect(server, "\(version) -sess_out \(session)")
                 #expect(first.contains("Verify return code: 0 (ok)"), "\(first)")

@@ -12,8 +12,7 @@ import Wire
 @Suite struct TLSConnectionTests {
     /// Twenty calls of growing size, as the native protocol sends them.
     private static func requests() throws -> (bytes: [UInt8], texts: [Text]) {
-        let (raw, theirs) = try RawClient.pair()
-        close(theirs)
+        let raw = RawClient.unconnected()
         let texts = (0..<20).map { Text(String(repeating: "\($0) ", count: 1 + 600 * $0)) }
         let bytes = texts.flatMap { raw.request(Echo.echo, WireKeyValue(key: $0), stream: raw.nextStream()) }
         return (bytes, texts)
@@ -66,8 +65,7 @@ import Wire
             var open: [TLSClient] = []
             for saysSo in [true, false] {
                 let client = try server.client()
-                let (raw, theirs) = try RawClient.pair()
-                close(theirs)
+                let raw = RawClient.unconnected()
                 let request = raw.request(Echo.hold, WireKeyValue(key: "a"), stream: 1)
                 let echoed = raw.request(Echo.echo, WireKeyValue(key: "b"), stream: 3)
                 try client.send(request + echoed)
@@ -84,7 +82,7 @@ import Wire
 
     @Test func `Plain text from this machine is taken, unless TLS is required`() async throws {
         for isRequired in [false, true] {
-            try await TLSServer.run(configure: { $0.isRequired = isRequired }) { server in
+            try await TLSServer.run(configure: { settings, _ in settings.isRequired = isRequired }) { server in
                 let raw = try RawClient(port: server.port)
                 if isRequired {
                     try raw.send(raw.request(Echo.echo, WireKeyValue(key: "a"), stream: 1))

@@ -9,21 +9,23 @@ import TestSupport
 struct TLSServer {
     let server: Server
     let tls: ServerTLS
+    let echo: Echo
     let certificates: TestCertificates
     let port: UInt16
 
     static func run(
-        limits: Limits = Limits(), configure: (inout ServerTLS.Settings) -> Void = { _ in },
+        limits: Limits = Limits(), configure: (inout ServerTLS.Settings, String) -> Void = { _, _ in },
         _ body: (TLSServer) async throws -> Void
     ) async throws {
         try await withTemporaryDirectory { directory in
             let certificates = try TestCertificates(in: directory)
             var settings = ServerTLS.Settings(
                 certificateFile: certificates.certificateFile, keyFile: certificates.keyFile)
-            configure(&settings)
+            configure(&settings, directory)
             let tls = try ServerTLS(settings, limits: limits, log: .silent)
             let loops = EventLoopGroup(count: 1, name: "tls")
-            let server = Server(loops: loops, dispatcher: Echo(), limits: limits, log: .silent, software: "test/1")
+            let echo = Echo()
+            let server = Server(loops: loops, dispatcher: echo, limits: limits, log: .silent, software: "test/1")
             loops.start()
             guard let wanted = SocketAddress(host: "127.0.0.1", port: 0) else { preconditionFailure("no loopback") }
             let listener = try server.listen(wanted, tls: tls)
@@ -33,7 +35,8 @@ struct TLSServer {
                 outcome = .success(
                     try await body(
                         TLSServer(
-                            server: server, tls: tls, certificates: certificates, port: listener.address.port)))
+                            server: server, tls: tls, echo: echo, certificates: certificates,
+                            port: listener.address.port)))
             } catch { outcome = .failure(error) }
             listener.close()
             await server.closeAll()

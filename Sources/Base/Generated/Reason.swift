@@ -337,6 +337,12 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case lastAdminKey = 155
     /// The role must be verifier, app, tenant-admin or project-admin.
     case invalidRole = 156
+    /// The certificate's name or its authority is malformed: `field_violations` says which.
+    case invalidCertificateMapping = 260
+    /// Certificates with this name and authority have a role already. Delete that mapping first.
+    case certificateMappingExists = 261
+    /// There is no certificate mapping with this id.
+    case certificateMappingNotFound = 262
     /// There is no service account with this id.
     case serviceAccountNotFound = 157
     /// There is or was a service account with this id. An id is never used again: choose another.
@@ -622,6 +628,9 @@ extension Reason {
         case .apiKeyNotFound: "API_KEY_NOT_FOUND"
         case .lastAdminKey: "LAST_ADMIN_KEY"
         case .invalidRole: "INVALID_ROLE"
+        case .invalidCertificateMapping: "INVALID_CERTIFICATE_MAPPING"
+        case .certificateMappingExists: "CERTIFICATE_MAPPING_EXISTS"
+        case .certificateMappingNotFound: "CERTIFICATE_MAPPING_NOT_FOUND"
         case .serviceAccountNotFound: "SERVICE_ACCOUNT_NOT_FOUND"
         case .serviceAccountIDExists: "SERVICE_ACCOUNT_ID_EXISTS"
         case .invalidServiceAccountID: "INVALID_SERVICE_ACCOUNT_ID"
@@ -716,8 +725,8 @@ extension Reason {
             .secondFactorsNotAllowed, .passwordHashExportNotAllowed, .authorizationRefused:
             .permissionDenied
         case .tenantNotFound, .unknownService, .userNotFound, .sessionNotFound, .noSuchProvider, .providerNotFound,
-            .outboxMessageNotFound, .apiKeyNotFound, .serviceAccountNotFound, .serviceAccountKeyNotFound,
-            .signingKeyNotFound, .mfaEnrollmentNotFound:
+            .outboxMessageNotFound, .apiKeyNotFound, .certificateMappingNotFound, .serviceAccountNotFound,
+            .serviceAccountKeyNotFound, .signingKeyNotFound, .mfaEnrollmentNotFound:
             .notFound
         case .malformedEnvelope, .invalidStreamID, .invalidFlags, .unknownStream, .dataNotExpected, .malformedMessage,
             .messageLimit, .duplicateField, .invalidEnum, .invalidText, .valueTooLong, .invalidUpdateMask,
@@ -735,16 +744,17 @@ extension Reason {
             .invalidGuidance, .invalidContinueDomain, .invalidSuspensionReason, .invalidQuota, .invalidDelivery,
             .invalidSmtpServer, .invalidWebhook, .invalidActionURL, .invalidTemplate, .senderRequired,
             .importBatchTooLarge, .invalidHashSpec, .invalidPasswordHash, .passwordHashTooCostly, .invalidRole,
-            .invalidServiceAccountID, .invalidPublicKey, .invalidAlgorithm, .missingVerificationCode,
-            .missingSessionInfo, .missingPhoneNumber, .invalidSMSRegion, .invalidTestPhoneNumber,
-            .missingMFAPendingCredential, .missingMFAEnrollmentID, .invalidSecondFactorPolicy, .invalidQuery,
-            .tooManyItems, .namedTwice, .invalidSecondFactor, .invalidAddress, .invalidAPIKey, .wrongState, .missingCode:
+            .invalidCertificateMapping, .invalidServiceAccountID, .invalidPublicKey, .invalidAlgorithm,
+            .missingVerificationCode, .missingSessionInfo, .missingPhoneNumber, .invalidSMSRegion,
+            .invalidTestPhoneNumber, .missingMFAPendingCredential, .missingMFAEnrollmentID, .invalidSecondFactorPolicy,
+            .invalidQuery, .tooManyItems, .namedTwice, .invalidSecondFactor, .invalidAddress, .invalidAPIKey,
+            .wrongState, .missingCode:
             .invalidArgument
         case .unknownMethod, .wrongMethodShape:
             .unimplemented
         case .alreadyDone, .emailExists, .phoneNumberExists, .duplicateLocalID, .credentialAlreadyInUse,
             .federatedUserIDAlreadyLinked, .providerAlreadyLinked, .providerIDExists, .tenantIDExists,
-            .serviceAccountIDExists, .serviceAccountKeyExists, .secondFactorExists:
+            .certificateMappingExists, .serviceAccountIDExists, .serviceAccountKeyExists, .secondFactorExists:
             .alreadyExists
         }
     }

@@ -18,6 +18,7 @@
 #include "postern/v1/providers.pb-c.h"
 #include "postern/store/v1/provider.pb-c.h"
 #include "postern/v1/quotas.pb-c.h"
+#include "postern/v1/certificates.pb-c.h"
 #include "postern/v1/service_accounts.pb-c.h"
 #include "postern/v1/second_factors.pb-c.h"
 #include "postern/v1/user.pb-c.h"

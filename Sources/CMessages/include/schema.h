@@ -190,6 +190,20 @@ extern const PosternSchema postern__v1__tenant_quotas__table;
 static inline const PosternSchema *postern__v1__tenant_quotas__schema(void) { return &postern__v1__tenant_quotas__table; }
 extern const PosternSchema postern__v1__caller_quotas__table;
 static inline const PosternSchema *postern__v1__caller_quotas__schema(void) { return &postern__v1__caller_quotas__table; }
+extern const PosternSchema postern__v1__certificate_mapping__table;
+static inline const PosternSchema *postern__v1__certificate_mapping__schema(void) { return &postern__v1__certificate_mapping__table; }
+extern const PosternSchema postern__v1__project_create_certificate_mapping_request__table;
+static inline const PosternSchema *postern__v1__project_create_certificate_mapping_request__schema(void) { return &postern__v1__project_create_certificate_mapping_request__table; }
+extern const PosternSchema postern__v1__project_create_certificate_mapping_response__table;
+static inline const PosternSchema *postern__v1__project_create_certificate_mapping_response__schema(void) { return &postern__v1__project_create_certificate_mapping_response__table; }
+extern const PosternSchema postern__v1__project_list_certificate_mappings_request__table;
+static inline const PosternSchema *postern__v1__project_list_certificate_mappings_request__schema(void) { return &postern__v1__project_list_certificate_mappings_request__table; }
+extern const PosternSchema postern__v1__project_list_certificate_mappings_response__table;
+static inline const PosternSchema *postern__v1__project_list_certificate_mappings_response__schema(void) { return &postern__v1__project_list_certificate_mappings_response__table; }
+extern const PosternSchema postern__v1__project_delete_certificate_mapping_request__table;
+static inline const PosternSchema *postern__v1__project_delete_certificate_mapping_request__schema(void) { return &postern__v1__project_delete_certificate_mapping_request__table; }
+extern const PosternSchema postern__v1__project_delete_certificate_mapping_response__table;
+static inline const PosternSchema *postern__v1__project_delete_certificate_mapping_response__schema(void) { return &postern__v1__project_delete_certificate_mapping_response__table; }
 extern const PosternSchema postern__v1__service_account__table;
 static inline const PosternSchema *postern__v1__service_account__schema(void) { return &postern__v1__service_account__table; }
 extern const PosternSchema postern__v1__service_account_key__table;
@@ -388,6 +402,8 @@ extern const PosternSchema postern__store__v1__stored_tenant__table;
 static inline const PosternSchema *postern__store__v1__stored_tenant__schema(void) { return &postern__store__v1__stored_tenant__table; }
 extern const PosternSchema postern__store__v1__stored_api_key__table;
 static inline const PosternSchema *postern__store__v1__stored_api_key__schema(void) { return &postern__store__v1__stored_api_key__table; }
+extern const PosternSchema postern__store__v1__stored_certificate_mapping__table;
+static inline const PosternSchema *postern__store__v1__stored_certificate_mapping__schema(void) { return &postern__store__v1__stored_certificate_mapping__table; }
 extern const PosternSchema postern__store__v1__stored_signing_key__table;
 static inline const PosternSchema *postern__store__v1__stored_signing_key__schema(void) { return &postern__store__v1__stored_signing_key__table; }
 extern const PosternSchema postern__store__v1__stored_hash_secret__table;

@@ -31,12 +31,25 @@ public final class CallerDirectory: Sendable {
             "callers",
             of: [
                 Tables.apiKeys.declaration, Tables.serviceAccounts.declaration, Tables.serviceAccountKeys.declaration,
+                Tables.certificateMappings.declaration,
             ], in: resources.store)
     }
 
     /// False once a credential was made, changed or ended after the caller was looked up. Whoever does that is answered
     /// afterwards.
     public func isCurrent(_ caller: Dated<Caller>) -> Bool { credentials.isCurrent(caller) }
+
+    /// The caller behind a credential, a certificate, or both: then both have to allow what it does. Nil for a
+    /// credential that is no good, whatever the certificate. A certificate without a mapping says nothing.
+    public func caller(
+        authorization: UnsafeRawBufferPointer?, certificate: ClientCertificate?,
+        in transaction: borrowing ReadTransaction
+    ) throws -> Caller? {
+        let mapped = try certificate.flatMap { try transaction.caller(of: $0, now: resources.clock.now()) }
+        guard let authorization else { return mapped }
+        guard let shown = try caller(authorization: authorization, in: transaction) else { return nil }
+        return try mapped.map { try Caller(shown, boundBy: $0) } ?? shown
+    }
 
     /// The caller behind `Bearer pk_…` or `Bearer <JWT>`, or nil. `Bearer` may be written in any case.
     public func caller(
@@ -62,6 +75,11 @@ public final class CallerDirectory: Sendable {
     /// something else.
     public func checkStillValid(_ caller: Caller, in transaction: borrowing ReadTransaction) throws {
         let now = resources.clock.now()
+        if let both = caller.both {
+            try checkStillValid(both.shown, in: transaction)
+            return try checkStillValid(both.mapped, in: transaction)
+        }
+        if caller.certificateMappingID != nil { return try transaction.checkStillMapped(caller, now: now) }
         guard let stored = try transaction.get(Tables.apiKeys, TextKey(caller.id)) else {
             let accountID = ServiceAccountSigners.accountID(ofEmail: caller.id)
             guard let account = try transaction.liveServiceAccount(accountID), caller.isStill(account),

@@ -19,6 +19,9 @@ extension ChangeTopic {
 extension [ChangeTopic] {
     /// The credentials callers have.
     public static var callers: [ChangeTopic] {
-        [Tables.apiKeys.topic, Tables.serviceAccounts.topic, Tables.serviceAccountKeys.topic]
+        [
+            Tables.apiKeys.topic, Tables.serviceAccounts.topic, Tables.serviceAccountKeys.topic,
+            Tables.certificateMappings.topic,
+        ]
     }
 }

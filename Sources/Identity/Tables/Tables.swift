@@ -141,6 +141,9 @@ public enum Tables {
     /// (tenant, time of creation, uid) → nothing: users in the order in which they were created.
     public static let userByCreation = Table<UserTimeKey, [UInt8]>(
         id: 77, name: "user_by_creation", owner: .keyPrefix, purge: .withTenant)
+    /// id that follows from a certificate's name and authority → the role of its holders.
+    public static let certificateMappings = Table<TextKey, StoredCertificateMapping>(
+        id: 80, name: "certificate_mappings", owner: .nobody, purge: .noTenant, news: .ofTable)
 
     /// What opening the store takes. The list `declared` is generated from this file.
     public static let all: [TableDeclaration] = SigningTables.all + declared

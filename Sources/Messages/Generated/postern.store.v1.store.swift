@@ -103,6 +103,8 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case sessionsWithoutFactorEnded = 127
     /// An admin had the tenant's users exported with what their passwords are checked with.
     case passwordHashesExported = 45
+    case certificateMappingCreated = 116
+    case certificateMappingDeleted = 117
 }
 
 public struct StoredUser: Message {
@@ -432,6 +434,40 @@ extension StoredApiKey: ConvertibleToC {
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredApiKey>, arena: Arena) {
         if let value = self.apiKey { target.pointee.api_key = arena.make(value) }
         target.pointee.secret_hash = arena.copy(self.secretHash)
+    }
+}
+
+public struct StoredCertificateMapping: Message {
+    public var certificateMapping: CertificateMapping?
+
+    public init() {}
+
+    public init(certificateMapping: CertificateMapping? = nil) {
+        self.certificateMapping = certificateMapping
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var certificateMapping: Int { 1 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension StoredCertificateMapping: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__store__v1__stored_certificate_mapping__schema() }
+
+    init(copying source: UnsafePointer<Postern__Store__V1__StoredCertificateMapping>) {
+        self.certificateMapping = source.pointee.certificate_mapping.map { CertificateMapping(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredCertificateMapping>, arena: Arena) {
+        if let value = self.certificateMapping { target.pointee.certificate_mapping = arena.make(value) }
     }
 }
 

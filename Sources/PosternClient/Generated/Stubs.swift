@@ -350,6 +350,30 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "RevokeApiKey", request, idempotent: true, options: options)
     }
 
+    /// Gives the holders of a certificate a role, on every connection from the next request on. Refusals: INVALID_ROLE,
+    /// INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_CERTIFICATE_MAPPING, TENANT_NOT_FOUND,
+    /// CERTIFICATE_MAPPING_EXISTS.
+    public func createCertificateMapping(_ request: ProjectCreateCertificateMappingRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ProjectCreateCertificateMappingResponse
+    {
+        try await channel.unary("postern.v1.Project", "CreateCertificateMapping", request, idempotent: false, options: options)
+    }
+
+    /// In the order of their ids.
+    public func listCertificateMappings(_ request: ProjectListCertificateMappingsRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ProjectListCertificateMappingsResponse
+    {
+        try await channel.unary("postern.v1.Project", "ListCertificateMappings", request, idempotent: true, options: options)
+    }
+
+    /// Takes the role away, on every connection from the next request on; streams that were begun with it end. Refusals:
+    /// CERTIFICATE_MAPPING_NOT_FOUND.
+    public func deleteCertificateMapping(_ request: ProjectDeleteCertificateMappingRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ProjectDeleteCertificateMappingResponse
+    {
+        try await channel.unary("postern.v1.Project", "DeleteCertificateMapping", request, idempotent: false, options: options)
+    }
+
     /// Makes a service account: an identity for programs, whose keys sign custom tokens, caller JWTs, or both. It has no
     /// key yet. Refusals: INVALID_SERVICE_ACCOUNT_ID, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, TENANT_NOT_FOUND,
     /// SERVICE_ACCOUNT_ID_EXISTS (also of a deleted one: an id is never used again).

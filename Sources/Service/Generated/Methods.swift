@@ -214,6 +214,27 @@ extension MethodDescriptor {
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
+    /// Gives the holders of a certificate a role, on every connection from the next request on. Refusals: INVALID_ROLE,
+    /// INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_CERTIFICATE_MAPPING, TENANT_NOT_FOUND,
+    /// CERTIFICATE_MAPPING_EXISTS.
+    static let projectCreateCertificateMapping = MethodDescriptor(
+        service: "postern.v1.Project", method: "CreateCertificateMapping", requestStreaming: false,
+        responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
+        mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// In the order of their ids.
+    static let projectListCertificateMappings = MethodDescriptor(
+        service: "postern.v1.Project", method: "ListCertificateMappings", requestStreaming: false,
+        responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true,
+        mutation: false, refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Takes the role away, on every connection from the next request on; streams that were begun with it end. Refusals:
+    /// CERTIFICATE_MAPPING_NOT_FOUND.
+    static let projectDeleteCertificateMapping = MethodDescriptor(
+        service: "postern.v1.Project", method: "DeleteCertificateMapping", requestStreaming: false,
+        responseStreaming: false, role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false,
+        mutation: true, refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
+
     /// Makes a service account: an identity for programs, whose keys sign custom tokens, caller JWTs, or both. It has no
     /// key yet. Refusals: INVALID_SERVICE_ACCOUNT_ID, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, TENANT_NOT_FOUND,
     /// SERVICE_ACCOUNT_ID_EXISTS (also of a deleted one: an id is never used again).
@@ -857,6 +878,9 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ProjectListApiKeys.self, .projectListApiKeys)
     registry.register(ProjectUpdateApiKey.self, .projectUpdateApiKey)
     registry.register(ProjectRevokeApiKey.self, .projectRevokeApiKey)
+    registry.register(ProjectCreateCertificateMapping.self, .projectCreateCertificateMapping)
+    registry.register(ProjectListCertificateMappings.self, .projectListCertificateMappings)
+    registry.register(ProjectDeleteCertificateMapping.self, .projectDeleteCertificateMapping)
     registry.register(ProjectCreateServiceAccount.self, .projectCreateServiceAccount)
     registry.register(ProjectGetServiceAccount.self, .projectGetServiceAccount)
     registry.register(ProjectListServiceAccounts.self, .projectListServiceAccounts)

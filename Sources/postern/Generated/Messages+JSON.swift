@@ -550,6 +550,27 @@ extension Messages.CallerQuotas: MessageJSON {
     }
 }
 
+extension Messages.CertificateMapping: MessageJSON {
+    var fieldsJSON: JSONValue {
+        var members: [JSONValue.Member] = [
+            .init("certificate_mapping_id", .string(self.certificateMappingID)),
+            .init("issuer_key_sha256", .string(self.issuerKeySha256)),
+            .init("role", self.role.json),
+            .init("scope", self.scope?.json ?? .null),
+            .init("display_name", .string(self.displayName)),
+            .init("trusted_end_user_ip", .bool(self.trustedEndUserIP)),
+            .init("created_at_micros", .integer(self.createdAtMicros)),
+            .init("quotas", self.quotas?.json ?? .null),
+        ]
+        switch self.name {
+        case nil: break
+        case .uri(let value): members.append(.init("uri", .string(value)))
+        case .dnsName(let value): members.append(.init("dns_name", .string(value)))
+        }
+        return .object(members)
+    }
+}
+
 extension Messages.ClientConfig: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -831,6 +852,14 @@ extension Messages.ProjectCreateApiKeyResponse: MessageJSON {
     }
 }
 
+extension Messages.ProjectCreateCertificateMappingResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("certificate_mapping", self.certificateMapping?.json ?? .null),
+        ])
+    }
+}
+
 extension Messages.ProjectCreateServiceAccountKeyResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -844,6 +873,14 @@ extension Messages.ProjectCreateServiceAccountResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
             .init("service_account", self.serviceAccount?.json ?? .null),
+        ])
+    }
+}
+
+extension Messages.ProjectDeleteCertificateMappingResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("certificate_mapping", self.certificateMapping?.json ?? .null),
         ])
     }
 }
@@ -867,6 +904,15 @@ extension Messages.ProjectListApiKeysResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
             .init("api_keys", .array(self.apiKeys.map { $0.json })),
+            .init("next_page_token", .string(self.nextPageToken)),
+        ])
+    }
+}
+
+extension Messages.ProjectListCertificateMappingsResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("certificate_mappings", .array(self.certificateMappings.map { $0.json })),
             .init("next_page_token", .string(self.nextPageToken)),
         ])
     }

@@ -43,5 +43,6 @@ extension Tables {
         secondFactors.declaration,
         pendingSignIns.declaration,
         userByCreation.declaration,
+        certificateMappings.declaration,
     ]
 }

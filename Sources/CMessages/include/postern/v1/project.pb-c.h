@@ -15,6 +15,7 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 #include "google/protobuf/field_mask.pb-c.h"
+#include "postern/v1/certificates.pb-c.h"
 #include "postern/v1/quotas.pb-c.h"
 #include "postern/v1/role.pb-c.h"
 #include "postern/v1/service_accounts.pb-c.h"

@@ -31,6 +31,12 @@ void   postern__store__v1__stored_api_key__init
   static const Postern__Store__V1__StoredApiKey init_value = POSTERN__STORE__V1__STORED_API_KEY__INIT;
   *message = init_value;
 }
+void   postern__store__v1__stored_certificate_mapping__init
+                     (Postern__Store__V1__StoredCertificateMapping         *message)
+{
+  static const Postern__Store__V1__StoredCertificateMapping init_value = POSTERN__STORE__V1__STORED_CERTIFICATE_MAPPING__INIT;
+  *message = init_value;
+}
 void   postern__store__v1__stored_signing_key__init
                      (Postern__Store__V1__StoredSigningKey         *message)
 {
@@ -603,6 +609,44 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_api_key__descriptor 
   postern__store__v1__stored_api_key__field_indices_by_name,
   1,  postern__store__v1__stored_api_key__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_api_key__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__store__v1__stored_certificate_mapping__field_descriptors[1] =
+{
+  {
+    "certificate_mapping",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredCertificateMapping, certificate_mapping),
+    &postern__v1__certificate_mapping__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__store__v1__stored_certificate_mapping__field_indices_by_name[] = {
+  0,   /* field[0] = certificate_mapping */
+};
+static const ProtobufCIntRange postern__store__v1__stored_certificate_mapping__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__store__v1__stored_certificate_mapping__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.store.v1.StoredCertificateMapping",
+  "StoredCertificateMapping",
+  "Postern__Store__V1__StoredCertificateMapping",
+  "postern.store.v1",
+  sizeof(Postern__Store__V1__StoredCertificateMapping),
+  1,
+  postern__store__v1__stored_certificate_mapping__field_descriptors,
+  postern__store__v1__stored_certificate_mapping__field_indices_by_name,
+  1,  postern__store__v1__stored_certificate_mapping__number_ranges,
+  (ProtobufCMessageInit) postern__store__v1__stored_certificate_mapping__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__store__v1__stored_signing_key__field_descriptors[9] =
@@ -1445,7 +1489,7 @@ const ProtobufCEnumDescriptor postern__store__v1__guess_outcome__descriptor =
   postern__store__v1__guess_outcome__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[62] =
+static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_number[64] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -1501,6 +1545,8 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_VERIFICATION_CODE_EXHAUSTED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_VERIFICATION_CODE_EXHAUSTED", 111 },
   { "EVENT_KIND_PHONE_NUMBER_CHANGED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_PHONE_NUMBER_CHANGED", 112 },
   { "EVENT_KIND_SMS_CONFIG_UPDATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SMS_CONFIG_UPDATED", 113 },
+  { "EVENT_KIND_CERTIFICATE_MAPPING_CREATED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CERTIFICATE_MAPPING_CREATED", 116 },
+  { "EVENT_KIND_CERTIFICATE_MAPPING_DELETED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_CERTIFICATE_MAPPING_DELETED", 117 },
   { "EVENT_KIND_SECOND_FACTOR_ENROLLED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SECOND_FACTOR_ENROLLED", 120 },
   { "EVENT_KIND_SECOND_FACTOR_REMOVED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SECOND_FACTOR_REMOVED", 121 },
   { "EVENT_KIND_SECOND_FACTOR_REVERTED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SECOND_FACTOR_REVERTED", 122 },
@@ -1511,9 +1557,9 @@ static const ProtobufCEnumValue postern__store__v1__event_kind__enum_values_by_n
   { "EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", "POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", 127 },
 };
 static const ProtobufCIntRange postern__store__v1__event_kind__value_ranges[] = {
-{0, 0},{45, 37},{66, 38},{72, 41},{80, 43},{86, 47},{88, 48},{110, 50},{120, 54},{0, 62}
+{0, 0},{45, 37},{66, 38},{72, 41},{80, 43},{86, 47},{88, 48},{110, 50},{116, 54},{120, 56},{0, 64}
 };
-static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[62] =
+static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values_by_name[64] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
@@ -1521,6 +1567,8 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_API_KEY_UPDATED", 40 },
   { "EVENT_KIND_BACKUP_RESTORED", 46 },
   { "EVENT_KIND_BACKUP_TAKEN", 45 },
+  { "EVENT_KIND_CERTIFICATE_MAPPING_CREATED", 54 },
+  { "EVENT_KIND_CERTIFICATE_MAPPING_DELETED", 55 },
   { "EVENT_KIND_CLOCK_ACCEPTED", 48 },
   { "EVENT_KIND_CLOCK_JUMP_BELIEVED", 49 },
   { "EVENT_KIND_CREDENTIALS_REMOVED", 29 },
@@ -1544,19 +1592,19 @@ static const ProtobufCEnumValueIndex postern__store__v1__event_kind__enum_values
   { "EVENT_KIND_PROVIDER_UNLINKED", 28 },
   { "EVENT_KIND_PROVIDER_UPDATED", 18 },
   { "EVENT_KIND_REAUTHENTICATED", 30 },
-  { "EVENT_KIND_RECOVERY_CODES_RENEWED", 60 },
-  { "EVENT_KIND_RECOVERY_CODE_USED", 59 },
-  { "EVENT_KIND_SECOND_FACTOR_ASKED", 57 },
-  { "EVENT_KIND_SECOND_FACTOR_ENROLLED", 54 },
-  { "EVENT_KIND_SECOND_FACTOR_FAILED", 58 },
-  { "EVENT_KIND_SECOND_FACTOR_REMOVED", 55 },
-  { "EVENT_KIND_SECOND_FACTOR_REVERTED", 56 },
+  { "EVENT_KIND_RECOVERY_CODES_RENEWED", 62 },
+  { "EVENT_KIND_RECOVERY_CODE_USED", 61 },
+  { "EVENT_KIND_SECOND_FACTOR_ASKED", 59 },
+  { "EVENT_KIND_SECOND_FACTOR_ENROLLED", 56 },
+  { "EVENT_KIND_SECOND_FACTOR_FAILED", 60 },
+  { "EVENT_KIND_SECOND_FACTOR_REMOVED", 57 },
+  { "EVENT_KIND_SECOND_FACTOR_REVERTED", 58 },
   { "EVENT_KIND_SERVICE_ACCOUNT_CREATED", 31 },
   { "EVENT_KIND_SERVICE_ACCOUNT_DELETED", 33 },
   { "EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED", 34 },
   { "EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED", 35 },
   { "EVENT_KIND_SERVICE_ACCOUNT_UPDATED", 32 },
-  { "EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", 61 },
+  { "EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", 63 },
   { "EVENT_KIND_SESSION_REVOKED", 6 },
   { "EVENT_KIND_SIGNED_IN", 5 },
   { "EVENT_KIND_SIGNING_KEY_CREATED", 14 },
@@ -1585,11 +1633,11 @@ const ProtobufCEnumDescriptor postern__store__v1__event_kind__descriptor =
   "EventKind",
   "Postern__Store__V1__EventKind",
   "postern.store.v1",
-  62,
+  64,
   postern__store__v1__event_kind__enum_values_by_number,
-  62,
+  64,
   postern__store__v1__event_kind__enum_values_by_name,
-  9,
+  10,
   postern__store__v1__event_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

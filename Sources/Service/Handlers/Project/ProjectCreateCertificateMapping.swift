@@ -1,0 +1,14 @@
+import Identity
+import Messages
+
+/// postern.v1.Project/CreateCertificateMapping
+enum ProjectCreateCertificateMapping: SlowMethod {
+    static func handle(
+        _ request: ProjectCreateCertificateMappingRequest, _ call: Call
+    ) async throws -> ProjectCreateCertificateMappingResponse {
+        ProjectCreateCertificateMappingResponse(
+            certificateMapping: try await CertificateMappings(resources: call.project.resources).create(
+                request.certificateMapping ?? CertificateMapping(), validateOnly: request.validateOnly,
+                origin: call.origin))
+    }
+}

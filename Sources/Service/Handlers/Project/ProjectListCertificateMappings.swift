@@ -1,0 +1,23 @@
+import Base
+import Identity
+import Messages
+import Store
+
+/// postern.v1.Project/ListCertificateMappings
+enum ProjectListCertificateMappings: PageMethod {
+    static func handle(
+        _ request: ProjectListCertificateMappingsRequest, _ call: borrowing ReadCall,
+        _ transaction: borrowing ReadTransaction
+    ) throws -> Reply<ProjectListCertificateMappingsResponse> {
+        let page = try call.page(request)
+        let found = try transaction.page(
+            of: Tables.certificateMappings, from: page.start { TextKey($0) }, bounds: page.bounds
+        ) { row in
+            firstField(StoredCertificateMapping.FieldNumber.certificateMapping, in: row.value).map { .item($0) }
+                ?? .skipped
+        }
+        return .list(
+            ProjectListCertificateMappingsResponse.FieldNumber.certificateMappings, found.items,
+            ProjectListCertificateMappingsResponse(nextPageToken: page.token(after: found) { $0.text }))
+    }
+}

@@ -1,0 +1,58 @@
+import CTLS
+
+/// The authorities whose certificates a server's clients may show, and what these have revoked.
+public struct ClientTrust: Sendable {
+    public let authorities: [Certificate]
+    /// Revocation lists in PEM; empty: none is asked.
+    let revocationsPEM: [UInt8]
+
+    static let authorityCountMax = 100
+
+    /// Throws for files that cannot be read, and for revocation lists without any in them.
+    public init(authoritiesPEM: [UInt8], revocationsPEM: [UInt8] = []) throws(TLSError) {
+        authorities = try Certificate.all(pem: authoritiesPEM, countMax: Self.authorityCountMax)
+        self.revocationsPEM = revocationsPEM
+    }
+}
+
+extension TLSContext {
+    /// Asks clients for a certificate, which they need not show. One that is shown must be good.
+    func ask(_ trust: ClientTrust) throws(TLSError) {
+        let store = SSL_CTX_get_cert_store(pointer)
+        for authority in trust.authorities {
+            guard X509_STORE_add_cert(store, authority.pointer) == 1,
+                SSL_CTX_add_client_CA(pointer, authority.pointer) == 1
+            else { throw .last(of: "an authority of clients cannot be used") }
+        }
+        if !trust.revocationsPEM.isEmpty { try addRevocations(trust.revocationsPEM, to: store) }
+        SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, isGoodForClient)
+    }
+
+    private func addRevocations(_ pem: [UInt8], to store: OpaquePointer?) throws(TLSError) {
+        let source = try MemoryBIO(reading: pem)
+        var count = 0
+        while let list = PEM_read_bio_X509_CRL(source.pointer, nil, nil, nil) {
+            defer { X509_CRL_free(list) }
+            guard X509_STORE_add_crl(store, list) == 1 else { throw .last(of: "a revocation list cannot be used") }
+            count += 1
+        }
+        let isEnd = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE
+        guard isEnd, count > 0 else { throw .last(of: "a revocation list cannot be read") }
+        ERR_clear_error()
+        X509_STORE_set_flags(store, UInt(X509_V_FLAG_CRL_CHECK))
+    }
+}
+
+/// What OpenSSL leaves open of a client's certificate: it must say that it is for clients, and be no authority's.
+private let isGoodForClient: @convention(c) (Int32, OpaquePointer?) -> Int32 = { isGood, verification in
+    guard isGood == 1, X509_STORE_CTX_get_error_depth(verification) == 0 else { return isGood }
+    guard let leaf = X509_STORE_CTX_get_current_cert(verification) else { return 0 }
+    // Without the extension OpenSSL says "all uses" (X509_get_extended_key_usage(3)).
+    let uses = X509_get_extended_key_usage(leaf)
+    let isForClients = uses != UInt32.max && uses & UInt32(XKU_SSL_CLIENT) != 0
+    guard isForClients, X509_check_ca(leaf) == 0 else {
+        X509_STORE_CTX_set_error(verification, X509_V_ERR_INVALID_PURPOSE)
+        return 0
+    }
+    return 1
+}

@@ -1,0 +1,94 @@
+import Base
+import Glibc
+import Synchronization
+import TLS
+import TestSupport
+import Testing
+
+@testable import Transport
+
+/// Certificates that clients show: which end the handshake, and whom the others name. The odd ones are made by
+/// Tests/Fixtures/odd-certificates.py, and shown by openssl.
+@Suite struct ClientCertificateTests {
+    private static func withServer(
+        revocations: Bool = false,
+        _ body: (TLSServer, _ connect: (_ kind: String) throws -> String) async throws -> Void
+    ) async throws {
+        try await withTemporaryDirectory { odd in
+            let script = #filePath.replacing(
+                "TransportTests/ClientCertificateTests.swift", with: "Fixtures/odd-certificates.py")
+            let maker = try ChildProcess("/usr/bin/python3", [script, odd], output: "\(odd)/said")
+            #expect(maker.wait(seconds: 60) == 0, "\(String(decoding: readFile("\(odd)/said") ?? [], as: UTF8.self))")
+            try await TLSServer.run(
+                configure: { settings, _ in
+                    settings.clientCAFile = "\(odd)/ca.pem"
+                    if revocations { settings.clientCRLFile = "\(odd)/crl.pem" }
+                }
+            ) { server in
+                try await body(server) { kind in
+                    let certificate =
+                        kind.isEmpty
+                        ? "" : "-cert \(odd)/\(kind).pem -cert_chain \(odd)/\(kind).pem -key \(odd)/\(kind)-key.pem"
+                    let command =
+                        "sleep 0.5 | timeout 20 openssl s_client -connect 127.0.0.1:\(server.port) "
+                        + "-CAfile \(server.certificates.authorityFile) -cipher ALL:@SECLEVEL=0 \(certificate)"
+                    let process = try ChildProcess("bash", ["-c", command], output: "\(odd)/output")
+                    _ = process.wait(seconds: 30)
+                    return String(decoding: readFile("\(odd)/output") ?? [], as: UTF8.self)
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "expired", "not-yet", "self-signed", "other-authority", "for-servers", "for-anything", "is-authority", "sha1",
+        "below-leaf", "chain-8", "chain-100", "large",
+    ])
+    func `A certificate that is no good ends the handshake`(kind: String) async throws {
+        try await Self.withServer { server, connect in
+            let said = try connect(kind)
+            #expect(server.tls.metrics.handshakes.value == 0, "\(said)")
+            #expect(server.tls.metrics.handshakesFailed.value == 1, "\(said)")
+            #expect(server.echo.identified.withLock { $0.isEmpty })
+            // Others are served as before.
+            _ = try server.client()
+        }
+    }
+
+    @Test func `A certificate need not be shown, and a good one names its holder`() async throws {
+        try await Self.withServer { server, connect in
+            _ = try connect("")
+            #expect(server.tls.metrics.handshakes.value == 1)
+            #expect(server.echo.identified.withLock { $0.isEmpty })
+            let said = try connect("good")
+            #expect(server.tls.metrics.handshakes.value == 2, "\(said)")
+            let named = server.echo.identified.withLock { $0 }
+            #expect(named.map(\.name) == [.uri("spiffe://example.org/mailer")])
+            #expect(named.first?.issuerKeyHash.count == 32)
+        }
+    }
+
+    @Test func `A revoked certificate ends the handshake, and one that is not goes on`() async throws {
+        try await Self.withServer(revocations: true) { server, connect in
+            let said = try connect("revoked")
+            #expect(server.tls.metrics.handshakes.value == 0, "\(said)")
+            _ = try connect("good")
+            #expect(server.tls.metrics.handshakes.value == 1)
+        }
+    }
+
+    /// What these certificates name, none of them "the mailer" of the good one.
+    @Test func `Only the exact name in the subjectAltName counts`() async throws {
+        try await Self.withServer { server, connect in
+            let kinds: [(String, PeerCertificate.Name?)] = [
+                ("common-name", nil), ("two-uris", nil), ("nul", nil), ("homoglyph", nil),
+                ("other-name", .uri("spiffe://example.org/other")), ("upper-case", .uri("SPIFFE://EXAMPLE.ORG/MAILER")),
+                ("trailing-dot", .uri("spiffe://example.org/mailer.")), ("wildcard", .uri("spiffe://example.org/*")),
+                ("as-dns", .dns("spiffe://example.org/mailer")),
+            ]
+            for (kind, _) in kinds { _ = try connect(kind) }
+            #expect(server.tls.metrics.handshakes.value == UInt64(kinds.count))
+            #expect(server.echo.identified.withLock { $0.map(\.name) } == kinds.compactMap(\.1))
+        }
+    }
+}
