@@ -64,13 +64,20 @@ import Testing
         try await AdminScene.run { scene in
             let change = UserChange(
                 email: "ada@example.com", emailVerified: true, password: Secret("correct horse"), displayName: "Ada",
-                photoURL: "https://example.com/ada.png", phoneNumber: "+15555550100", disabled: true)
+                photoURL: "https://example.com/ada.png", phoneNumber: "+15555550100", disabled: true,
+                customClaimsJSON: #"{"role":"editor"}"#,
+                linkProviders: [ProviderInfo(providerID: "github.com", rawID: "h-1")],
+                unlinkProviderIDs: ["google.com"], revokeTokens: true)
             #expect(change.fields.paths.count == Self.propertyCount(change))
             _ = try await scene.tenant.createUser(uid: "ada")
+            let google = ProviderInfo(providerID: "google.com", rawID: "g-1")
+            _ = try await scene.tenant.updateUser("ada", UserChange(linkProviders: [google]))
             let user = try await scene.tenant.updateUser("ada", change)
             #expect(user.email == "ada@example.com" && user.emailVerified && user.disabled)
             #expect(user.displayName == "Ada" && user.phoneNumber == "+15555550100")
-            #expect(user.providers.contains { $0.providerID == "password" })
+            #expect(Set(user.providers.map(\.providerID)).isSuperset(of: ["password", "github.com"]))
+            #expect(!user.providers.contains { $0.providerID == "google.com" })
+            #expect(user.customClaimsJSON == [UInt8](#"{"role":"editor"}"#.utf8) && user.tokensValidAfterMicros > 0)
         }
     }
 
