@@ -2,9 +2,9 @@ import Base
 import Transport
 
 extension PrometheusPage {
-    /// Appends the counts of a server with TLS.
-    mutating func tls(_ tls: ServerTLS, _ server: Server) {
-        let metrics = tls.metrics
+    /// Appends the counts of TLS; all are 0 on a server without it.
+    mutating func tls(_ metrics: TLSMetrics?, _ server: Server) {
+        let metrics = metrics ?? TLSMetrics()
         single(
             "postern_tls_certificate_expiry_seconds", "gauge",
             "When the certificate in use expires, in seconds since 1970.", Double(metrics.certificateExpiry.value))

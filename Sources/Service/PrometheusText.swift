@@ -24,7 +24,7 @@ extension Instance {
             "postern_connections_refused_total", "counter", "Closed as they came, by a limit or the drain.",
             Double(metrics.connectionsRefused.value))
         page.credentials(self)
-        if let tls = server.tls { page.tls(tls, server) }
+        page.tls(server.tls?.metrics, server)
         page.memory(self)
         page.single("postern_received_bytes_total", "counter", "Bytes in.", Double(metrics.bytesReceived.value))
         page.single("postern_sent_bytes_total", "counter", "Bytes out.", Double(metrics.bytesSent.value))

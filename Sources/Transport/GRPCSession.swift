@@ -160,7 +160,10 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
             partialSince = now
         }
         let isHTTP2 = engine.receive(bytes)
-        if let violation { return close(violation, &output) }
+        if let violation {
+            metrics.framesRefused.add()
+            return close(violation, &output)
+        }
         pump(&output)
         if !isHTTP2 || engine.isOver {
             if !isClosed { metrics.framesRefused.add() }
@@ -204,6 +207,8 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     func beginDrain(output: inout OutputQueue) -> SessionEvent {
         guard !isClosed, !isRefusing else { return .none }
         engine.announceGoAway()
+        // HTTP/2 would put a PING ahead of everything that waits; its answer has to come from a client that knows.
+        pump(&output)
         engine.ping(Self.drainPing)
         pump(&output)
         return .none

@@ -137,4 +137,6 @@ public final class TLSMetrics: Sendable {
     public let certificateExpiry = Gauge()
     public let reloads = Counter()
     public let reloadFailures = Counter()
+
+    public init() {}
 }

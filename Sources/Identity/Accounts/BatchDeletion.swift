@@ -15,7 +15,9 @@ extension UserDirectory {
         var seen: Set<Text> = []
         var wanted: [(index: Int, key: UserKey)] = []
         for (index, uid) in uids.enumerated() {
-            if seen.insert(uid).inserted {
+            if uid.byteCount > resources.limits.uidMax {
+                answer.reject(index, uid, .userNotFound)
+            } else if seen.insert(uid).inserted {
                 wanted.append((index, UserKey(tenantID, uid)))
             } else {
                 answer.reject(index, uid, .namedTwice)

@@ -60,12 +60,18 @@ extension UserDirectory {
     ///
     /// Turns are taken in the order of the keys, so that two such writes never wait for each other.
     func changing<Value: Sendable>(_ keys: [UserKey], _ write: () async throws -> Value) async throws -> Value {
-        let sessions = Set(keys).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }.map(session)
+        let sessions = Set(keys).sorted(by: Self.isBefore).map(session)
         for session in sessions { await session.takeTurn() }
         let result: Result<Value, any Error>
         do { result = .success(try await write()) } catch { result = .failure(error) }
         for session in sessions { await session.passTurn() }
         return try result.get()
+    }
+
+    /// Not by the keys' bytes: a request may name a user by more than a key holds.
+    private static func isBefore(_ one: UserKey, _ other: UserKey) -> Bool {
+        guard one.tenant == other.tenant else { return one.tenant.bytes.lexicographicallyPrecedes(other.tenant.bytes) }
+        return one.uid.bytes.lexicographicallyPrecedes(other.uid.bytes)
     }
 }
 
