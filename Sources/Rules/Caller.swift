@@ -43,6 +43,7 @@ public final class Caller: Sendable {
         self.trustsEndUserIP = mapping.trustedEndUserIP
         self.tenantID = mapping.scope?.onlyTenantID
         self.quotas = mapping.quotas ?? CallerQuotas()
+        self.exportsPasswordHashes = false
         self.expiresAt = expiresAt
         self.keyID = nil
         self.certificateMappingID = mapping.certificateMappingID
@@ -61,6 +62,7 @@ public final class Caller: Sendable {
         self.trustsEndUserIP = shown.trustsEndUserIP && mapped.trustsEndUserIP
         self.tenantID = shown.tenantID ?? mapped.tenantID
         self.quotas = shown.quotas
+        self.exportsPasswordHashes = shown.exportsPasswordHashes && mapped.exportsPasswordHashes
         self.expiresAt = [shown.expiresAt, mapped.expiresAt].compactMap(\.self).min()
         self.keyID = shown.keyID
         self.certificateMappingID = nil

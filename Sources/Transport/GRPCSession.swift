@@ -292,14 +292,3 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
 
     func addPending(_ change: Int) { pendingByteCount += change }
 }
-
-extension CloseReason {
-    /// How GOAWAY says it.
-    var http2Code: HTTP2Code {
-        switch code {
-        case .shutdown, .timeout: .noError
-        case .limitExceeded: .enhanceYourCalm
-        default: .protocolError
-        }
-    }
-}

@@ -1,6 +1,7 @@
 import Base
 import Messages
 import Rules
+import Service
 import TLS
 import TestSupport
 import Testing

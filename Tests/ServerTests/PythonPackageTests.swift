@@ -58,7 +58,9 @@ import Testing
         try await withServer(configure: { $0.project.signingAlgorithm = algorithm }) { server in
             let client = try server.connect()
             let made = try client.call(
-                "postern.v1.Accounts/SignUp", AccountsSignUpRequest(), returning: AccountsSignUpResponse.self)
+                "postern.v1.Accounts/SignUp",
+                AccountsSignUpRequest(email: "ada@example.com", password: Secret("correct horse")),
+                returning: AccountsSignUpResponse.self)
             let keys = try client.call(
                 "postern.v1.Tokens/ListKeys", TokensListKeysRequest(), returning: TokensListKeysResponse.self)
             let folder = try Self.package(in: server.directory)
@@ -67,7 +69,7 @@ import Testing
             let now = server.project.clock.now().microseconds / 1_000_000
             let (status, said) = try Self.python(["-c", Self.verify, "token", "jwks", "\(now)"], in: folder)
             #expect(status == 0, "\(said)")
-            #expect(said.first?.hasPrefix("\(made.user?.uid ?? .empty) anonymous ") == true)
+            #expect(said.first?.hasPrefix("\(made.user?.uid ?? .empty) password ") == true)
             #expect(said.last == "TOKEN_EXPIRED")
         }
     }

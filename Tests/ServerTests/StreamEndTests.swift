@@ -7,6 +7,9 @@ import Wire
 /// Every stream that was begun with a credential ends with it, whatever the stream waits for: all stream methods of
 /// the published descriptors × a client that reads and one that lets the server send nothing.
 @Suite struct StreamEndTests {
+    /// Streams that end by themselves, and may have done so before the key was revoked.
+    private static let finite: Set<String> = ["postern.v1.Users/Export", "postern.v1.Project/Backup"]
+
     @Test(arguments: [1 << 20, 1] as [UInt32])
     func `Every stream ends when its key is revoked`(_ window: UInt32) async throws {
         let methods = PublishedMethod.all.filter { $0.isResponseStreaming && $0.role != 0 }
@@ -35,7 +38,12 @@ import Wire
                     "postern.v1.Project/RevokeApiKey",
                     ProjectRevokeApiKeyRequest(apiKeyID: try #require(made.apiKey).apiKeyID))
                 var end: RawClient.Frame
-                repeat { end = try caller.readFrame() } while end.header.type != .response
+                var hasEndedWell = false
+                repeat {
+                    end = try caller.readFrame()
+                    hasEndedWell = Self.finite.contains(method.fullName) && end.header.flags.contains(.noData)
+                } while end.header.type != .response && !hasEndedWell
+                if hasEndedWell { continue }
                 let last = end
                 expectRefusal("CALLER_UNAUTHENTICATED", "\(method.fullName)") {
                     let _: EncodedMessage = try RawClient.response(last)

@@ -171,8 +171,9 @@ import Wire
             let client = try server.connect()
             let failure = #expect(throws: Failure.self) {
                 try client.call(
-                    "postern.v1.Users/Create", UsersCreateRequest(uid: "u1", email: "ann@example.com"),
-                    returning: UsersCreateResponse.self)
+                    "postern.v1.Tenants/Create",
+                    TenantsCreateRequest(tenantID: "acme", tenant: Messages.Tenant(displayName: "Acme")),
+                    returning: TenantsCreateResponse.self)
             }
             #expect(failure?.reason == "MESSAGE_TOO_LARGE")
             #expect(failure?.code == .resourceExhausted)

@@ -9,7 +9,7 @@ import Testing
     /// Commands that change nothing on a server: each new one is added here or names the server it changes.
     private static let readOnly: Set<String> = [
         "account auth-uri", "account lookup", "apikey list", "backup create", "backup restore",
-        "backup verify", "completion bash", "context add", "context list",
+        "backup verify", "certificate list", "completion bash", "context add", "context list",
         "context rm", "context show", "context use", "denials list", "denials watch", "email-config get",
         "help exit-codes", "key list", "outbox get", "outbox list", "provider get", "provider list", "provider test",
         "revocations watch", "rpc list", "server health", "server info", "server stats", "service-account get",
@@ -37,7 +37,8 @@ import Testing
         guard case .command(_, let arguments) = try CommandTree.match(words) else { return words }
         for flag in command.flags where flag.placeholder == "FILE" {
             guard let value = arguments.value(flag.name), let index = words.firstIndex(of: value) else { continue }
-            words[index] = flag.name == "key-out" ? "\(directory)/\(command.name)" : "\(directory)/secret"
+            let files = ["key-out": "\(directory)/\(command.name)", "issuer": "\(directory)/ca.pem"]
+            words[index] = files[flag.name] ?? "\(directory)/secret"
         }
         let files = [
             "shop-backend.pem": "\(directory)/secret", "users.json": "\(directory)/users",
@@ -48,6 +49,7 @@ import Testing
 
     @Test func `Every command that changes something names its server first, and no other does`() async throws {
         try await withTemporaryDirectory { directory in
+            _ = try TestCertificates(in: directory)
             writeFile("\(directory)/secret", [UInt8]("c2VjcmV0".utf8))
             writeFile("\(directory)/users", [UInt8](#"{"users":[{"localId":"u1"}]}"#.utf8))
             var changes = 0

@@ -20,12 +20,12 @@ class Table:
     id: int
     name: str
     record: str  # name of the Swift type; "[UInt8]" for plain bytes
-    owner: str  # "nobody", "keyPrefix" or "field"
+    owner: str  # "nobody", "keyPrefix", "countedKeyPrefix" or "field"
     owner_field: int
 
     def tenant(self, key, payload):
         """Whose row it is; None for nobody's."""
-        if self.owner == "keyPrefix":
+        if self.owner in ("keyPrefix", "countedKeyPrefix"):
             return key.split(b"\0", 1)[0] if b"\0" in key else None
         return text_field(payload, self.owner_field) if self.owner == "field" else None
 

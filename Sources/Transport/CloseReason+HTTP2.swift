@@ -1,0 +1,13 @@
+import HTTP2
+import Wire
+
+extension CloseReason {
+    /// How GOAWAY says it.
+    var http2Code: HTTP2Code {
+        switch code {
+        case .shutdown, .timeout: .noError
+        case .limitExceeded: .enhanceYourCalm
+        default: .protocolError
+        }
+    }
+}
