@@ -1,4 +1,5 @@
 import HTTP2
+import Messages
 import Wire
 
 extension CloseReason {
