@@ -145,6 +145,23 @@ import Testing
     }
 
     /// Two of everything that can be listed.
+    /// One more credential of each kind.
+    private static func fillProject(_ name: Text, _ tenantID: Text, _ raw: RawClient) throws {
+        let _: ProjectCreateApiKeyResponse = try raw.call(
+            "postern.v1.Project/CreateApiKey",
+            ProjectCreateApiKeyRequest(role: .app, scope: Scope(tenants: .tenantID(tenantID))))
+        let _: ProjectCreateServiceAccountResponse = try raw.call(
+            "postern.v1.Project/CreateServiceAccount",
+            ProjectCreateServiceAccountRequest(
+                serviceAccountID: name, role: .app, scope: Scope(tenants: .all(true))))
+        let mapping = CertificateMapping(
+            name: .uri(Text("spiffe://example.org/\(name)")), issuerKeySha256: Text(String(repeating: "0", count: 64)),
+            role: .app, scope: Scope(tenants: .all(true)))
+        let _: ProjectCreateCertificateMappingResponse = try raw.call(
+            "postern.v1.Project/CreateCertificateMapping",
+            ProjectCreateCertificateMappingRequest(certificateMapping: mapping))
+    }
+
     private static func fill(_ tenantID: Text, _ client: IdentityClient) throws {
         let raw = client.client
         if !tenantID.isEmpty {
@@ -163,14 +180,7 @@ import Testing
             let provider = Provider(providerID: Text("oidc.p\(index)"), clientID: "c", issuer: "https://idp.example")
             let _: ProvidersCreateResponse = try raw.call(
                 "postern.v1.Providers/Create", ProvidersCreateRequest(tenantID: tenantID, provider: provider))
-            let _: ProjectCreateApiKeyResponse = try raw.call(
-                "postern.v1.Project/CreateApiKey",
-                ProjectCreateApiKeyRequest(role: .app, scope: Scope(tenants: .tenantID(tenantID))))
-            let _: ProjectCreateServiceAccountResponse = try raw.call(
-                "postern.v1.Project/CreateServiceAccount",
-                ProjectCreateServiceAccountRequest(
-                    serviceAccountID: Text("back-end-\(index)-\(tenantID)x"), role: .app,
-                    scope: Scope(tenants: .all(true))))
+            try fillProject(Text("back-end-\(index)-\(tenantID)x"), tenantID, raw)
         }
         let restricted = Messages.Tenant(
             client: ClientConfig(permissions: ClientPermissions(disabledUserSignup: true)))
