@@ -54,11 +54,15 @@ final class StopSignal: @unchecked Sendable {
         self.onHangup = onHangup
         self.log = log
         self.timeout = timeout
+        // Whoever is told that the server is ready may stop it at once.
+        let isWatching = Semaphore()
         loop.run { [self] in
             watch = SignalWatch(on: loop, signals: Signals.stopping + Signals.ignored) { [weak self] in
                 self?.received($0)
             }
+            isWatching.signal()
         }
+        isWatching.wait()
     }
 
     private func received(_ number: Int32) {

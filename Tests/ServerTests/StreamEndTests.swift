@@ -33,17 +33,22 @@ import Wire
                 let other = caller.nextStream()
                 try caller.send(
                     caller.request("grpc.health.v1.Health/Check", GRPCHealthCheckRequest(), stream: other))
-                while try caller.readFrame().header.stream != other {}
+                var hasEndedWell = false
+                func isGoodEnd(_ frame: RawClient.Frame) -> Bool {
+                    Self.finite.contains(method.fullName) && frame.header.flags.contains(.noData)
+                }
+                while true {
+                    let frame = try caller.readFrame()
+                    if frame.header.stream == other { break }
+                    hasEndedWell = hasEndedWell || isGoodEnd(frame)
+                }
                 let _: ProjectRevokeApiKeyResponse = try client.client.call(
                     "postern.v1.Project/RevokeApiKey",
                     ProjectRevokeApiKeyRequest(apiKeyID: try #require(made.apiKey).apiKeyID))
-                var end: RawClient.Frame
-                var hasEndedWell = false
-                repeat {
-                    end = try caller.readFrame()
-                    hasEndedWell = Self.finite.contains(method.fullName) && end.header.flags.contains(.noData)
-                } while end.header.type != .response && !hasEndedWell
                 if hasEndedWell { continue }
+                var end: RawClient.Frame
+                repeat { end = try caller.readFrame() } while end.header.type != .response && !isGoodEnd(end)
+                if isGoodEnd(end) { continue }
                 let last = end
                 expectRefusal("CALLER_UNAUTHENTICATED", "\(method.fullName)") {
                     let _: EncodedMessage = try RawClient.response(last)
