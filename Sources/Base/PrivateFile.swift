@@ -62,21 +62,27 @@ public enum PrivateFile {
         guard fsync(file) == 0 else { throw FileError(path: directory, call: "fsync", code: errno) }
     }
 
+    /// Writes all bytes to an open file. `path` is what an error calls it.
+    public static func writeAll(_ bytes: [UInt8], to file: Int32, path: String) throws(FileError) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw FileError(path: path, call: "write", code: errno) }
+            rest = rest.dropFirst(count)
+        }
+    }
+
     /// The open file, written and synced.
     private static func write(_ bytes: [UInt8], to path: String) throws(FileError) -> Int32 {
         if unlink(path) != 0, errno != ENOENT { throw FileError(path: path, call: "unlink", code: errno) }
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw FileError(path: path, call: "create", code: errno) }
-        var offset = 0
-        while offset < bytes.count {
-            let count = bytes[offset...].withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-            if count < 0 && errno == EINTR { continue }
-            guard count > 0 else {
-                let code = errno
-                close(file)
-                throw FileError(path: path, call: "write", code: code)
-            }
-            offset += count
+        do {
+            try writeAll(bytes, to: file, path: path)
+        } catch {
+            close(file)
+            throw error
         }
         guard fsync(file) == 0 else {
             let code = errno

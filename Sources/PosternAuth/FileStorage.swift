@@ -125,12 +125,10 @@ public struct FileStorage: AuthStorage {
     }
 
     private func write(_ bytes: [UInt8], to descriptor: Int32, _ name: String) throws(AuthStorageError) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw failed(.unwritable, "write", name) }
-            rest = rest.dropFirst(count)
+        do throws(FileError) {
+            try PrivateFile.writeAll(bytes, to: descriptor, path: name)
+        } catch {
+            throw AuthStorageError(.unwritable, "\(error.call) \(error.path): \(String(cString: strerror(error.code)))")
         }
     }
 

@@ -26,14 +26,14 @@ public struct StoreReport: Sendable {
             lines.append("the records were not compared with each other, because pages are damaged")
             return
         }
-        var configuration = configuration
-        configuration.isReadOnly = true
-        let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
-        defer { environment.close() }
-        guard Schema.tables(with: configuration.tables).allSatisfy({ environment.hasTable($0.id) }) else {
+        guard
+            let environment = try Environment.forInspection(
+                configuration, authenticator: authenticator, eventHash: eventHash)
+        else {
             lines.append("the records were not compared with each other: an older version made the store")
             return
         }
+        defer { environment.close() }
         var findings = Findings()
         do {
             let reader = try StoreReader(environment: environment)

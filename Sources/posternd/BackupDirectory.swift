@@ -89,13 +89,7 @@ struct BackupDirectory: Sendable {
         var byteCount = 0
         while let piece = try backup.nextBlocking() {
             guard goesOn() else { throw CancellationError() }
-            var offset = 0
-            while offset < piece.count {
-                let count = piece[offset...].withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { throw FileError(path: path, call: "write", code: errno) }
-                offset += count
-            }
+            try PrivateFile.writeAll(piece, to: file, path: path)
             byteCount += piece.count
         }
         guard fsync(file) == 0 else { throw FileError(path: path, call: "fsync", code: errno) }

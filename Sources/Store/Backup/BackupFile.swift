@@ -74,12 +74,10 @@ public final class BackupFile: Sendable {
         while offset < end {
             let chunk = try Self.bytes(
                 of: file, at: offset, count: min(end - offset, Self.chunkByteCount))
-            var written = 0
-            while written < chunk.count {
-                let count = chunk[written...].withUnsafeBytes { write(output, $0.baseAddress, $0.count) }
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { throw .file(call: "write", code: errno) }
-                written += count
+            do {
+                try PrivateFile.writeAll(chunk, to: output, path: path)
+            } catch {
+                throw .file(call: error.call, code: error.code)
             }
             offset += UInt64(chunk.count)
         }

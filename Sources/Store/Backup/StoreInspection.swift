@@ -8,12 +8,28 @@ extension Store {
         _ body: (borrowing ReadTransaction) throws -> Result
     ) throws -> Result? {
         guard try DataFile(path: configuration.directory + "/data.mdb") != nil else { return nil }
+        guard
+            let environment = try Environment.forInspection(
+                configuration, authenticator: authenticator, eventHash: eventHash)
+        else { return nil }
+        defer { environment.close() }
+        return try StoreReader(environment: environment).read(body)
+    }
+}
+
+extension Environment {
+    /// Opens a data file that is there, to read it only; nil where the store is of an older version.
+    static func forInspection(
+        _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash
+    ) throws(StoreError) -> Environment? {
         var configuration = configuration
         configuration.isReadOnly = true
         let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
-        defer { environment.close() }
-        guard Schema.tables(with: configuration.tables).allSatisfy({ environment.hasTable($0.id) }) else { return nil }
-        return try StoreReader(environment: environment).read(body)
+        guard Schema.tables(with: configuration.tables).allSatisfy({ environment.hasTable($0.id) }) else {
+            environment.close()
+            return nil
+        }
+        return environment
     }
 }
 

@@ -40,18 +40,11 @@ enum BackupCommands {
         session.say("\(path): \(byteCount) bytes")
     }
 
-    private static let placeFlags = [
-        Flag("data-directory", "DIR", "the server's data (default: as posternd finds it)"),
-        Flag("master-key-file", "FILE", "the server's master key (default: as posternd finds it)"),
-        Flag("config", "FILE", "the server's configuration file"),
-        Flag("posternd", "FILE", "the server's program (default: beside this one, else on PATH)"),
-    ]
-
     static let verify = Command(
         path: ["backup", "verify"],
         summary: "Reads a whole backup and says whether it is sound, and what restoring it would undo.",
         example: "backup verify /backups/postern.backup --data-directory /var/lib/postern",
-        operands: [.required("file")], flags: placeFlags, isReadOnly: true
+        operands: [.required("file")], flags: ServerProgram.flags, isReadOnly: true
     ) { session in
         try run("--check-backup", session)
     }
@@ -60,8 +53,7 @@ enum BackupCommands {
         path: ["backup", "restore"],
         summary: "Puts the store of a backup in the place of a stopped server's; the one of before is kept.",
         example: "backup restore /backups/postern.backup --data-directory /var/lib/postern",
-        operands: [.required("file")],
-        flags: placeFlags, isReadOnly: true
+        operands: [.required("file")], flags: ServerProgram.flags, isReadOnly: true
     ) { session in
         try run("--check-backup", session)
         try session.confirm(
@@ -71,17 +63,13 @@ enum BackupCommands {
     }
 
     private static func run(_ action: String, _ session: Session) throws {
-        var words = [action, session.arguments.operands[0]]
-        for name in ["data-directory", "master-key-file", "config"] {
-            if let value = session.arguments.value(name) { words += ["--\(name)", value] }
-        }
-        let program = session.arguments.value("posternd") ?? LocalProgram.path(of: "posternd")
-        let ended = try LocalProgram.run(program, words)
+        let program = ServerProgram(session.arguments)
+        let ended = try program.run([action, session.arguments.operands[0]])
         for line in ended.output.split(separator: "\n") { session.console.print(Output.printable(String(line))) }
         switch ended.status {
         case 0: return
-        case LocalProgram.damagedStatus: throw CommandError("the backup cannot be restored", exitCode: .damaged)
-        default: throw CommandError("\(program) failed; its own message tells why")
+        case ServerProgram.damagedStatus: throw CommandError("the backup cannot be restored", exitCode: .damaged)
+        default: throw CommandError("\(program.path) failed; its own message tells why")
         }
     }
 }

@@ -9,21 +9,12 @@ enum StoreCommands {
         path: ["store", "verify"],
         summary: "Reads the whole store of a stopped server, and says what is damaged: records and event logs.",
         example: "store verify --data-directory /var/lib/postern",
-        flags: [
-            Flag("data-directory", "DIR", "the server's data (default: as posternd finds it)"),
-            Flag("master-key-file", "FILE", "the server's master key (default: as posternd finds it)"),
-            Flag("config", "FILE", "the server's configuration file"),
-            Flag("posternd", "FILE", "the server's program (default: beside this one, else on PATH)"),
-        ], isReadOnly: true
+        flags: ServerProgram.flags, isReadOnly: true
     ) { session in
-        var words = ["--verify-store"]
-        for name in ["data-directory", "master-key-file", "config"] {
-            if let value = session.arguments.value(name) { words += ["--\(name)", value] }
-        }
-        let program = session.arguments.value("posternd") ?? LocalProgram.path(of: "posternd")
-        let ended = try LocalProgram.run(program, words)
-        guard [0, LocalProgram.damagedStatus].contains(ended.status) else {
-            throw CommandError("\(program) could not verify the store; its own message tells why")
+        let program = ServerProgram(session.arguments)
+        let ended = try program.run(["--verify-store"])
+        guard [0, ServerProgram.damagedStatus].contains(ended.status) else {
+            throw CommandError("\(program.path) could not verify the store; its own message tells why")
         }
         let report = StoreVerification(
             isSound: ended.status == 0, lines: ended.output.split(separator: "\n").map(String.init))

@@ -55,12 +55,10 @@ enum File {
     }
 
     static func write(_ bytes: [UInt8], to descriptor: Int32, name: String) throws(CommandError) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw CommandError("\(name): \(String(cString: strerror(errno)))") }
-            rest = rest.dropFirst(count)
+        do {
+            try PrivateFile.writeAll(bytes, to: descriptor, path: name)
+        } catch {
+            throw CommandError("\(name): \(String(cString: strerror(error.code)))")
         }
     }
 

@@ -2,9 +2,6 @@ import Glibc
 
 /// Another program of Postern on this machine, for what `postern` does not do by itself.
 enum LocalProgram {
-    /// What posternd ends with when it has found damage (docs/operations.md).
-    static let damagedStatus: Int32 = 65
-
     /// The program of this name that was installed beside this one, or the name alone, which is looked for on PATH.
     static func path(of name: String) -> String {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
