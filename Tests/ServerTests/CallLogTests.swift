@@ -32,7 +32,8 @@ import Wire
         }
     }
 
-    @Test func `A call leaves one line with what is known of it`() async throws {
+    @Test(.disabled(if: RawClient.callsByGRPC, "HTTP/2 carries no such request id"))
+    func `A call leaves one line with what is known of it`() async throws {
         let lines = try await Self.lines { server in
             let client = try server.connect()
             let metadata: [OutgoingMetadata.Entry] = [

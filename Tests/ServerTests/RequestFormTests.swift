@@ -14,6 +14,8 @@ import Wire
         ("Basic ", false), ("", false),
     ])
     func `The scheme of the credential is written in any case`(_ scheme: String, isTaken: Bool) async throws {
+        // HTTP/2 does not carry these at all (RFC 9113, 8.2.1).
+        guard !RawClient.callsByGRPC || ![" Bearer ", "Beare\u{12} "].contains(scheme) else { return }
         try await withServer { server in
             let client = try server.connect(authenticated: false)
             let value = server.adminKey.withBytes { Text(unchecked: [UInt8](scheme.utf8) + [UInt8]($0)) }

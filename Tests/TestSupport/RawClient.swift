@@ -28,15 +28,23 @@ public final class RawClient {
     private var descriptor: Int32
     private var lastStream: UInt32 = 0
     private var received: [UInt8] = []
-    /// Makes the calls of `call` when `POSTERN_TEST_PROTOCOL` is "grpc" (`tools/test --grpc`), on its own connection.
+    /// Where `call` goes by gRPC, on a connection of its own; nil: by native frames. After HELLO it is nil, because
+    /// what the test asks for then is native.
+    private var portForGRPC: UInt16?
+    /// Makes the calls of `call`; opened by the first one.
     private var byGRPC: GRPCCaller?
+
+    /// Whether `POSTERN_TEST_PROTOCOL` is "grpc" (`tools/test --grpc`).
+    public static let callsByGRPC: Bool = {
+        guard let wish = getenv("POSTERN_TEST_PROTOCOL") else { return false }
+        precondition(String(cString: wish) == "grpc", "POSTERN_TEST_PROTOCOL is \"grpc\" or not set")
+        return true
+    }()
 
     /// A client to make the calls of a test with, by native frames or, if it was asked for, by gRPC.
     public convenience init(callingOn port: UInt16) throws {
         try self.init(port: port)
-        guard let wish = getenv("POSTERN_TEST_PROTOCOL") else { return }
-        precondition(String(cString: wish) == "grpc", "POSTERN_TEST_PROTOCOL is \"grpc\" or not set")
-        byGRPC = try GRPCCaller(port: port)
+        if Self.callsByGRPC { portForGRPC = port }
     }
 
     /// `receiveByteCount`: how much the kernel takes in for a client that does not read; its own default when nil.
@@ -197,6 +205,7 @@ public final class RawClient {
         try send(buffer.copyBytes())
         let frame = try readFrame()
         precondition(frame.header.type == .hello, "no HELLO came back")
+        portForGRPC = nil
         return try WireHello(decoding: frame.payload)
     }
 
@@ -205,7 +214,11 @@ public final class RawClient {
         _ fullName: String, _ message: some Message, returning: Response.Type = Response.self,
         metadata: [OutgoingMetadata.Entry] = []
     ) throws -> Response {
-        if let byGRPC { return try byGRPC.call(fullName, message, metadata: credential(and: metadata)) }
+        if let port = portForGRPC {
+            let caller = try byGRPC ?? GRPCCaller(port: port)
+            byGRPC = caller
+            return try caller.call(fullName, message, metadata: credential(and: metadata))
+        }
         let stream = nextStream()
         try send(request(fullName, message, stream: stream, metadata: metadata))
         let frame = try readFrame()
