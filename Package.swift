@@ -119,7 +119,7 @@ let package = Package(
         program("postern", ["Base", "JSON", "Messages", "TLS", "PosternClient"]),
         program(
             "PosternBench",
-            ["Base", "JSON", "Messages", "Reactor", "Wire", "Crypto", "PosternClient", "PosternVerifier"]),
+            ["Base", "JSON", "Messages", "Reactor", "Wire", "Crypto", "TLS", "PosternClient", "PosternVerifier"]),
 
         // What using the libraries looks like; run by the tests.
         example("ExampleTerminal", "Terminal", ["Base", "PosternClient", "PosternAuth", "CQREncode"]),

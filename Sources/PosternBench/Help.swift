@@ -108,6 +108,7 @@ enum Help {
                 With each but allocations:
                   --key-file F           holds an API key; where posternd runs here: postern-data/admin-key
                   --server HOST:PORT     (127.0.0.1:7400)
+                  --ca-file F            speak TLS; F has the certificates to trust (none: plain text)
                   --server-pid N         whose CPU time and memory count (found by the port, on this machine)
             """
         ),

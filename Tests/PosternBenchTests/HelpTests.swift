@@ -31,7 +31,7 @@ import Testing
             try command.make(&arguments)
             let own = try #require(Help.sections.first { $0.name == command.name }?.text)
             for (name, standard) in arguments.asked {
-                let isCommon = ["--key-file", "--server", "--server-pid"].contains(name)
+                let isCommon = ["--key-file", "--server", "--ca-file", "--server-pid"].contains(name)
                 let lines = (isCommon ? common : own).split(separator: "\n").map { $0.drop { $0 == " " } }
                 let line = lines.first { $0.hasPrefix("\(name) ") }
                 let isInUsage = lines.contains { $0.hasPrefix("postern-bench") && $0.contains(" \(name) ") }
@@ -45,6 +45,6 @@ import Testing
                 #expect(arguments.asked.contains { $0.name == name }, "\(command.name) \(name)")
             }
         }
-        #expect(checked == 57)
+        #expect(checked == 63)
     }
 }

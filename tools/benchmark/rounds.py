@@ -89,6 +89,9 @@ class Rounds:
                 if peer:
                     self.take(f"{name} {shape}", lambda: peer.measure(shape, self.seconds))
             self.ours(f"get {shape}", "get=1", shape)
+            self.ours(f"get by TLS {shape}", "get=1", shape, *self.server.over_tls)
+            if self.grpc:
+                self.take(f"get by gRPC {shape}", lambda: self.server.grpc("bench").measure(shape, self.seconds))
 
     def tokens(self):
         self.limit("RSA verify", "signatures", "RSA-2048", "verify", CORES)
@@ -137,6 +140,9 @@ def measure_rounds(programs, options, figures):
             figures.take("memory", lambda: server.anonymous_bytes() / 2**20)
             idle = json.loads(output_of(server.command("idle", "--connections", 2000, "-o", "json"), timeout=60))
             figures.take("idle", lambda: idle["bytes_per_connection"] / 1024)
+            by_tls = server.command("idle", "--connections", 10000, *server.over_tls, "-o", "json")
+            idle_tls = json.loads(output_of(by_tls, timeout=180))
+            figures.take("idle TLS", lambda: idle_tls["bytes_per_connection"] / 1024)
             grown = json.loads(output_of(server.command("providers", "-o", "json"), timeout=120))
             figures.take("providers", lambda: grown["growth_bytes"] / 1e6)
     stripped = SCRATCH / "posternd-stripped"

@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import peers
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCRATCH = ROOT / ".build-bench"
 CORES = os.cpu_count()
@@ -29,7 +31,7 @@ def output_of(command, timeout):
 
 
 def build():
-    for product in ["posternd", "postern-bench"]:
+    for product in ["posternd", "postern", "postern-bench"]:
         print(f"bench: building {product}", file=sys.stderr)
         output_of(["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", product], timeout=1800)
     shown = output_of(["swift", "build", "-c", "release", "--static-swift-stdlib", "--show-bin-path"], timeout=60)
@@ -50,13 +52,15 @@ class Server:
 
     def __enter__(self):
         self.port = free_port()
+        self.make_certificate()
         self.log = open(self.directory / "log", "ab")
         said = self.log.tell()
         began = time.monotonic()
         self.process = subprocess.Popen(
             [str(part) for part in [
                 self.programs / "posternd", "--data-directory", self.directory / "data", "--listen-address",
-                f"127.0.0.1:{self.port}", "--http-address", "off", *self.flags]],
+                f"127.0.0.1:{self.port}", "--http-address", "off", "--tls-certificate-file", self.certificates / "server.pem",
+                "--tls-key-file", self.certificates / "server-key.pem", *self.flags]],
             stdout=self.log, stderr=self.log, env={**os.environ, "SWIFT_BACKTRACE": "enable=no"})
         # Not by connecting: a free port is in the range clients connect from, and one that connects to itself is fooled.
         while b'"message":"serving"' not in (self.directory / "log").read_bytes()[said:]:
@@ -74,6 +78,26 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
         self.log.close()
+
+    @property
+    def certificates(self):
+        return self.directory / "certificates"
+
+    @property
+    def over_tls(self):
+        """The flags of postern-bench for TLS; the port takes plain text as well."""
+        return ["--ca-file", self.certificates / "ca.pem"]
+
+    def make_certificate(self):
+        if not self.certificates.exists():
+            output_of([self.programs / "postern", "server", "cert", self.certificates, "--ip", "127.0.0.1"], timeout=30)
+
+    def grpc(self, tenant):
+        """This server as one of gRPC, asked for the first seeded user."""
+        key = (self.directory / "data" / "admin-key").read_text().strip()
+        return peers.grpc_load(
+            self.process, f"http://127.0.0.1:{self.port}/postern.v1.Users/Get", tenant, peers.UID,
+            answer_bytes=100, headers=[f"authorization: Bearer {key}"])
 
     def command(self, name, *flags):
         return [self.programs / "postern-bench", name, "--server", f"127.0.0.1:{self.port}", "--server-pid",

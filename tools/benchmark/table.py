@@ -79,6 +79,12 @@ def rows(figures):
         add(what, f"get {shape}", cpu, "µs", "floor", peer(f"floor {shape}", "server_cpu_microseconds"), most)
         add(what, f"get {shape}", cpu, "µs", "gRPC C++", peer(f"gRPC {shape}", "server_cpu_microseconds"),
             better and 1 / better)
+    for shape, most in [("64x1", 1.35), ("8x32", None)]:
+        add(f"`Users.Get` over TLS, {shape}", f"get by TLS {shape}", cpu, "µs", "plain text", each(f"get {shape}", cpu), most)
+    for shape, most in [("64x1", 1), ("8x32", 0.6)]:
+        if f"gRPC {shape}" in figures.values:
+            add(f"`Users.Get` by gRPC, {shape}", f"get by gRPC {shape}", lambda value: value["server_cpu_microseconds"], "µs",
+                "gRPC C++", peer(f"gRPC {shape}", "server_cpu_microseconds"), most)
     add("`VerifyIdToken`, new tokens, 8x32", "verify", cpu, "µs", "RSA verify", peer("RSA verify", "cpu_microseconds"), 1.45)
     add("`VerifyIdToken`, repeated tokens, 8x32", "verify repeated", cpu, "µs", most=2.5)
     add("`Refresh`, RS256, 8x32", "refresh RS256", rate, "/s", f"RSA sign × {CORES}", peer("RSA sign", "per_second"),
@@ -101,7 +107,7 @@ def rows(figures):
             f"beside sign-ins, {per_second}/s", slowest, "ms", most=most)
     add("`Users.Create`, 64x1", "create", rate, "/s", "LMDB commits of 64", peer("commits", "per_second"), least=0.7)
     for what, name, unit, most in [
-            ("an idle connection", "idle", "KiB", 8), ("1,000 tenants × 3 identity providers", "providers", "MB", 20),
+            ("an idle connection", "idle", "KiB", 8), ("an idle TLS connection", "idle TLS", "KiB", 40), ("1,000 tenants × 3 identity providers", "providers", "MB", 20),
             ("start", "start", "ms", 150), ("own memory after it", "memory", "MiB", 60), ("posternd, stripped", "binary", "MiB", 25)]:
         add(what, name, lambda value: value, unit, most=most)
     return table

@@ -131,23 +131,29 @@ def grpc(time_to_live):
         ["protoc", f"--proto_path={HERE}", f"--cpp_out={BUILD}", f"--grpc_out={BUILD}",
          f"--plugin=protoc-gen-grpc={plugin}", proto],
         ["c++", "-O2", f"-I{BUILD}", "-o", "grpc-server", source, "lookup.pb.cc", "lookup.grpc.pb.cc", *flags])
-    message = b"\x0a\x04acme\x12" + bytes([len(UID)]) + UID
-    request = BUILD / "grpc-request"
-    request.write_bytes(b"\0" + struct.pack(">I", len(message)) + message)
     with serving([server, time_to_live]) as (process, port):
-        def load(connections, in_flight, seconds):
-            said = output_of(
-                ["h2load", "-t", 1, "-c", connections, "-m", in_flight, "-D", seconds, "-d", request,
-                 "-H", "content-type: application/grpc", "-H", "te: trailers",
-                 f"http://127.0.0.1:{port}/peers.Users/Get"], timeout=seconds + 30)
-            requests = int(re.search(r"(\d+) succeeded", said).group(1))
-            data = int(re.search(r"\((\d+)\) data", said).group(1))
-            # A failed RPC is a 200 without data: only answers with the record count.
-            if requests == 0 or data < requests * 370 or not re.search(r" 0 failed, 0 errored, 0 timeout", said):
-                sys.exit(f"peers: gRPC did not answer as it should:\n{said}")
-            return requests, seconds
+        yield grpc_load(process, f"http://127.0.0.1:{port}/peers.Users/Get", "acme", UID, answer_bytes=370)
 
-        yield Peer(process, load)
+
+def grpc_load(process, url, tenant, uid, answer_bytes, headers=()):
+    """A server of gRPC, loaded by h2load with gets of one user; an answer has at least so many bytes."""
+    message = b"\x0a" + bytes([len(tenant)]) + tenant.encode() + b"\x12" + bytes([len(uid)]) + uid
+    BUILD.mkdir(exist_ok=True)
+    request = BUILD / f"grpc-request-{process.pid}"
+    request.write_bytes(b"\0" + struct.pack(">I", len(message)) + message)
+    given = [word for header in ["content-type: application/grpc", "te: trailers", *headers] for word in ["-H", header]]
+
+    def load(connections, in_flight, seconds):
+        said = output_of(["h2load", "-t", 1, "-c", connections, "-m", in_flight, "-D", seconds, "-d", request, *given, url],
+                         timeout=seconds + 30)
+        requests = int(re.search(r"(\d+) succeeded", said).group(1))
+        data = int(re.search(r"\((\d+)\) data", said).group(1))
+        # A failed RPC is a 200 without data: only answers with the record count.
+        if requests == 0 or data < requests * answer_bytes or not re.search(r" 0 failed, 0 errored, 0 timeout", said):
+            sys.exit(f"peers: gRPC did not answer as it should:\n{said}")
+        return requests, seconds
+
+    return Peer(process, load)
 
 
 def limit_program(name):

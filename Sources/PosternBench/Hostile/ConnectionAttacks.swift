@@ -159,7 +159,6 @@ struct UnreadAnswers: Attack {
     func run(_ answers: Answers, until isOver: () -> Bool) throws {
         let party = scene.hostileAdmin
         let connection = try Connection(to: scene.address, authorization: party.authorization, from: "127.0.0.6")
-        connection.becomeNonBlocking()
         let request = UsersListRequest(tenantID: party.tenantID, pageSize: 1_000)
         while !isOver() {
             if connection.output.isEmpty, let stream = connection.takeStream() {

@@ -1,12 +1,15 @@
 import Base
 import Glibc
 import Messages
+import TLS
 import Wire
 
 /// Where the server is: `host:port`, the host an address or a name, IPv6 in brackets.
-struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
+struct ServerAddress: Sendable, CustomStringConvertible {
     let host: String
     let port: UInt16
+    /// For TLS, with the certificates that the server's must be from; nil: plain text.
+    var tls: TLSContext?
 
     init(parsing text: String) throws(UsageError) {
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else {
@@ -61,17 +64,23 @@ struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// A connection that has said HELLO with its API key: blocking until `becomeNonBlocking`. One owner, not thread-safe.
+/// A connection that has said HELLO with its API key. One owner, not thread-safe.
+///
+/// `receive` and `send` do not block; `readFrame` and `flush` do.
 final class Connection {
     private static let readByteCount = 64 * 1024
-    /// How long a blocking read waits for a server that says nothing.
-    private static let readTimeoutSeconds = 30
+    /// How long a connection waits for a server that says or takes nothing.
+    private static let timeoutMilliseconds: Int32 = 30_000
+    /// A server that changes its keys more often is none of ours.
+    private static let keyUpdateCountMax = 16
 
     /// What a stream may bring before it needs credit: so much that nobody here has to give any. With the 64 KiB that a
     /// client gets who says nothing, a stream fell silent for ever after a snapshot of a thousand revocations.
     private static let windowByteCount = UInt32(Int32.max)
 
     let descriptor: Int32
+    /// Nil: plain text.
+    private let tls: TLSSession?
     /// The server's HELLO.
     private(set) var server = WireHello()
     var input = ByteBuffer()
@@ -80,9 +89,20 @@ final class Connection {
 
     /// Connects, and waits for the server's HELLO.
     init(to address: ServerAddress, authorization: Text, from source: String? = nil) throws(BenchError) {
-        descriptor = try address.connect(from: source)
-        var timeout = timeval(tv_sec: Self.readTimeoutSeconds, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        let descriptor = try address.connect(from: source)
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        self.descriptor = descriptor
+        do throws(TLSError) {
+            tls = try address.tls.map { context throws(TLSError) in
+                let session = try TLSSession(
+                    context, descriptor: descriptor, keyUpdateCountMax: Self.keyUpdateCountMax)
+                try session.verifyServer(named: address.host)
+                return session
+            }
+        } catch {
+            throw BenchError(.notReady, "\(address): \(error)")
+        }
+        try shakeHands(with: address)
         output.appendHello(
             WireHello(
                 protocolVersion: 1, frameBytesMax: UInt32(FrameHeader.payloadByteCountMax),
@@ -100,6 +120,31 @@ final class Connection {
 
     deinit { close(descriptor) }
 
+    private func shakeHands(with address: ServerAddress) throws(BenchError) {
+        guard let tls else { return }
+        while !tls.isEstablished {
+            switch tls.read(into: input.reserve(Self.readByteCount), byteCount: Self.readByteCount) {
+            case .bytes(let count): input.commit(count)
+            case .wantsRead: if !tls.isEstablished { try wait(for: POLLIN) }
+            case .wantsWrite: try wait(for: POLLOUT)
+            case .ended, .truncated: throw BenchError(.notReady, "\(address) ended the handshake")
+            case .failed(let error):
+                throw BenchError(.notReady, "\(address): \(tls.refusedCertificate ?? "\(error)")")
+            }
+        }
+    }
+
+    private func wait(for events: Int32) throws(BenchError) {
+        var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
+        while true {
+            let count = poll(&entry, 1, Self.timeoutMilliseconds)
+            if count > 0 { return }
+            guard count < 0, errno == EINTR else {
+                throw BenchError(.failed, "the server did nothing for \(Self.timeoutMilliseconds / 1_000) s")
+            }
+        }
+    }
+
     /// Nil when the ids are used up, after 2^30 requests.
     func takeStream() -> UInt32? {
         guard nextStream <= StreamID.max else { return nil }
@@ -110,7 +155,11 @@ final class Connection {
     /// Sends all of `output`.
     func flush() throws(BenchError) {
         while !output.isEmpty {
-            guard case .bytes(let count) = send(), count > 0 else { throw .system(.failed, "send") }
+            switch send() {
+            case .bytes: continue
+            case .wouldBlock: try wait(for: POLLOUT)
+            case .failed: throw .system(.failed, "send")
+            }
         }
     }
 
@@ -123,9 +172,10 @@ final class Connection {
                 taken = true
             }
             if taken { return }
-            guard case .bytes(let count) = receive(), count > 0 else {
-                throw BenchError(
-                    .failed, "the server closed the connection, or said nothing for \(Self.readTimeoutSeconds) s")
+            switch receive() {
+            case .bytes(0), .failed: throw BenchError(.failed, "the server closed the connection")
+            case .bytes: continue
+            case .wouldBlock: try wait(for: POLLIN)
             }
         }
     }
@@ -140,12 +190,9 @@ enum Transfer {
 }
 
 extension Connection {
-    func becomeNonBlocking() {
-        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
-    }
-
     /// One read into `input`.
     func receive() -> Transfer {
+        if let tls { return receive(by: tls) }
         while true {
             let count = recv(descriptor, input.reserve(Self.readByteCount), Self.readByteCount, 0)
             if count >= 0 {
@@ -157,8 +204,34 @@ extension Connection {
         }
     }
 
+    /// Reads until the session holds nothing that the socket would not announce.
+    private func receive(by tls: TLSSession) -> Transfer {
+        var received = 0
+        repeat {
+            switch tls.read(into: input.reserve(Self.readByteCount), byteCount: Self.readByteCount) {
+            case .bytes(let count):
+                input.commit(count)
+                received += count
+            // The load does not wait to send what a change of keys asks for: there is output again soon.
+            case .wantsRead, .wantsWrite: return received > 0 ? .bytes(received) : .wouldBlock
+            case .ended, .truncated: return .bytes(received)
+            case .failed: return .failed
+            }
+        } while tls.hasPendingInput
+        return .bytes(received)
+    }
+
     /// One write from `output`, which must not be empty.
     func send() -> Transfer {
+        if let tls {
+            switch tls.write(output.readable) {
+            case .bytes(let count):
+                output.consume(count)
+                return .bytes(count)
+            case .wantsRead, .wantsWrite: return .wouldBlock
+            case .ended, .truncated, .failed: return .failed
+            }
+        }
         while true {
             let bytes = output.readable
             let count = Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))

@@ -60,7 +60,6 @@ final class Driver: @unchecked Sendable {
         self.lanes = lanes
         openLanes = lanes.count
         for (index, lane) in lanes.enumerated() {
-            lane.connection.becomeNonBlocking()
             try poll.add(lane.connection.descriptor, number: index)
         }
     }

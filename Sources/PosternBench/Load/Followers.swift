@@ -23,7 +23,6 @@ final class Followers: @unchecked Sendable {
             try connection.follow(service: "postern.v1.Tokens", method: "WatchRevocations", request) {
                 try TokensWatchRevocationsResponse(decoding: $0).continues
             }
-            connection.becomeNonBlocking()
             try poll.add(connection.descriptor, number: index)
             connections.append(connection)
         }

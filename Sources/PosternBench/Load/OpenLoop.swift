@@ -53,7 +53,6 @@ final class OpenLoop: @unchecked Sendable {
         var lanes: [Lane] = []
         for number in 0..<connections {
             let connection = try Connection(to: address, authorization: authorization)
-            connection.becomeNonBlocking()
             try poll.add(connection.descriptor, number: number)
             lanes.append(Lane(connection))
         }

@@ -24,7 +24,6 @@ final class Verifications: @unchecked Sendable {
                     tenantID: population.tenantID, idToken: Text(validating: session.idToken) ?? .empty))
         }
         self.perSecond = perSecond
-        connection.becomeNonBlocking()
     }
 
     var answeredCount: Int { answered.load(ordering: .relaxed) }
