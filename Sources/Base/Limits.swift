@@ -98,6 +98,14 @@ public struct Limits: Sendable {
     /// A file of certificates, a key or a revocation list.
     public var tlsFileMax = 1024 * 1024
 
+    // Channels: these bound a client, not the server
+    /// The servers that one channel may be given.
+    public var channelServersMax = 16
+    /// The addresses of one name that a channel uses; it leaves out the others.
+    public var channelAddressesPerNameMax = 16
+    /// A name whose addresses failed is looked up again, but not sooner than this after the last time.
+    public var channelLookupIntervalMin = Duration.seconds(5)
+
     // Work
     public var requestTimeoutMax = Duration.seconds(30)
     public var passwordQueueMax = 64

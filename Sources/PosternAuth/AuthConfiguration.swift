@@ -51,6 +51,6 @@ public struct AuthConfiguration: Sendable {
     /// of them.
     public init(channel: Channel) { server = .channel(channel) }
 
-    /// Uses a channel of its own. `address` is `host:port`.
+    /// Uses a channel of its own. `address` is `host:port`, or several of these with commas between them.
     public init(address: String, credentials: Credentials) { server = .address(address, credentials) }
 }

@@ -3,17 +3,20 @@ public import Messages
 import Synchronization
 import Wire
 
-/// A connection to one server that many calls share. The typed stubs (`UsersClient`, …) and the other client libraries
-/// call over a channel.
+/// Connections to a server, or to several that do the same, which many calls share. The typed stubs (`UsersClient`, …)
+/// and the other client libraries call over a channel.
 ///
 /// The channel connects when the first call needs it, and again when the connection is lost. It opens a second
-/// connection only when streams fill the first one. Any task may use it.
+/// connection to a server only when streams fill the first one. Any task may use it.
 ///
-/// - Without a connection, calls fail at once with UNAVAILABLE, unless they wait (`CallOptions.waitsForConnection`).
+/// - With several servers, `ChannelOptions.loadBalancing` says which of them gets a call. A call that was not sent goes
+///   to another server when one fails; a call that was sent is repeated under the rules below only.
+/// - Each address has its own back-off (`ReconnectBackoff`). While none can be tried, calls fail at once with
+///   UNAVAILABLE, unless they wait (`CallOptions.waitsForConnection`).
 /// - Above the server's limit of calls in flight, calls wait in order.
 /// - Idempotent calls are repeated as `RetryPolicy` says. Calls that the server did not process are repeated always.
 /// - After the server's GOAWAY, calls in flight end on the old connection and new calls go to a new one.
-/// - Looking up a host name blocks the channel's calls. Numeric addresses need no look-up.
+/// - Host names are looked up on threads of their own, before the first connection and again when an address failed.
 ///
 /// Each channel has one thread. `shutdown` ends it. Dropping the last reference ends it too, and waits for it.
 ///
@@ -32,17 +35,17 @@ public final class Channel: Sendable {
     private let threadEnded: Promise<Void>
     private let isShutDown = Mutex(false)
 
-    /// Creates a channel to `address`, which is `host:port`. Sends nothing before the first call. Throws
-    /// INVALID_ADDRESS, INVALID_API_KEY.
+    /// Creates a channel to `address`, which is `host:port`, or several of these with commas between them: at most 16.
+    /// All get the same credential. Sends nothing before the first call. Throws INVALID_ADDRESS, INVALID_API_KEY.
     public init(address: String, credentials: Credentials, options: ChannelOptions = .init()) throws(Failure) {
-        let server = try ServerAddress(parsing: address)
+        let servers = try ServerAddress.list(parsing: address, countMax: options.limits.channelServersMax)
         let authorization = try credentials.authorization
         let mailbox = mailbox
         let ended = Promise<Void>()
         self.options = options
         self.threadEnded = ended
         self.thread = OSThread(name: "postern-channel") {
-            ChannelLoop(address: server, authorization: authorization, options: options, mailbox: mailbox).run()
+            ChannelLoop(servers: servers, authorization: authorization, options: options, mailbox: mailbox).run()
             ended.succeed(())
         }
     }

@@ -8,13 +8,12 @@ extension ChannelLoop {
     func waitForEvents() {
         let watched = connections.all
         var descriptors = [pollfd(fd: mailbox.wakeDescriptor, events: Int16(POLLIN), revents: 0)]
-        var wakeUp = nextDeadline
+        var wakeUp = min(nextDeadline, nextConnecting)
         for connection in watched {
             descriptors.append(
                 pollfd(fd: connection.stream.socket.descriptor, events: connection.wantedEvents, revents: 0))
             wakeUp = min(wakeUp, connection.nextCheck)
         }
-        if isConnectionWanted, let down { wakeUp = min(wakeUp, down.until) }
         guard mailbox.prepareToSleep() else {
             // Answers are read as well while commands keep coming.
             poll(&descriptors, nfds_t(descriptors.count), 0)
@@ -32,6 +31,7 @@ extension ChannelLoop {
             if events != 0 { connection.becameReady(events, now: now) }
             connection.checkTime(now: now)
         }
+        giveUpOverdue(now: now)
         if nextDeadline <= now { failOverdue(now: now) }
     }
 
@@ -39,7 +39,7 @@ extension ChannelLoop {
         nextDeadline = .distantFuture
         for call in waiting + unopened + connections.all.flatMap({ Array($0.inFlight) }) {
             if call.deadline <= now {
-                cancel(call, .deadlineExceeded, overdue(call))
+                cancel(call, .deadlineExceeded, overdue(call, now: now))
             } else {
                 nextDeadline = min(nextDeadline, call.deadline)
             }
@@ -47,9 +47,9 @@ extension ChannelLoop {
     }
 
     /// The failure of a call that has reached its deadline. A call that found no connection was never sent.
-    private func overdue(_ call: Call) -> Failure {
+    private func overdue(_ call: Call, now: Instant) -> Failure {
         guard case .waiting = call.placement, call.refusalCount == 0 else { return .deadlinePassed }
-        if let down { return down.failure }
+        if let outage = balancer.outage(now: now) { return outage }
         let isConnecting = !connections.taking.contains(where: \.isWelcomed)
         return isConnecting ? .connectionFailed("No connection before the deadline.") : .deadlinePassed
     }

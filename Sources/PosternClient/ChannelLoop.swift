@@ -7,19 +7,18 @@ import Wire
 ///
 /// Made, run and dropped on that thread.
 final class ChannelLoop {
-    private let address: ServerAddress
-    private let authorization: Text
-    private let options: ChannelOptions
+    let authorization: Text
+    let options: ChannelOptions
     let mailbox: Mailbox
-    private var generator = SystemRandomNumberGenerator()
+    var generator = SystemRandomNumberGenerator()
 
-    var connections = ConnectionSet()
-    /// The server's addresses that were not tried yet.
-    private var untried: ArraySlice<ResolvedAddress> = []
-    private var backoff: ReconnectBackoff
-    var down: Down?
-    /// True if calls wait for the next attempt to connect.
-    var isConnectionWanted = false
+    var connections: ConnectionSet
+    var balancer: LoadBalancer
+    /// What workers do for this channel.
+    var preparations: [Preparation] = []
+    var preparationCount = 0
+    /// When a further connection for streams may be tried again.
+    var nextFurther = Instant.distantFuture
     /// Bidirectional streams that open with their first message.
     var unopened: [Call] = []
     /// The calls that have started and have no stream yet, in order.
@@ -28,23 +27,15 @@ final class ChannelLoop {
     /// waking up for nothing now and then.
     var nextDeadline = Instant.distantFuture
 
-    /// The state of a server that cannot be reached.
-    struct Down {
-        let since: Instant
-        /// No attempt to connect before this.
-        var until: Instant
-        let failure: Failure
-    }
-
     /// How soon after a failed attempt a call that waits may cause another one.
     private static let attemptInterval = Duration.milliseconds(200)
 
-    init(address: ServerAddress, authorization: Text, options: ChannelOptions, mailbox: Mailbox) {
-        self.address = address
+    init(servers: [ServerAddress], authorization: Text, options: ChannelOptions, mailbox: Mailbox) {
         self.authorization = authorization
         self.options = options
         self.mailbox = mailbox
-        self.backoff = options.reconnect
+        self.connections = ConnectionSet(options.loadBalancing)
+        self.balancer = LoadBalancer(servers, options)
     }
 
     /// Returns when the mailbox was closed and every call is settled.
@@ -96,6 +87,7 @@ final class ChannelLoop {
         case .consumed(let call, let byteCount):
             guard case .open(let connection, let stream) = call.placement else { return }
             connection.consumed(stream: stream, payloadByteCount: byteCount)
+        case .prepared(let id, let result): prepared(id, result, now: now)
         }
     }
 
@@ -105,19 +97,19 @@ final class ChannelLoop {
                 Failure(
                     .tooManyWaitingCalls,
                     "\(waiting.count) calls wait for an answer to others; wait before making more."))
-        } else if waiting.isEmpty, connections.open(call, isPatient: isPatient(call), now: now) {
+        } else if waiting.isEmpty, place(call, now: now) {
             return
         } else {
             call.placement = .waiting
             waiting.append(call)
-            if isPatient(call) { hastenConnecting() }
+            if isPatient(call) { balancer.hasten(interval: Self.attemptInterval) }
         }
     }
 
     private func isPatient(_ call: Call) -> Bool { options.waitsForConnection || call.options.waitsForConnection }
 
-    private func hastenConnecting() {
-        if let down { self.down?.until = min(down.until, down.since.advanced(by: Self.attemptInterval)) }
+    private func place(_ call: Call, now: Instant) -> Bool {
+        connections.open(call, isWelcomedOnly: balancer.hasAlternatives || isPatient(call), now: now)
     }
 
     private func open(_ call: Call, with message: any Message, now: Instant) {
@@ -140,17 +132,18 @@ final class ChannelLoop {
     /// not hold up the calls behind it.
     private func placeWaiting(now: Instant) {
         waiting.removeAll { $0.isSettled }
-        isConnectionWanted = false
-        guard !waiting.isEmpty else { return }
+        nextFurther = .distantFuture
         connections.setLeavingAside()
+        beginConnecting(now: now)
+        guard !waiting.isEmpty else { return }
         if connections.taking.isEmpty {
-            connect(now: now)
-            if connections.taking.isEmpty { return failImpatient(now: now) { _ in true } }
+            if let outage = balancer.outage(now: now) { failImpatient(outage) { _ in true } }
+            return
         }
         var (isFull, isFullForStreams) = (false, false)
         waiting.removeAll { call in
             guard !isFull, !(isFullForStreams && call.kind != .unary) else { return false }
-            if connections.open(call, isPatient: isPatient(call), now: now) { return true }
+            if place(call, now: now) { return true }
             if call.kind == .unary { isFull = true } else { isFullForStreams = true }
             return false
         }
@@ -160,10 +153,7 @@ final class ChannelLoop {
 
     private func makeRoomForStreams(now: Instant) {
         let count = connections.taking.count
-        if count < options.connectionsMax {
-            connect(now: now)
-            return failImpatient(now: now) { $0.kind != .unary }
-        }
+        if count < options.connectionsMax { return beginFurther(now: now) }
         for call in waiting where call.kind != .unary {
             call.fail(
                 Failure(
@@ -173,53 +163,7 @@ final class ChannelLoop {
         waiting.removeAll { $0.isSettled }
     }
 
-    private func connect(now: Instant) {
-        if let down {
-            isConnectionWanted = down.until > now
-            if isConnectionWanted { return }
-            self.down = nil
-        }
-        do throws(Failure) {
-            if untried.isEmpty { untried = try address.resolve()[...] }
-            try connectToNext(try makeTLS(), now: now)
-        } catch {
-            leaveAlone(because: error, now: now)
-        }
-    }
-
-    private func makeTLS() throws(Failure) -> ClientTLS? {
-        guard let tls = options.tls else { return nil }
-        return ClientTLS(
-            context: try tls.makeContext(), serverName: tls.serverName.isEmpty ? address.host : tls.serverName)
-    }
-
-    private func connectToNext(_ tls: ClientTLS?, now: Instant) throws(Failure) {
-        var failure = Failure.connectionFailed("The name has no address.")
-        while let candidate = untried.popFirst() {
-            do throws(Failure) {
-                connections.add(
-                    try ClientConnection(
-                        connectingTo: candidate, tls: tls, authorization: authorization, options: options, now: now))
-                return
-            } catch {
-                failure = error
-            }
-        }
-        throw failure
-    }
-
-    private func leaveAlone(because failure: Failure, now: Instant) {
-        let delay = backoff.failed(using: &generator)
-        var failure = failure
-        failure.message = "Cannot reach \(address.host):\(address.port): \(failure.message)"
-        down = Down(since: now, until: now.advanced(by: delay), failure: failure)
-        isConnectionWanted = !waiting.isEmpty
-    }
-
-    private func failImpatient(now: Instant, where isConcerned: (Call) -> Bool) {
-        guard let down else { return }
-        var failure = down.failure
-        failure.retryAfter = .nanoseconds(down.until.nanoseconds(since: now))
+    func failImpatient(_ failure: Failure, where isConcerned: (Call) -> Bool) {
         for call in waiting where isConcerned(call) && !isPatient(call) { call.fail(failure) }
         waiting.removeAll { $0.isSettled }
     }
@@ -228,20 +172,15 @@ final class ChannelLoop {
     private func removeEnded(now: Instant) -> Bool {
         var mustGoOn = false
         for connection in connections.all {
-            if place(connection.takeUnprocessed()) { mustGoOn = true }
-            if connection.isWelcomed, !connection.isLeaving {
-                backoff.succeeded()
-                untried = []
-            }
+            if requeue(connection.takeUnprocessed()) { mustGoOn = true }
+            report(connection, now: now)
             guard case .ended(let failure) = connection.phase else {
                 if connection.isDone { remove(connection) }
                 continue
             }
             remove(connection, failure: failure)
+            if !connection.isWelcomed { balancer.failed(connection.endpoint, failure, now: now, using: &generator) }
             mustGoOn = mustGoOn || !waiting.isEmpty
-            if !connection.isWelcomed, untried.isEmpty {
-                leaveAlone(because: failure, now: now)
-            }
         }
         return mustGoOn
     }
@@ -252,7 +191,7 @@ final class ChannelLoop {
     }
 
     /// Lets calls that the server did not process wait again, where nothing was sent that is gone now.
-    private func place(_ unprocessed: [Call]) -> Bool {
+    private func requeue(_ unprocessed: [Call]) -> Bool {
         for call in unprocessed {
             call.refusalCount += 1
             guard call.refusalCount < options.retry.attemptsMax, !call.hasSentMessages else {

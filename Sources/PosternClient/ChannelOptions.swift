@@ -43,9 +43,12 @@ public struct ChannelOptions: Sendable {
     public var timeout = Duration.seconds(10)
     /// TLS, and what the server is known by. Nil: plain text, which is for servers on the same machine.
     public var tls: TLSOptions?
-    /// The longest time that connecting to one address may take, with the TLS handshake.
+    /// The longest time that connecting to one address may take, with the TLS handshake and the server's first answer.
+    /// Looking up a name may take as long again.
     public var connectTimeout = Duration.seconds(5)
-    /// The pauses between attempts to connect.
+    /// How calls are divided among several servers, or the several addresses of one name.
+    public var loadBalancing = LoadBalancingPolicy.pickFirst
+    /// The pauses between attempts to connect to an address.
     public var reconnect = ReconnectBackoff()
     /// Makes every call wait for a connection until its deadline, as `CallOptions.waitsForConnection` does for one
     /// call.
@@ -61,6 +64,9 @@ public struct ChannelOptions: Sendable {
     /// The silence after which the channel sends a PING, while calls are in flight. Nil: never; TCP then finds a dead
     /// connection after a quarter of an hour.
     public var keepalive: Duration? = .seconds(10)
+    /// Sends these PINGs also while no call is in flight, so that a connection which died meanwhile is replaced before
+    /// the next call needs it.
+    public var keepaliveWithoutCalls = false
     /// How long the channel waits for the answer to a PING before it gives the connection up.
     public var keepaliveTimeout = Duration.seconds(15)
     /// The bounds of messages from the server.

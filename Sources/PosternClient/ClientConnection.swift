@@ -10,9 +10,9 @@ import Wire
 final class ClientConnection {
     enum Phase {
         /// Next: `handshake`, `open`, `ended`.
-        case connecting(until: Instant)
+        case connecting
         /// TCP is connected, TLS is not. Next: `open`, `ended`.
-        case handshake(until: Instant)
+        case handshake
         /// HELLO is on its way, requests may follow. Next: `ended`.
         case open
         /// Next: none.
@@ -23,8 +23,23 @@ final class ClientConnection {
     /// Above this, calls and messages wait until the server reads.
     static let unsentByteCountMax = 1024 * 1024
 
+    /// What the load balancer was told of the connection.
+    enum Standing {
+        /// Nothing since it was begun. Next: `welcomed`.
+        case begun
+        /// Next: `lost`.
+        case welcomed
+        /// Next: none.
+        case lost
+    }
+
+    /// The id of the endpoint that it leads to.
+    let endpoint: Int
+    var standing = Standing.begun
     private(set) var stream: ClientStream
     private(set) var phase: Phase
+    /// The server must have answered by then.
+    private let connectDeadline: Instant
     var state: ClientConnectionState
     let options: ChannelOptions
     private var decoder: FrameDecoder
@@ -46,11 +61,13 @@ final class ClientConnection {
     private var pingSent: Instant?
 
     init(
-        connectingTo address: ResolvedAddress, tls: ClientTLS?, authorization: Text, options: ChannelOptions,
+        to endpoint: Int, at address: ResolvedAddress, tls: ClientTLS?, authorization: Text, options: ChannelOptions,
         now: Instant
     ) throws(Failure) {
+        self.endpoint = endpoint
         self.stream = try ClientStream(connectingTo: address, tls: tls)
-        self.phase = .connecting(until: now.advanced(by: options.connectTimeout))
+        self.connectDeadline = now.advanced(by: options.connectTimeout)
+        self.phase = .connecting
         self.options = options
         self.state = ClientConnectionState(
             limits: options.limits, software: options.software, authorization: authorization)
@@ -59,6 +76,10 @@ final class ClientConnection {
 
     var isOpen: Bool {
         if case .open = phase { true } else { false }
+    }
+
+    var isEnded: Bool {
+        if case .ended = phase { true } else { false }
     }
 
     /// Nothing is in flight and nothing new will be.
@@ -99,10 +120,10 @@ final class ClientConnection {
 
     func becameReady(_ events: Int16, now: Instant) {
         switch phase {
-        case .connecting(let deadline):
+        case .connecting:
             if let error = stream.socket.connectError { return end(.connectionFailed("\(error)")) }
             if stream.isEstablished { return open() }
-            phase = .handshake(until: deadline)
+            phase = .handshake
             receive(now: now)
         case .handshake: receive(now: now)
         case .open:
@@ -120,11 +141,14 @@ final class ClientConnection {
     /// When `checkTime` has something to do.
     var nextCheck: Instant {
         switch phase {
-        case .connecting(let deadline), .handshake(let deadline): return deadline
+        case .connecting, .handshake: return connectDeadline
         case .ended: return .distantFuture
         case .open:
+            if !isWelcomed { return connectDeadline }
             if let pingSent { return pingSent.advanced(by: options.keepaliveTimeout) }
-            guard let keepalive = options.keepalive, !calls.isEmpty else { return .distantFuture }
+            guard let keepalive = options.keepalive, options.keepaliveWithoutCalls || !calls.isEmpty else {
+                return .distantFuture
+            }
             return lastReceived.advanced(by: keepalive)
         }
     }
@@ -133,6 +157,9 @@ final class ClientConnection {
         guard nextCheck <= now else { return }
         switch phase {
         case .connecting, .handshake: end(.connectionFailed("No answer within \(options.connectTimeout)."))
+        case .open where !isWelcomed:
+            let message = "No answer to HELLO within \(options.connectTimeout)."
+            end(calls.isEmpty ? .connectionFailed(message) : .connectionLost(message))
         case .open where pingSent != nil: end(.connectionLost("The server does not answer a PING."))
         case .open:
             // A server without PING is left alone.

@@ -15,6 +15,8 @@ final class Mailbox: Sendable {
         case finishSending(Call)
         /// The reader took a message of this size.
         case consumed(Call, payloadByteCount: Int)
+        /// A worker has done what was to be done before connecting.
+        case prepared(Int, Preparation.Result)
     }
 
     private struct State {

@@ -50,7 +50,8 @@ struct RetryBudget: Sendable {
     }
 }
 
-/// The pauses between attempts to connect (gRPC's connection-backoff.md). During a pause calls fail at once.
+/// The pauses between attempts to connect to an address (gRPC's connection-backoff.md). While no address of the channel
+/// can be tried, calls fail at once.
 ///
 /// The defaults are 1 s, then 1.6 times longer after each failure, up to 2 minutes, each ± 20 %.
 ///
@@ -80,6 +81,15 @@ public struct ReconnectBackoff: Sendable {
         var delay = firstDelay
         for _ in 0..<failureCount where delay < delayMax { delay = min(delay * multiplier, delayMax) }
         failureCount += 1
-        return delay * Double.random(in: (1 - jitter)...(1 + jitter), using: &generator)
+        return randomised(delay, using: &generator)
+    }
+
+    /// The pause after one failure, whatever failed before.
+    func first(using generator: inout some RandomNumberGenerator) -> Duration {
+        randomised(firstDelay, using: &generator)
+    }
+
+    private func randomised(_ delay: Duration, using generator: inout some RandomNumberGenerator) -> Duration {
+        delay * Double.random(in: (1 - jitter)...(1 + jitter), using: &generator)
     }
 }

@@ -2,9 +2,26 @@ import Base
 import Glibc
 
 /// Where a server listens: `host:port` with a name, an IPv4 address or a bracketed IPv6 address.
-struct ServerAddress: Sendable, Equatable {
+struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
     let host: String
     let port: String
+    /// The address, if the host is a numeric one. Nil: the host is a name, which has to be looked up.
+    let numeric: ResolvedAddress?
+
+    var description: String { "\(host):\(port)" }
+
+    /// Reads one address or several with commas between them. An address that comes twice counts once.
+    static func list(parsing text: String, countMax: Int) throws(Failure) -> [ServerAddress] {
+        var list: [ServerAddress] = []
+        for part in text.utf8.split(separator: 0x2C, omittingEmptySubsequences: false) {
+            let address = try ServerAddress(parsing: String(Substring(part.drop { $0 == 0x20 })))
+            if !list.contains(address) { list.append(address) }
+            guard list.count <= countMax else {
+                throw .invalid(.invalidAddress, field: "address", "names more than \(countMax) servers")
+            }
+        }
+        return list
+    }
 
     init(parsing text: String) throws(Failure) {
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else {
@@ -19,6 +36,7 @@ struct ServerAddress: Sendable, Equatable {
         guard !host.isEmpty else { throw Self.malformed(text) }
         self.host = host
         self.port = String(port)
+        self.numeric = try? Self.addresses(of: host, String(port), flags: AI_NUMERICHOST | AI_NUMERICSERV).first
     }
 
     private static func malformed(_ text: String) -> Failure {
@@ -26,9 +44,13 @@ struct ServerAddress: Sendable, Equatable {
     }
 
     /// All addresses of the host, in the resolver's order (RFC 6724). Blocks while it asks a name server.
-    func resolve() throws(Failure) -> [ResolvedAddress] {
+    @available(*, noasync, message: "blocks the thread")
+    func resolve() throws(Failure) -> [ResolvedAddress] { try Self.addresses(of: host, port, flags: AI_NUMERICSERV) }
+
+    private static func addresses(of host: String, _ port: String, flags: Int32) throws(Failure) -> [ResolvedAddress] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = flags
         var first: UnsafeMutablePointer<addrinfo>?
         let code = getaddrinfo(host, port, &hints, &first)
         guard code == 0 else {

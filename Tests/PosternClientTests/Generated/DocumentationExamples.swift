@@ -110,6 +110,15 @@ extension ExampleValues {
         print(try await client.get(UsersGetRequest()))
     }
 
+    // Sources/PosternClient/LoadBalancingPolicy.swift
+    func exampleOfLoadBalancingPolicy() async throws {
+        var options = ChannelOptions()
+        options.loadBalancing = .roundRobin
+        let channel = try Channel(
+            address: "auth-1.internal:7400,auth-2.internal:7400", credentials: .apiKey(apiKey), options: options)
+        print(channel.options.loadBalancing)
+    }
+
     // Sources/PosternClient/RetryPolicy.swift
     func exampleOfRetryPolicy() async throws {
         var options = ChannelOptions()

@@ -1,0 +1,108 @@
+import Base
+import Messages
+import PosternClient
+import Reactor
+import Synchronization
+import TestSupport
+import Transport
+import Wire
+
+/// A server of the real transport whose every answer is its name, except that the method `Hold` is answered when the
+/// test says so.
+final class NamedServer: Sendable {
+    private final class Names: Dispatcher {
+        let name: Text
+        let held = Mutex<[@Sendable () -> Void]>([])
+        let isHolding = Promise<Void>()
+
+        init(_ name: Text) { self.name = name }
+
+        func makeConnectionContext() -> AnyObject { self }
+        func authenticate(_ authorization: Text, on connection: isolated Connection) {}
+        func handle(
+            _ request: RequestEnvelope, stream: UInt32, kind: StreamKind, on connection: isolated Connection
+        ) {
+            connection.authenticated()
+            guard Text(validating: [UInt8](request.method)) == "Hold" else { return answer(stream, on: connection) }
+            held.withLock { held in
+                held.append { [self] in Task { await answer(stream, on: connection) } }
+            }
+            isHolding.succeed(())
+        }
+
+        private func answer(_ stream: UInt32, on connection: isolated Connection) {
+            let answer = ProjectServerInfoResponse(version: name)
+            connection.respond(stream: stream, metadata: OutgoingMetadata()) { answer.encode(into: &$0) }
+        }
+    }
+
+    let port: UInt16
+    private let names: Names
+    private let loops: EventLoopGroup
+    private let server: Server
+    private let listener: Listener
+
+    var address: String { "127.0.0.1:\(port)" }
+
+    private init(_ name: Text, port: UInt16) throws {
+        names = Names(name)
+        loops = EventLoopGroup(count: 1, name: "named")
+        var limits = Limits()
+        limits.drainTimeout = .seconds(20)
+        server = Server(loops: loops, dispatcher: names, limits: limits, log: .silent, software: "test/1")
+        loops.start()
+        guard let wanted = SocketAddress(host: "127.0.0.1", port: port) else { preconditionFailure("no loopback") }
+        listener = try server.listen(wanted)
+        listener.start()
+        self.port = listener.address.port
+    }
+
+    /// Port 0: any that is free.
+    static func with(
+        _ name: Text, port: UInt16 = 0, _ body: (NamedServer) async throws -> Void
+    ) async throws {
+        let server = try NamedServer(name, port: port)
+        let outcome: Result<Void, any Error>
+        do { outcome = .success(try await body(server)) } catch { outcome = .failure(error) }
+        await server.kill()
+        server.end()
+        try outcome.get()
+    }
+
+    private func end() {
+        loops.stop()
+        loops.join()
+    }
+
+    /// Takes no more connections, and cuts those that are there.
+    func kill() async {
+        listener.close()
+        await server.closeAll()
+    }
+
+    /// As a server does that is asked to stop.
+    func drain() async {
+        listener.close()
+        await server.drain()
+    }
+
+    /// Returns when a call of `Hold` is there.
+    func waitUntilHolding() async throws { try await names.isHolding.value() }
+
+    func release() {
+        let held = names.held.withLock { held in
+            defer { held = [] }
+            return held
+        }
+        for answer in held { answer() }
+    }
+}
+
+/// The name of the server that answers.
+func askName(
+    _ channel: Channel, method: String = "Name", idempotent: Bool = false, options: CallOptions = .init()
+) async throws(Failure) -> Text {
+    let answer: ProjectServerInfoResponse = try await channel.unary(
+        "test.Names", method, ProjectServerInfoRequest(), idempotent: idempotent, options: options)
+    return answer.version
+}
