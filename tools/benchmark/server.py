@@ -97,7 +97,7 @@ class Server:
         key = (self.directory / "data" / "admin-key").read_text().strip()
         return peers.grpc_load(
             self.process, f"http://127.0.0.1:{self.port}/postern.v1.Users/Get", tenant, peers.UID,
-            answer_bytes=100, headers=[f"authorization: Bearer {key}"])
+            answer_bytes=100, headers=[f"authorization: Bearer {key}"], streams_at_first=16)
 
     def command(self, name, *flags):
         return [self.programs / "postern-bench", name, "--server", f"127.0.0.1:{self.port}", "--server-pid",
