@@ -82,6 +82,15 @@ public struct Limits: Sendable {
     /// A backup whose next bytes nobody takes for so long is given up: it holds a snapshot of the store.
     public var backupStallMax = Duration.seconds(30)
     public var drainTimeout = Duration.seconds(10)
+    /// A peer with a credential that has been silent for so long gets a PING. One that is not heard of for the second
+    /// time after it is gone.
+    public var keepaliveInterval = Duration.seconds(300)
+    public var keepaliveTimeout = Duration.seconds(20)
+    /// What one server listens on: TCP addresses and Unix domain sockets together.
+    public var listenersMax = 16
+    /// The header of a proxy (PROXY protocol, version 2), with everything that it tells, and the networks of proxies.
+    public var proxyHeaderMax = 536
+    public var proxyNetworksMax = 64
 
     // TLS: docs/decisions/0063-tls-on-the-port.md
     /// From accepting a connection to the end of its handshake.

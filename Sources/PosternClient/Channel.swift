@@ -35,8 +35,9 @@ public final class Channel: Sendable {
     private let threadEnded: Promise<Void>
     private let isShutDown = Mutex(false)
 
-    /// Creates a channel to `address`, which is `host:port`, or several of these with commas between them: at most 16.
-    /// All get the same credential. Sends nothing before the first call. Throws INVALID_ADDRESS, INVALID_API_KEY.
+    /// Creates a channel to `address`, which is `host:port` or `unix:/path`, or several of these with commas between
+    /// them: at most 16. All get the same credential. Sends nothing before the first call. Throws INVALID_ADDRESS,
+    /// INVALID_API_KEY.
     public init(address: String, credentials: Credentials, options: ChannelOptions = .init()) throws(Failure) {
         let servers = try ServerAddress.list(parsing: address, countMax: options.limits.channelServersMax)
         let authorization = try credentials.authorization

@@ -1,14 +1,17 @@
 import Base
 import Glibc
 
-/// Where a server listens: `host:port` with a name, an IPv4 address or a bracketed IPv6 address.
+/// Where a server listens: `host:port` with a name, an IPv4 address or a bracketed IPv6 address, or `unix:/path`.
 struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
     let host: String
     let port: String
-    /// The address, if the host is a numeric one. Nil: the host is a name, which has to be looked up.
+    /// The address, if the host is a numeric one, or for a Unix domain socket. Nil: the host is a name, which has to be
+    /// looked up.
     let numeric: ResolvedAddress?
+    /// Of a Unix domain socket; its host is this machine.
+    let path: String?
 
-    var description: String { "\(host):\(port)" }
+    var description: String { path.map { Self.unixPrefix + $0 } ?? "\(host):\(port)" }
 
     /// Reads one address or several with commas between them. An address that comes twice counts once.
     static func list(parsing text: String, countMax: Int) throws(Failure) -> [ServerAddress] {
@@ -24,6 +27,14 @@ struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
     }
 
     init(parsing text: String) throws(Failure) {
+        if text.hasPrefix(Self.unixPrefix) {
+            let path = text.dropFirst(Self.unixPrefix.count)
+            let isPath = path.utf8.first == UInt8(ascii: "/") && !path.utf8.contains(0)
+            guard isPath, path.utf8.count <= Self.pathByteCountMax else { throw Self.malformed(text) }
+            (self.host, self.port, self.path) = ("localhost", "", String(path))
+            self.numeric = ResolvedAddress(path: String(path))
+            return
+        }
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else {
             throw Self.malformed(text)
         }
@@ -36,11 +47,18 @@ struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
         guard !host.isEmpty else { throw Self.malformed(text) }
         self.host = host
         self.port = String(port)
+        self.path = nil
         self.numeric = try? Self.addresses(of: host, String(port), flags: AI_NUMERICHOST | AI_NUMERICSERV).first
     }
 
+    private static let unixPrefix = "unix:"
+    /// What `sockaddr_un` has room for, with the NUL behind it (unix(7)).
+    private static let pathByteCountMax = 107
+
     private static func malformed(_ text: String) -> Failure {
-        .invalid(.invalidAddress, field: "address", "\"\(text)\" is not host:port, for example 127.0.0.1:7400")
+        .invalid(
+            .invalidAddress, field: "address",
+            "\"\(text)\" is not host:port, for example 127.0.0.1:7400, and not unix:/path")
     }
 
     /// All addresses of the host, in the resolver's order (RFC 6724). Blocks while it asks a name server.
@@ -72,4 +90,18 @@ struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
 struct ResolvedAddress: Sendable, Equatable {
     let family: Int32
     let bytes: [UInt8]
+
+    init(family: Int32, bytes: [UInt8]) {
+        self.family = family
+        self.bytes = bytes
+    }
+
+    /// Of a Unix domain socket; the path is short enough for a `sockaddr_un`.
+    init(path: String) {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let offset = MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 2
+        withUnsafeMutableBytes(of: &address) { $0[offset...].copyBytes(from: path.utf8.prefix($0.count - offset - 1)) }
+        self.init(family: AF_UNIX, bytes: withUnsafeBytes(of: &address) { [UInt8]($0) })
+    }
 }

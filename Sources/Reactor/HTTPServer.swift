@@ -49,6 +49,8 @@ public final class HTTPServerMetrics: Sendable {
 /// port. Opened and closed on the loop's thread, or while the loop does not run.
 public final class HTTPServer: SocketEvents {
     public typealias Route = @Sendable () -> HTTPResponse
+    // Not bytes: the names are our own, and nothing is kept from anybody by them.
+    public typealias Routes = [String: Route]
 
     public static let headByteCountMax = HTTPRequestHead.byteCountMax
     public static let bodyByteCountMax = 1024

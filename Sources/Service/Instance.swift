@@ -4,6 +4,7 @@ public import Identity
 import Outbound
 public import Reactor
 public import Store
+import Synchronization
 public import Transport
 
 /// One running server, put together: store, loops, pools, project, router, connections, side port.
@@ -91,8 +92,7 @@ public final class Instance: Sendable {
             throw error
         }
         let loops = EventLoopGroup(count: configuration.threads)
-        self.passwordPool = configuration.makePasswordPool()
-        self.outboundPool = configuration.makeOutboundPool()
+        (self.passwordPool, self.outboundPool) = (configuration.makePasswordPool(), configuration.makeOutboundPool())
         let http = configuration.makeHTTPClient(outboundPool)
         let smtp = SMTPClient(pool: outboundPool, certificateFile: configuration.certificateFile)
         var resources = Resources(
@@ -113,8 +113,12 @@ public final class Instance: Sendable {
         self.loops = loops
         self.credentialWatch = CredentialWatch(router: router, server: server, loop: loops.loops[0])
         self.sweeper = Sweeper(project: project, health: health, log: log, loop: loops.loops[0])
+        router.serve(makeSidePortRoutes())
         loops.start()
     }
+
+    /// The pages of the side port by their paths.
+    public var sidePortRoutes: HTTPServer.Routes { router.pages.withLock { $0 } }
 
     /// The store, the highest time that it has seen, and its epoch.
     private static func openStore(

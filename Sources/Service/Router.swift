@@ -4,6 +4,7 @@ import Messages
 import Reactor
 import Rules
 import Store
+import Synchronization
 public import TLS
 public import Transport
 public import Wire
@@ -20,6 +21,8 @@ public final class Router: Dispatcher {
     let failures: CallFailures
     let callLog: CallLog
     private let failureLog: FailureLog
+    /// The pages of the side port by their paths; set before anything is served.
+    let pages = Mutex<HTTPServer.Routes>([:])
 
     public init(
         project: Project, health: HealthStatus, version: Text, calls: CallLog.Configuration = CallLog.Configuration(),
@@ -45,11 +48,8 @@ public final class Router: Dispatcher {
     }
 
     public func authenticate(_ authorization: Text, on connection: isolated Connection) {
-        let context = connection.connectionContext
-        context.helloAuthorization = authorization.bytes
-        let caller = try? authorization.bytes.withUnsafeBytes { try gate.caller(authorization: $0, context: context) }
-        // A credential that has too many connections is told so when it calls.
-        if let caller { try? countConnection(connection, of: caller) }
+        connection.connectionContext.helloAuthorization = authorization.bytes
+        present(authorization, on: connection)
     }
 
     /// Requests that came in together are answered out of one snapshot, which begins after they came: it holds whatever
@@ -63,6 +63,7 @@ public final class Router: Dispatcher {
     public func present(_ authorization: Text, on connection: isolated Connection) {
         let context = connection.connectionContext
         let caller = try? authorization.bytes.withUnsafeBytes { try gate.caller(authorization: $0, context: context) }
+        // A credential that has too many connections is told so when it calls.
         if let caller { try? countConnection(connection, of: caller) }
     }
 

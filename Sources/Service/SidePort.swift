@@ -2,13 +2,16 @@ import Base
 import Crypto
 import Identity
 import JSON
-public import Reactor
+import Reactor
 import Signing
 import Tokens
 
-/// The routes of the HTTP side port: health for load balancers, metrics, and the keys for verifiers.
+/// The pages of the HTTP side port, which the RPC port serves over HTTP/2 as well: health for load balancers, metrics,
+/// and the keys for verifiers.
 extension Instance {
-    public var sidePortRoutes: [String: HTTPServer.Route] {
+    static let metricsPath = "/metrics"
+
+    func makeSidePortRoutes() -> HTTPServer.Routes {
         let health = health
         let keys = project.signingKeys
         let discovery = discoveryDocument()
@@ -32,8 +35,10 @@ extension Instance {
                 guard let trouble = health.trouble else { return HTTPResponse(body: [UInt8]("SERVING\n".utf8)) }
                 return HTTPResponse(body: [UInt8]("DEGRADED: \(trouble)\n".utf8))
             },
-            "/metrics": { [self] in
-                HTTPResponse(contentType: "text/plain; version=0.0.4; charset=utf-8", body: prometheusText())
+            // Weak: the router, which the instance owns, has these too.
+            Self.metricsPath: { [weak self] in
+                guard let self else { return HTTPResponse(status: 503, body: []) }
+                return HTTPResponse(contentType: "text/plain; version=0.0.4; charset=utf-8", body: prometheusText())
             },
             "/.well-known/jwks.json": {
                 HTTPResponse(

@@ -1,3 +1,4 @@
+import Base
 import Glibc
 
 /// Reads the files that TLS is made of.
@@ -15,19 +16,11 @@ public enum TLSFile {
         guard !isSecret || status.st_mode & 0o007 == 0 else {
             throw TLSError("\(path): everybody can read it; run: chmod 600 \(path)")
         }
-        var bytes = [UInt8](repeating: 0, count: byteCountMax + 1)
-        var count = 0
-        while count < bytes.count {
-            let got = bytes.withUnsafeMutableBytes {
-                Glibc.read(file, $0.baseAddress.map { $0 + count }, $0.count - count)
-            }
-            if got < 0 && errno == EINTR { continue }
-            guard got >= 0 else { throw failure("read") }
-            if got == 0 { break }
-            count += got
+        do throws(FileError) {
+            return try OpenFile.readAll(file, path: path, byteCountMax: byteCountMax)
+        } catch {
+            throw TLSError(error.code == EFBIG ? "\(path): is longer than \(byteCountMax) bytes" : "\(error)")
         }
-        guard count <= byteCountMax else { throw TLSError("\(path): is longer than \(byteCountMax) bytes") }
-        return Array(bytes[..<count])
     }
 }
 

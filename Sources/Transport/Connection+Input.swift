@@ -171,6 +171,8 @@ extension Connection {
         case .present(let authorization): dispatcher.present(authorization, on: self)
         case .begin(let stream, let kind, let request):
             dispatcher.handle(request, stream: stream, kind: kind, on: self)
+        case .page(let stream, let path, let authorization):
+            answer(stream: stream, page: dispatcher.page(path, authorization: authorization, on: self))
         case .message(let stream, let payload, let isLast): deliver(payload, isLast: isLast, to: stream)
         case .remoteClosed(let stream): deliver(nil, isLast: true, to: stream)
         case .cancel(let stream): cancel(stream: stream)

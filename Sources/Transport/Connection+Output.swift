@@ -37,6 +37,16 @@ extension Connection {
         finished(stream: stream)
     }
 
+    /// A page that the client asked for, or nil when there is none of that path.
+    func answer(stream: UInt32, page: HTTPResponse?) {
+        guard phase != .closed else { return }
+        if session.wantsAnswer(stream: stream) {
+            session.appendPage(stream: stream, page, output: &output)
+            markDirty()
+        }
+        finished(stream: stream)
+    }
+
     /// Tells the protocol state that a call is over. A call that `run` carries is over when its task ends, every other
     /// call when it is answered.
     private func finished(stream: UInt32) {

@@ -1,4 +1,5 @@
 public import Base
+public import Reactor
 public import TLS
 public import Wire
 
@@ -20,6 +21,12 @@ public protocol Dispatcher: AnyObject, Sendable {
     /// How a call of this method is opened; nil when there is no such method.
     func kind(service: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer) -> StreamKind?
 
+    /// The page at a path, which may end with a query; nil when there is none. `path` and `authorization` are valid
+    /// during the call only.
+    func page(
+        _ path: UnsafeRawBufferPointer, authorization: UnsafeRawBufferPointer?, on connection: isolated Connection
+    ) -> HTTPResponse?
+
     /// The connection is closed; nothing comes from it any more.
     func closed(_ connection: isolated Connection)
 
@@ -40,6 +47,9 @@ extension Dispatcher {
     public func batchEnded(on connection: isolated Connection) {}
     public func present(_ authorization: Text, on connection: isolated Connection) {}
     public func kind(service: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer) -> StreamKind? { .unary }
+    public func page(
+        _ path: UnsafeRawBufferPointer, authorization: UnsafeRawBufferPointer?, on connection: isolated Connection
+    ) -> HTTPResponse? { nil }
     public func identified(by certificate: PeerCertificate, _ connection: isolated Connection) {}
 }
 

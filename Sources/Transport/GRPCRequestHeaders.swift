@@ -5,7 +5,7 @@ import Wire
 ///
 /// The values are copied to one buffer, whose memory the next request on the connection uses again.
 struct GRPCRequestHeaders: ~Copyable {
-    enum Method { case post, get, other }
+    enum Method { case post, get, head, other }
     /// How messages with the flag are compressed.
     enum Encoding { case identity, gzip, unknown }
 
@@ -38,6 +38,8 @@ struct GRPCRequestHeaders: ~Copyable {
         (method, isGRPC, encoding, timeoutNanoseconds, fault) = (.other, false, .identity, 0, nil)
     }
 
+    /// The request asks for a page, in HTTP's own way: it is no call.
+    var asksForPage: Bool { method == .get || method == .head }
     var authorization: UnsafeRawBufferPointer? { value(authorizationRange) }
     var requestID: UnsafeRawBufferPointer? { value(requestIDRange) }
 
@@ -88,7 +90,8 @@ struct GRPCRequestHeaders: ~Copyable {
         case 2 where name.equals("te"): return true
         case 5 where name.equals(":path"): path = keep(value)
         case 7 where name.equals(":method"):
-            method = value.equals("POST") ? .post : value.equals("GET") ? .get : .other
+            method =
+                value.equals("POST") ? .post : value.equals("GET") ? .get : value.equals("HEAD") ? .head : .other
         case 10 where name.equals("user-agent"): return true
         case 12 where name.equals("content-type"): isGRPC = Self.isGRPC(value)
         case 12 where name.equals("grpc-timeout"):

@@ -100,7 +100,7 @@ extension GRPCSession {
     }
 
     /// Sends what was written to `answer`, and keeps what the client has no window for.
-    private func sendAnswer(of stream: GRPCStream, _ output: inout OutputQueue) {
+    func sendAnswer(of stream: GRPCStream, _ output: inout OutputQueue) {
         if stream.output.isEmpty {
             answering = stream
             pump(&output)
@@ -181,7 +181,7 @@ extension GRPCSession {
             if count > 0 { heldProgressAt = now }
             noteHeld(stream)
         }
-        if isEmpty, stream.state.answer == .ended { return .lastBeforeTrailers(count) }
+        if isEmpty, stream.state.answer == .ended { return stream.isPage ? .last(count) : .lastBeforeTrailers(count) }
         return count > 0 ? .bytes(count) : .none
     }
 

@@ -46,6 +46,7 @@ extension GRPCSession {
 
     /// Nil: the call was refused, or nobody waits for it.
     private func beginCall(_ stream: GRPCStream) -> SessionEvent? {
+        if stream.headers.asksForPage { return askForPage(stream) }
         guard let names = stream.headers.names else { return nil }
         guard let timeout = stream.timeoutLeft(now: now) else { return refuseNil(stream, .deadlinePassedBefore) }
         var payload = UnsafeRawBufferPointer(start: nil, count: 0)

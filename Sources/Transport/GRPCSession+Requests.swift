@@ -42,6 +42,8 @@ extension GRPCSession {
             metrics.framesRefused.add()
             return refusal(stream)
         }
+        // It waits for its turn as a call does.
+        if stream.headers.asksForPage { return perform(stream.state.headersEnded(nil, isLast: isLast), stream) }
         guard let (service, method) = stream.headers.names else { return refuse(stream, .malformedPath) }
         let kind = methods.kind(service: service, method: method)
         stream.kind = kind ?? .unary
@@ -51,7 +53,11 @@ extension GRPCSession {
 
     /// How a request is refused for its headers; nil for one that is not.
     private func refusal(_ stream: GRPCStream) -> ((GRPCStream) -> Void)? {
-        if let fault = stream.headers.fault { return { self.refuse($0, fault.failure) } }
+        if let fault = stream.headers.fault {
+            guard stream.headers.asksForPage else { return { self.refuse($0, fault.failure) } }
+            return { self.refuse($0, httpStatus: fault == .metadataTooLarge ? "431" : "400") }
+        }
+        if stream.headers.asksForPage { return nil }
         if stream.headers.method != .post { return { self.refuse($0, httpStatus: "405", allow: "POST") } }
         if !stream.headers.isGRPC { return { self.refuse($0, httpStatus: "415") } }
         if stream.headers.encoding == .unknown { return { self.refuse($0, .unknownEncoding) } }

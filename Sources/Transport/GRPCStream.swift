@@ -27,6 +27,8 @@ final class GRPCStream {
     var output = ByteBuffer()
     /// The answer is whole and not sent whole.
     var isHeld = false
+    /// The answer is a page: no trailers follow it.
+    var isPage = false
     /// How the call ended, when it failed.
     var failure: GRPCStatus?
 
@@ -38,7 +40,7 @@ final class GRPCStream {
         headers.clear()
         Self.clear(&input)
         Self.clear(&output)
-        (uncredited, hasPresented, isDelivering, isHeld, failure) = (0, false, false, false, nil)
+        (uncredited, hasPresented, isDelivering, isHeld, isPage, failure) = (0, false, false, false, false, nil)
         deliveredCosts.removeAll(keepingCapacity: true)
     }
 

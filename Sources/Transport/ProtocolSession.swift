@@ -1,4 +1,5 @@
 import Base
+import Reactor
 import Wire
 
 /// A protocol on one connection: finds the calls in what comes in, and writes their answers in its own form. It
@@ -59,6 +60,8 @@ protocol ProtocolSession: AnyObject {
         write: (inout ByteBuffer) throws -> Void
     ) rethrows -> Bool
     func appendFailure(stream: UInt32, _ failure: Failure, metadata: OutgoingMetadata, output: inout OutputQueue)
+    /// Answers `SessionEvent.page`; nil: there is no such page.
+    func appendPage(stream: UInt32, _ page: HTTPResponse?, output: inout OutputQueue)
     /// Whether a message of a stream may be sent now. False: wait for `windowOpened`.
     func maySendMessage(stream: UInt32) -> Bool
     /// False: the client would not take so large a message, and nothing was appended.
@@ -82,6 +85,7 @@ extension ProtocolSession {
     var heldSince: Instant? { nil }
     var deadline: Instant? { nil }
     func deadlinePassed(now: Instant, output: inout OutputQueue) -> SessionEvent { .none }
+    func appendPage(stream: UInt32, _ page: HTTPResponse?, output: inout OutputQueue) {}
 }
 
 /// What a connection has to do next. Whatever the session had to say for it is in the output already.
@@ -94,6 +98,8 @@ enum SessionEvent {
     /// A request that has not come whole brought a credential, which may allow it more.
     case present(Text)
     case begin(stream: UInt32, kind: StreamKind, RequestEnvelope)
+    /// The client asks for a page (GET or HEAD) by its path, perhaps with a credential.
+    case page(stream: UInt32, path: UnsafeRawBufferPointer, authorization: UnsafeRawBufferPointer?)
     case message(stream: UInt32, UnsafeRawBufferPointer, isLast: Bool)
     /// The client sends no more messages on this stream.
     case remoteClosed(stream: UInt32)

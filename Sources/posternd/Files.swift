@@ -7,16 +7,7 @@ enum Files {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw FileError(path: path, call: "open", code: errno) }
         defer { close(file) }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 4_096)
-        while true {
-            let count = Glibc.read(file, &chunk, chunk.count)
-            if count < 0 && errno == EINTR { continue }
-            guard count >= 0 else { throw FileError(path: path, call: "read", code: errno) }
-            if count == 0 { return bytes }
-            bytes += chunk[..<count]
-            guard bytes.count <= byteCountMax else { throw FileError(path: path, call: "read", code: EFBIG) }
-        }
+        return try OpenFile.readAll(file, path: path, byteCountMax: byteCountMax)
     }
 
     /// The permission bits of a regular file of ours, or nil when it is not there.

@@ -1,4 +1,5 @@
 import Base
+import Glibc
 import Testing
 
 @testable import PosternClient
@@ -25,5 +26,26 @@ import Testing
         #expect(throws: Failure.self) {
             try Channel(address: addresses.joined(separator: ","), credentials: .none)
         }
+    }
+
+    @Test func `A path is an address of its own kind`() throws {
+        let address = try ServerAddress(parsing: "unix:/run/postern/rpc.sock")
+        #expect(address.path == "/run/postern/rpc.sock" && "\(address)" == "unix:/run/postern/rpc.sock")
+        let resolved = try #require(address.numeric)
+        #expect(resolved.family == AF_UNIX && resolved.bytes.count == MemoryLayout<sockaddr_un>.size)
+        #expect(Array(resolved.bytes[2..<24]) == [UInt8]("/run/postern/rpc.sock".utf8) + [0])
+        #expect(try ServerAddress(parsing: "unix.example:1").path == nil)
+    }
+
+    @Test func `A path has room for 107 bytes`() throws {
+        let longest = "/" + String(repeating: "a", count: 106)
+        #expect(try ServerAddress(parsing: "unix:" + longest).numeric?.bytes.last == 0)
+        #expect(throws: Failure.self) { try ServerAddress(parsing: "unix:" + longest + "b") }
+    }
+
+    @Test(arguments: ["unix:", "unix:rpc.sock", "unix:@name", "unix:/a\u{0}b", "UNIX:/run/a", "unix"])
+    func `Other text is refused`(text: String) throws {
+        let failure = #expect(throws: Failure.self) { try ServerAddress(parsing: text) }
+        #expect(failure?.reason == "INVALID_ADDRESS")
     }
 }

@@ -104,6 +104,8 @@ import Testing
 
     @Test func `A key that is of another server is not used, and that is said`() throws {
         let mixed = try Case(flagServer: "flag:1", environmentServer: "env:1", environmentKey: "ke").destination()
+        let paths = try Case(flagServer: "unix:/A", environmentServer: "unix:/a", environmentKey: "ke").destination()
+        #expect(paths.keyFile == nil, "upper and lower case are two paths")
         #expect(mixed.keyFile == nil && mixed.unusedKey == "ke was set for env:1 (POSTERN_SERVER)")
     }
 
@@ -117,10 +119,15 @@ import Testing
                 arguments.values["server"] = server
                 return try Destination(arguments, environment: environment, contexts: contexts).keyFile
             }
-            for here in [nil, "127.0.0.1:7400", "127.1.2.3:1", "localhost:1", "[::1]:1"] {
+            for here in [
+                nil, "127.0.0.1:7400", "127.1.2.3:1", "localhost:1", "[::1]:1", "unix:/run/a", "unix:/a, [::1]:1",
+            ] {
                 #expect(try keyFile(here) == "\(directory)/admin-key", "\(here ?? "")")
             }
-            for elsewhere in ["auth.internal:7400", "10.0.0.1:7400", "[::2]:1", "localhost.evil.example:1"] {
+            for elsewhere in [
+                "auth.internal:7400", "10.0.0.1:7400", "[::2]:1", "localhost.evil.example:1",
+                "127.0.0.1.evil.example:1", "unix:/a,10.0.0.1:1", "127.0.0.1:1,auth.internal:1",
+            ] {
                 #expect(try keyFile(elsewhere) == nil, "\(elsewhere)")
             }
         }

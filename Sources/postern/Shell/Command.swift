@@ -73,7 +73,7 @@ enum GlobalFlags {
         Flag("context", "NAME", "use this context instead of the current one and of the environment"),
         Flag(
             "server", "HOST:PORT[,…]",
-            "where posternd listens; of several the first that works (POSTERN_SERVER; default "
+            "where posternd listens, or unix:/path; of several the first that works (POSTERN_SERVER; default "
                 + "\(Destination.defaultServer))"),
         Flag("tenant", short: "t", "ID", "the tenant to work on (POSTERN_TENANT; default: the default pool)"),
         Flag("key-file", "FILE", "holds the API key (POSTERN_KEY_FILE; default ./postern-data/admin-key)"),

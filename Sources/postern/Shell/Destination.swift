@@ -93,15 +93,28 @@ struct Destination: Sendable, Equatable {
         return File.exists(path) ? path : nil
     }
 
-    private static func isOnThisMachine(_ server: String) -> Bool {
+    /// Of several servers, all.
+    private static func isOnThisMachine(_ servers: String) -> Bool {
+        servers.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { server in
+            isAddressOfThisMachine(String(server.drop { $0 == " " }))
+        }
+    }
+
+    private static func isAddressOfThisMachine(_ server: String) -> Bool {
+        if server.hasPrefix("unix:") { return true }
         let address = canonical(server)
-        return address.hasPrefix("127.") || address.hasPrefix("[::1]:")
+        let host = address[..<(address.lastIndex(of: ":") ?? address.endIndex)]
+        let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
+        // A name that begins like an address may be anybody's.
+        return IPAddress(String(isBracketed ? host.dropFirst().dropLast() : host))?.reach == .loopback
     }
 
     /// Names are not resolved: two names of one server count as two, and nothing is shared between them.
     static func isSame(_ left: String, _ right: String) -> Bool { canonical(left) == canonical(right) }
 
     private static func canonical(_ server: String) -> String {
+        // In a path, upper and lower case are two.
+        if server.contains("unix:") { return server }
         let text = server.lowercased()
         return text.hasPrefix("localhost:") ? "127.0.0.1:" + text.dropFirst("localhost:".count) : text
     }

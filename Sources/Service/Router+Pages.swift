@@ -1,0 +1,43 @@
+import Base
+import Identity
+import Messages
+public import Reactor
+import Rules
+import Synchronization
+public import Transport
+
+extension Router {
+    func serve(_ pages: HTTPServer.Routes) { self.pages.withLock { $0 = pages } }
+
+    /// What the side port answers on this path. The metrics tell of all tenants, and this port is reached by many: they
+    /// are for project-admins.
+    public func page(
+        _ path: UnsafeRawBufferPointer, authorization: UnsafeRawBufferPointer?, on connection: isolated Connection
+    ) -> HTTPResponse? {
+        let name = String(decoding: path.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
+        guard let page = pages.withLock({ $0[name] }) else { return nil }
+        guard name == Instance.metricsPath else { return page() }
+        do {
+            let caller = try gate.caller(authorization: authorization, context: connection.connectionContext)
+            try countConnection(connection, of: caller)
+            try caller.require(.projectAdmin)
+            return page()
+        } catch {
+            return HTTPResponse(refusing: Failure(mapping: error))
+        }
+    }
+}
+
+extension HTTPResponse {
+    fileprivate init(refusing failure: Failure) {
+        self.init(body: [UInt8]("\(failure.message)\n".utf8))
+        switch failure.code {
+        case .unauthenticated:
+            status = 401
+            fields = [("WWW-Authenticate", "Bearer")]
+        case .permissionDenied: status = 403
+        case .resourceExhausted: status = 429
+        default: status = 503
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import Base
+import Glibc
+import TLS
+import TestSupport
+import Testing
+
+/// Certificates that are replaced under a posternd that runs.
+@Suite struct CertificateReloadTests {
+    private static func log(_ directory: String) -> String {
+        String(decoding: readFile("\(directory)/log") ?? [], as: UTF8.self)
+    }
+
+    /// Waits until the log says this so often.
+    private static func wait(for text: String, count: Int = 1, in directory: String) -> Bool {
+        for _ in 0..<2_000 {
+            if log(directory).components(of: text) >= count { return true }
+            usleep(10_000)
+        }
+        return false
+    }
+
+    @Test func `SIGHUP reads certificates, and a bad file changes nothing`() throws {
+        try withTemporaryDirectory { directory in
+            let folders = ["a", "b"].map { "\(directory)/\($0)" }
+            for folder in folders { mkdir(folder, 0o700) }
+            let (old, new) = (try TestCertificates(in: folders[0]), try TestCertificates(in: folders[1]))
+            let port = try freePort()
+            let process = try ChildProcess(
+                ChildProcess.built("posternd"),
+                [
+                    "--data-directory", "\(directory)/data", "--listen-address", "127.0.0.1:\(port)",
+                    "--http-address", "off", "--signing-algorithm", "ES256", "--tls-certificate-file",
+                    old.certificateFile, "--tls-key-file", old.keyFile,
+                ], output: "\(directory)/log")
+            defer { process.kill() }
+            #expect(Self.wait(for: "\"serving\"", in: directory))
+            func isTrusted(_ certificates: TestCertificates) -> Bool {
+                (try? TLSClient(port: port, certificates.clientConfiguration())) != nil
+            }
+            #expect(isTrusted(old) && !isTrusted(new))
+            // Nothing changed: only SIGHUP has them read all the same.
+            process.send(signal: SIGHUP)
+            #expect(Self.wait(for: "certificate was read again", in: directory))
+            // As a tool does it that renews: new files take the names of the old ones.
+            #expect(rename(new.keyFile, old.keyFile) == 0 && rename(new.certificateFile, old.certificateFile) == 0)
+            process.send(signal: SIGHUP)
+            for _ in 0..<2_000 where !isTrusted(new) { usleep(10_000) }
+            #expect(isTrusted(new) && !isTrusted(old))
+            try PrivateFile.replace(old.certificateFile, with: [UInt8]("nonsense".utf8))
+            process.send(signal: SIGHUP)
+            #expect(Self.wait(for: "no good, the one before stays", in: directory))
+            #expect(isTrusted(new))
+            process.send(signal: SIGTERM)
+            #expect(process.wait(seconds: 30) == 0)
+        }
+    }
+}
+
+extension String {
+    fileprivate func components(of text: String) -> Int { ranges(of: text).count }
+}
