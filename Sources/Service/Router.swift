@@ -45,6 +45,8 @@ public final class Router: Dispatcher {
 
     public func identified(by certificate: PeerCertificate, _ connection: isolated Connection) {
         connection.connectionContext.certificate = ClientCertificate(certificate)
+        // One that is mapped to a role is a credential by itself.
+        present(.empty, on: connection)
     }
 
     public func authenticate(_ authorization: Text, on connection: isolated Connection) {

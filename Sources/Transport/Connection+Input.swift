@@ -76,6 +76,7 @@ extension Connection {
             return false
         }
         session = chosen
+        if isAuthenticated { chosen.authenticated() }
         return true
     }
 

@@ -10,11 +10,11 @@ import Wire
 
 /// What a client may do by its certificate: alone, and together with an API key.
 @Suite struct CertificateMappingTests {
-    private static let mailer = "spiffe://example.org/mailer"
+    static let mailer = "spiffe://example.org/mailer"
     private static let stats = "postern.v1.Project/Stats"
 
     /// A server with TLS, and its certificates, which are those of its clients too.
-    private static func withTLS(
+    static func withTLS(
         _ body: (TestServer, UInt16, TestCertificates) async throws -> Void
     ) async throws {
         try await withTemporaryDirectory { directory in
@@ -37,7 +37,7 @@ import Wire
         }
     }
 
-    private static func mapping(
+    static func mapping(
         _ certificates: TestCertificates, _ role: Role, name: CertificateMapping.Name = .uri(Text(mailer)),
         tenants: Scope.Tenants = .all(true)
     ) throws -> CertificateMapping {
@@ -47,7 +47,7 @@ import Wire
     }
 
     @discardableResult
-    private static func create(_ server: TestServer, _ mapping: CertificateMapping) throws -> CertificateMapping {
+    static func create(_ server: TestServer, _ mapping: CertificateMapping) throws -> CertificateMapping {
         let made: ProjectCreateCertificateMappingResponse = try server.connect().call(
             "postern.v1.Project/CreateCertificateMapping",
             ProjectCreateCertificateMappingRequest(certificateMapping: mapping))

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """What a program does that calls Postern with a stock gRPC client (grpcio); GRPCClientTests runs it against a server.
 
-    grpc_client.py 127.0.0.1:7400 KEY-FILE
+    grpc_client.py 127.0.0.1:7400 [--key-file FILE] [--ca-file FILE [--certificate FILE --certificate-key FILE]] [CASE]...
 
+With --ca-file it speaks TLS, and with a certificate it may do without an API key.
 Each function named check_… is one case. A line "ok NAME" is printed for each that held; the first that does not ends the
 run. Needs python3-grpcio, python3-protobuf and protoc; the messages are compiled from proto/.
 """
+import argparse
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -37,10 +38,20 @@ def message(name, **fields):
 
 
 class Client:
-    def __init__(self, address, key, **options):
-        self.address = address
-        self.channel = grpc.insecure_channel(address, options=list(options.items()))
-        self.metadata = [("authorization", f"Bearer {key}")]
+    """`key` is an API key or None, `tls` what grpc.ssl_channel_credentials takes or None."""
+
+    def __init__(self, address, key, tls, **options):
+        self.address, self.tls = address, tls
+        options = list(options.items())
+        if tls:
+            self.channel = grpc.secure_channel(address, grpc.ssl_channel_credentials(*tls), options=options)
+        else:
+            self.channel = grpc.insecure_channel(address, options=options)
+        self.metadata = [("authorization", f"Bearer {key}")] if key else []
+
+    def stranger(self):
+        """Another connection, without a key and without a certificate."""
+        return Client(self.address, None, self.tls and self.tls[:1], **{"grpc.use_local_subchannel_pool": 1})
 
     def method(self, kind, name):
         service, _, method = name.partition("/")
@@ -185,7 +196,7 @@ def check_large_unary(client):
     error = expect_failure(grpc.StatusCode.INVALID_ARGUMENT, lambda: client.call(
         "postern.v1.Users/Get", message("postern.v1.UsersGetRequest", uid="z" * 500_000)))
     assert status_of(error)[1].domain == "postern"
-    stranger = Client(client.address, "", **{"grpc.use_local_subchannel_pool": 1})
+    stranger = client.stranger()
     for metadata in ([], [("authorization", "Bearer pk_no")]):
         error = expect_failure(grpc.StatusCode.RESOURCE_EXHAUSTED, lambda: stranger.call(
             "postern.v1.Users/Get", message("postern.v1.UsersGetRequest", uid="z" * 200_000), metadata=metadata))
@@ -230,13 +241,22 @@ def check_threads(client):
 
 
 def main():
-    address, key = sys.argv[1], Path(sys.argv[2]).read_text().strip()
-    only = sys.argv[3:]
-    client = Client(address, key)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("address")
+    parser.add_argument("cases", nargs="*")
+    for name in ["--key-file", "--ca-file", "--certificate", "--certificate-key"]:
+        parser.add_argument(name, type=Path)
+    given = parser.parse_args()
+    key = given.key_file and given.key_file.read_text().strip()
+    # In the order of grpc.ssl_channel_credentials: the authorities, the key, the certificate.
+    files = [given.ca_file, given.certificate_key, given.certificate]
+    tls = [file.read_bytes() for file in files if file] if given.ca_file else None
+    client = Client(given.address, key, tls)
     for name, check in list(globals().items()):
-        if name.startswith("check_") and (not only or name[6:] in only):
+        if name.startswith("check_") and (not given.cases or name[6:] in given.cases):
             # Those that are about a connection's first bytes get one of their own.
-            check(Client(address, key, **{"grpc.use_local_subchannel_pool": 1}) if "large" in name else client)
+            own = Client(given.address, key, tls, **{"grpc.use_local_subchannel_pool": 1}) if "large" in name else client
+            check(own)
             print("ok", name[6:], flush=True)
 
 
