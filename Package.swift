@@ -116,7 +116,7 @@ let package = Package(
                 "Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "TLS", "Transport", "Outbound", "Tokens",
                 "Rules", "Signing", "Identity", "Service",
             ]),
-        program("postern", ["Base", "JSON", "Messages", "TLS", "PosternClient"]),
+        program("postern", ["Base", "JSON", "Messages", "Crypto", "TLS", "PosternClient"]),
         program(
             "PosternBench",
             ["Base", "JSON", "Messages", "Reactor", "Wire", "Crypto", "TLS", "PosternClient", "PosternVerifier"]),
@@ -161,7 +161,10 @@ let package = Package(
             "PosternAdminTests", ["Base", "Messages", "Store", "Identity", "Service", "PosternClient", "PosternAdmin"]),
         tests(
             "posternTests",
-            ["Base", "JSON", "Messages", "TLS", "PosternClient", "Crypto", "Service", "Transport", "postern"]),
+            [
+                "Base", "JSON", "Messages", "TLS", "PosternClient", "Crypto", "Store", "Identity", "Service",
+                "Transport", "postern",
+            ]),
         tests("TokensTests", ["Base", "JSON", "Crypto", "Tokens"]),
         tests("RulesTests", ["Base", "JSON", "Messages", "Crypto", "Tokens", "Rules"]),
         tests("SigningTests", ["Base", "JSON", "Messages", "Reactor", "Crypto", "Store", "Tokens", "Signing"]),

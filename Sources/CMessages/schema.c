@@ -2,423 +2,437 @@
 #include "messages.h"
 
 static const PosternField google__protobuf__duration__fields[] = {
-    [1] = {"seconds", 0, 0x0, 0x0, 1, 0, 0, 0, offsetof(Google__Protobuf__Duration, seconds)},
-    [2] = {"nanos", 0, 0x0, 0x0, 2, 0, 0, 1, offsetof(Google__Protobuf__Duration, nanos)},
+    [1] = {"seconds", 0, 0, 1, 0, 0, 0, 0, offsetof(Google__Protobuf__Duration, seconds)},
+    [2] = {"nanos", 0, 0, 2, 0, 0, 1, 0, offsetof(Google__Protobuf__Duration, nanos)},
 };
 const PosternSchema google__protobuf__duration__table = {
     &google__protobuf__duration__descriptor, google__protobuf__duration__fields, 3, 0, 1,
 };
 
 static const PosternField google__rpc__error_info__metadata_entry__fields[] = {
-    [1] = {"key", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Google__Rpc__ErrorInfo__MetadataEntry, key)},
-    [2] = {"value", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Google__Rpc__ErrorInfo__MetadataEntry, value)},
+    [1] = {"key", 0, 0, 9, 2, 0, 0, 0, offsetof(Google__Rpc__ErrorInfo__MetadataEntry, key)},
+    [2] = {"value", 0, 0, 9, 2, 0, 1, 0, offsetof(Google__Rpc__ErrorInfo__MetadataEntry, value)},
 };
 const PosternSchema google__rpc__error_info__metadata_entry__table = {
     &google__rpc__error_info__metadata_entry__descriptor, google__rpc__error_info__metadata_entry__fields, 3, 0, 1,
 };
 
 static const PosternField google__rpc__error_info__fields[] = {
-    [1] = {"reason", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"domain", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"metadata", &google__rpc__error_info__metadata_entry__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"reason", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"domain", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"metadata", &google__rpc__error_info__metadata_entry__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema google__rpc__error_info__table = {
     &google__rpc__error_info__descriptor, google__rpc__error_info__fields, 4, 0, 0,
 };
 
 static const PosternField google__rpc__retry_info__fields[] = {
-    [1] = {"retry_delay", &google__protobuf__duration__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"retry_delay", &google__protobuf__duration__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema google__rpc__retry_info__table = {
     &google__rpc__retry_info__descriptor, google__rpc__retry_info__fields, 2, 0, 0,
 };
 
 static const PosternField google__rpc__bad_request__field_violation__fields[] = {
-    [1] = {"field", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Google__Rpc__BadRequest__FieldViolation, field)},
-    [2] = {"description", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Google__Rpc__BadRequest__FieldViolation, description)},
+    [1] = {"field", 0, 0, 9, 2, 0, 0, 0, offsetof(Google__Rpc__BadRequest__FieldViolation, field)},
+    [2] = {"description", 0, 0, 9, 2, 0, 1, 0, offsetof(Google__Rpc__BadRequest__FieldViolation, description)},
 };
 const PosternSchema google__rpc__bad_request__field_violation__table = {
     &google__rpc__bad_request__field_violation__descriptor, google__rpc__bad_request__field_violation__fields, 3, 0, 1,
 };
 
 static const PosternField google__rpc__bad_request__fields[] = {
-    [1] = {"field_violations", &google__rpc__bad_request__field_violation__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"field_violations", &google__rpc__bad_request__field_violation__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema google__rpc__bad_request__table = {
     &google__rpc__bad_request__descriptor, google__rpc__bad_request__fields, 2, 0, 0,
 };
 
 static const PosternField google__rpc__request_info__fields[] = {
-    [1] = {"request_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Google__Rpc__RequestInfo, request_id)},
-    [2] = {"serving_data", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Google__Rpc__RequestInfo, serving_data)},
+    [1] = {"request_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Google__Rpc__RequestInfo, request_id)},
+    [2] = {"serving_data", 0, 0, 9, 2, 0, 1, 0, offsetof(Google__Rpc__RequestInfo, serving_data)},
 };
 const PosternSchema google__rpc__request_info__table = {
     &google__rpc__request_info__descriptor, google__rpc__request_info__fields, 3, 0, 1,
 };
 
 static const PosternField google__rpc__help__link__fields[] = {
-    [1] = {"description", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Google__Rpc__Help__Link, description)},
-    [2] = {"url", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Google__Rpc__Help__Link, url)},
+    [1] = {"description", 0, 0, 9, 2, 0, 0, 0, offsetof(Google__Rpc__Help__Link, description)},
+    [2] = {"url", 0, 0, 9, 2, 0, 1, 0, offsetof(Google__Rpc__Help__Link, url)},
 };
 const PosternSchema google__rpc__help__link__table = {
     &google__rpc__help__link__descriptor, google__rpc__help__link__fields, 3, 0, 1,
 };
 
 static const PosternField google__rpc__help__fields[] = {
-    [1] = {"links", &google__rpc__help__link__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"links", &google__rpc__help__link__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema google__rpc__help__table = {
     &google__rpc__help__descriptor, google__rpc__help__fields, 2, 0, 0,
 };
 
 static const PosternField google__rpc__localized_message__fields[] = {
-    [1] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Google__Rpc__LocalizedMessage, locale)},
-    [2] = {"message", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Google__Rpc__LocalizedMessage, message)},
+    [1] = {"locale", 0, 0, 9, 2, 0, 0, 0, offsetof(Google__Rpc__LocalizedMessage, locale)},
+    [2] = {"message", 0, 0, 9, 2, 0, 1, 0, offsetof(Google__Rpc__LocalizedMessage, message)},
 };
 const PosternSchema google__rpc__localized_message__table = {
     &google__rpc__localized_message__descriptor, google__rpc__localized_message__fields, 3, 0, 1,
 };
 
 static const PosternField google__protobuf__any__fields[] = {
-    [1] = {"type_url", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Google__Protobuf__Any, type_url)},
-    [2] = {"value", 0, 0x0, 0x0, 8, 2, 0, 1, offsetof(Google__Protobuf__Any, value)},
+    [1] = {"type_url", 0, 0, 9, 2, 0, 0, 0, offsetof(Google__Protobuf__Any, type_url)},
+    [2] = {"value", 0, 0, 8, 2, 0, 1, 0, offsetof(Google__Protobuf__Any, value)},
 };
 const PosternSchema google__protobuf__any__table = {
     &google__protobuf__any__descriptor, google__protobuf__any__fields, 3, 0, 1,
 };
 
 static const PosternField google__rpc__status__fields[] = {
-    [1] = {"code", 0, 0x0, 0x0, 2, 0, 0, 0, 0},
-    [2] = {"message", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"details", &google__protobuf__any__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"code", 0, 0, 2, 0, 0, 0, 0, 0},
+    [2] = {"message", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"details", &google__protobuf__any__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema google__rpc__status__table = {
     &google__rpc__status__descriptor, google__rpc__status__fields, 4, 0, 0,
 };
 
 static const PosternField grpc__health__v1__health_check_request__fields[] = {
-    [1] = {"service", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Grpc__Health__V1__HealthCheckRequest, service)},
+    [1] = {"service", 0, 0, 9, 2, 0, 0, 0, offsetof(Grpc__Health__V1__HealthCheckRequest, service)},
 };
 const PosternSchema grpc__health__v1__health_check_request__table = {
     &grpc__health__v1__health_check_request__descriptor, grpc__health__v1__health_check_request__fields, 2, 0, 1,
 };
 
+static const uint64_t grpc_health_v1_HealthCheckResponse_ServingStatus__values[] = {0xf};
+
 static const PosternField grpc__health__v1__health_check_response__fields[] = {
-    [1] = {"status", 0, 0xf, 0x0, 5, 0, 0, 0, offsetof(Grpc__Health__V1__HealthCheckResponse, status)},
+    [1] = {"status", 0, grpc_health_v1_HealthCheckResponse_ServingStatus__values, 5, 0, 0, 0, 1, offsetof(Grpc__Health__V1__HealthCheckResponse, status)},
 };
 const PosternSchema grpc__health__v1__health_check_response__table = {
     &grpc__health__v1__health_check_response__descriptor, grpc__health__v1__health_check_response__fields, 2, 0, 1,
 };
 
 static const PosternField postern__v1__scope__fields[] = {
-    [1] = {"all", 0, 0x0, 0x0, 4, 0, 0, 0, 0},
-    [2] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
+    [1] = {"all", 0, 0, 4, 0, 0, 0, 0, 0},
+    [2] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__scope__table = {
     &postern__v1__scope__descriptor, postern__v1__scope__fields, 3, 0, 0,
 };
 
 static const PosternField grpc__reflection__v1__extension_request__fields[] = {
-    [1] = {"containing_type", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Grpc__Reflection__V1__ExtensionRequest, containing_type)},
-    [2] = {"extension_number", 0, 0x0, 0x0, 2, 0, 0, 1, offsetof(Grpc__Reflection__V1__ExtensionRequest, extension_number)},
+    [1] = {"containing_type", 0, 0, 9, 2, 0, 0, 0, offsetof(Grpc__Reflection__V1__ExtensionRequest, containing_type)},
+    [2] = {"extension_number", 0, 0, 2, 0, 0, 1, 0, offsetof(Grpc__Reflection__V1__ExtensionRequest, extension_number)},
 };
 const PosternSchema grpc__reflection__v1__extension_request__table = {
     &grpc__reflection__v1__extension_request__descriptor, grpc__reflection__v1__extension_request__fields, 3, 0, 1,
 };
 
 static const PosternField grpc__reflection__v1__server_reflection_request__fields[] = {
-    [1] = {"host", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [3] = {"file_by_filename", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [4] = {"file_containing_symbol", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [5] = {"file_containing_extension", &grpc__reflection__v1__extension_request__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [6] = {"all_extension_numbers_of_type", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [7] = {"list_services", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
+    [1] = {"host", 0, 0, 9, 2, 0, 0, 0, 0},
+    [3] = {"file_by_filename", 0, 0, 9, 2, 0, 1, 0, 0},
+    [4] = {"file_containing_symbol", 0, 0, 9, 2, 0, 1, 0, 0},
+    [5] = {"file_containing_extension", &grpc__reflection__v1__extension_request__table, 0, 10, 2, 0, 1, 0, 0},
+    [6] = {"all_extension_numbers_of_type", 0, 0, 9, 2, 0, 1, 0, 0},
+    [7] = {"list_services", 0, 0, 9, 2, 0, 1, 0, 0},
 };
 const PosternSchema grpc__reflection__v1__server_reflection_request__table = {
     &grpc__reflection__v1__server_reflection_request__descriptor, grpc__reflection__v1__server_reflection_request__fields, 8, 0, 0,
 };
 
 static const PosternField grpc__reflection__v1__file_descriptor_response__fields[] = {
-    [1] = {"file_descriptor_proto", 0, 0x0, 0x0, 8, 2, 1, 0, 0},
+    [1] = {"file_descriptor_proto", 0, 0, 8, 2, 1, 0, 0, 0},
 };
 const PosternSchema grpc__reflection__v1__file_descriptor_response__table = {
     &grpc__reflection__v1__file_descriptor_response__descriptor, grpc__reflection__v1__file_descriptor_response__fields, 2, 0, 0,
 };
 
 static const PosternField grpc__reflection__v1__extension_number_response__fields[] = {
-    [1] = {"base_type_name", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"extension_number", 0, 0x0, 0x0, 2, 0, 1, 0, 0},
+    [1] = {"base_type_name", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"extension_number", 0, 0, 2, 0, 1, 0, 0, 0},
 };
 const PosternSchema grpc__reflection__v1__extension_number_response__table = {
     &grpc__reflection__v1__extension_number_response__descriptor, grpc__reflection__v1__extension_number_response__fields, 3, 0, 0,
 };
 
 static const PosternField grpc__reflection__v1__service_response__fields[] = {
-    [1] = {"name", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Grpc__Reflection__V1__ServiceResponse, name)},
+    [1] = {"name", 0, 0, 9, 2, 0, 0, 0, offsetof(Grpc__Reflection__V1__ServiceResponse, name)},
 };
 const PosternSchema grpc__reflection__v1__service_response__table = {
     &grpc__reflection__v1__service_response__descriptor, grpc__reflection__v1__service_response__fields, 2, 0, 1,
 };
 
 static const PosternField grpc__reflection__v1__list_service_response__fields[] = {
-    [1] = {"service", &grpc__reflection__v1__service_response__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"service", &grpc__reflection__v1__service_response__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema grpc__reflection__v1__list_service_response__table = {
     &grpc__reflection__v1__list_service_response__descriptor, grpc__reflection__v1__list_service_response__fields, 2, 0, 0,
 };
 
 static const PosternField grpc__reflection__v1__error_response__fields[] = {
-    [1] = {"error_code", 0, 0x0, 0x0, 2, 0, 0, 0, offsetof(Grpc__Reflection__V1__ErrorResponse, error_code)},
-    [2] = {"error_message", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Grpc__Reflection__V1__ErrorResponse, error_message)},
+    [1] = {"error_code", 0, 0, 2, 0, 0, 0, 0, offsetof(Grpc__Reflection__V1__ErrorResponse, error_code)},
+    [2] = {"error_message", 0, 0, 9, 2, 0, 1, 0, offsetof(Grpc__Reflection__V1__ErrorResponse, error_message)},
 };
 const PosternSchema grpc__reflection__v1__error_response__table = {
     &grpc__reflection__v1__error_response__descriptor, grpc__reflection__v1__error_response__fields, 3, 0, 1,
 };
 
 static const PosternField grpc__reflection__v1__server_reflection_response__fields[] = {
-    [1] = {"valid_host", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"original_request", &grpc__reflection__v1__server_reflection_request__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [4] = {"file_descriptor_response", &grpc__reflection__v1__file_descriptor_response__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [5] = {"all_extension_numbers_response", &grpc__reflection__v1__extension_number_response__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [6] = {"list_services_response", &grpc__reflection__v1__list_service_response__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [7] = {"error_response", &grpc__reflection__v1__error_response__table, 0x0, 0x0, 10, 2, 0, 2, 0},
+    [1] = {"valid_host", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"original_request", &grpc__reflection__v1__server_reflection_request__table, 0, 10, 2, 0, 1, 0, 0},
+    [4] = {"file_descriptor_response", &grpc__reflection__v1__file_descriptor_response__table, 0, 10, 2, 0, 2, 0, 0},
+    [5] = {"all_extension_numbers_response", &grpc__reflection__v1__extension_number_response__table, 0, 10, 2, 0, 2, 0, 0},
+    [6] = {"list_services_response", &grpc__reflection__v1__list_service_response__table, 0, 10, 2, 0, 2, 0, 0},
+    [7] = {"error_response", &grpc__reflection__v1__error_response__table, 0, 10, 2, 0, 2, 0, 0},
 };
 const PosternSchema grpc__reflection__v1__server_reflection_response__table = {
     &grpc__reflection__v1__server_reflection_response__descriptor, grpc__reflection__v1__server_reflection_response__fields, 8, 0, 0,
 };
 
 static const PosternField postern__store__v1__backup_header__fields[] = {
-    [1] = {"format_version", 0, 0x0, 0x0, 3, 0, 0, 0, offsetof(Postern__Store__V1__BackupHeader, format_version)},
-    [2] = {"schema_version", 0, 0x0, 0x0, 3, 0, 0, 1, offsetof(Postern__Store__V1__BackupHeader, schema_version)},
-    [3] = {"project_id", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__Store__V1__BackupHeader, project_id)},
-    [4] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__Store__V1__BackupHeader, created_at_micros)},
-    [5] = {"newest_event", 0, 0x0, 0x0, 1, 0, 0, 4, offsetof(Postern__Store__V1__BackupHeader, newest_event)},
-    [6] = {"master_key_id", 0, 0x0, 0x0, 8, 2, 0, 5, offsetof(Postern__Store__V1__BackupHeader, master_key_id)},
+    [1] = {"format_version", 0, 0, 3, 0, 0, 0, 0, offsetof(Postern__Store__V1__BackupHeader, format_version)},
+    [2] = {"schema_version", 0, 0, 3, 0, 0, 1, 0, offsetof(Postern__Store__V1__BackupHeader, schema_version)},
+    [3] = {"project_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__Store__V1__BackupHeader, project_id)},
+    [4] = {"created_at_micros", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__Store__V1__BackupHeader, created_at_micros)},
+    [5] = {"newest_event", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__Store__V1__BackupHeader, newest_event)},
+    [6] = {"master_key_id", 0, 0, 8, 2, 0, 5, 0, offsetof(Postern__Store__V1__BackupHeader, master_key_id)},
 };
 const PosternSchema postern__store__v1__backup_header__table = {
     &postern__store__v1__backup_header__descriptor, postern__store__v1__backup_header__fields, 7, 0, 1,
 };
 
 static const PosternField google__protobuf__field_mask__fields[] = {
-    [1] = {"paths", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
+    [1] = {"paths", 0, 0, 9, 2, 1, 0, 0, 0},
 };
 const PosternSchema google__protobuf__field_mask__table = {
     &google__protobuf__field_mask__descriptor, google__protobuf__field_mask__fields, 2, 0, 0,
 };
 
+static const uint64_t postern_v1_SmtpSecurity__values[] = {0xf};
+
 static const PosternField postern__v1__smtp_config__fields[] = {
-    [1] = {"host", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__SmtpConfig, host)},
-    [2] = {"port", 0, 0x0, 0x0, 2, 0, 0, 1, offsetof(Postern__V1__SmtpConfig, port)},
-    [3] = {"security", 0, 0xf, 0x0, 5, 0, 0, 2, offsetof(Postern__V1__SmtpConfig, security)},
-    [4] = {"username", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__SmtpConfig, username)},
-    [5] = {"password", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__SmtpConfig, password)},
-    [6] = {"has_password", 0, 0x0, 0x0, 4, 0, 0, 5, offsetof(Postern__V1__SmtpConfig, has_password)},
+    [1] = {"host", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__SmtpConfig, host)},
+    [2] = {"port", 0, 0, 2, 0, 0, 1, 0, offsetof(Postern__V1__SmtpConfig, port)},
+    [3] = {"security", 0, postern_v1_SmtpSecurity__values, 5, 0, 0, 2, 1, offsetof(Postern__V1__SmtpConfig, security)},
+    [4] = {"username", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__SmtpConfig, username)},
+    [5] = {"password", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__SmtpConfig, password)},
+    [6] = {"has_password", 0, 0, 4, 0, 0, 5, 0, offsetof(Postern__V1__SmtpConfig, has_password)},
 };
 const PosternSchema postern__v1__smtp_config__table = {
     &postern__v1__smtp_config__descriptor, postern__v1__smtp_config__fields, 7, 1, 1,
 };
 
 static const PosternField postern__v1__webhook_config__fields[] = {
-    [1] = {"url", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__WebhookConfig, url)},
-    [2] = {"signing_secret", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__WebhookConfig, signing_secret)},
-    [3] = {"has_signing_secret", 0, 0x0, 0x0, 4, 0, 0, 2, offsetof(Postern__V1__WebhookConfig, has_signing_secret)},
+    [1] = {"url", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__WebhookConfig, url)},
+    [2] = {"signing_secret", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__WebhookConfig, signing_secret)},
+    [3] = {"has_signing_secret", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__WebhookConfig, has_signing_secret)},
 };
 const PosternSchema postern__v1__webhook_config__table = {
     &postern__v1__webhook_config__descriptor, postern__v1__webhook_config__fields, 4, 1, 1,
 };
 
+static const uint64_t postern_v1_OobRequestType__values[] = {0xff};
+
 static const PosternField postern__v1__email_template__fields[] = {
-    [1] = {"request_type", 0, 0xff, 0x0, 5, 0, 0, 0, offsetof(Postern__V1__EmailTemplate, request_type)},
-    [2] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__EmailTemplate, locale)},
-    [3] = {"subject", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__EmailTemplate, subject)},
-    [4] = {"text", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__EmailTemplate, text)},
-    [5] = {"html", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__EmailTemplate, html)},
+    [1] = {"request_type", 0, postern_v1_OobRequestType__values, 5, 0, 0, 0, 1, offsetof(Postern__V1__EmailTemplate, request_type)},
+    [2] = {"locale", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__EmailTemplate, locale)},
+    [3] = {"subject", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__EmailTemplate, subject)},
+    [4] = {"text", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__EmailTemplate, text)},
+    [5] = {"html", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__EmailTemplate, html)},
 };
 const PosternSchema postern__v1__email_template__table = {
     &postern__v1__email_template__descriptor, postern__v1__email_template__fields, 6, 0, 1,
 };
 
+static const uint64_t postern_v1_EmailDelivery__values[] = {0xf};
+
 static const PosternField postern__v1__email_config__fields[] = {
-    [1] = {"delivery", 0, 0xf, 0x0, 5, 0, 0, 0, 0},
-    [2] = {"smtp", &postern__v1__smtp_config__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"webhook", &postern__v1__webhook_config__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [4] = {"sender_name", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [5] = {"sender_address", 0, 0x0, 0x0, 9, 2, 0, 4, 0},
-    [6] = {"reply_to", 0, 0x0, 0x0, 9, 2, 0, 5, 0},
-    [7] = {"action_url", 0, 0x0, 0x0, 9, 2, 0, 6, 0},
-    [8] = {"templates", &postern__v1__email_template__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [9] = {"allow_private_addresses", 0, 0x0, 0x0, 4, 0, 0, 7, 0},
-    [10] = {"updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 8, 0},
-    [11] = {"revision", 0, 0x0, 0x0, 1, 0, 0, 9, 0},
+    [1] = {"delivery", 0, postern_v1_EmailDelivery__values, 5, 0, 0, 0, 1, 0},
+    [2] = {"smtp", &postern__v1__smtp_config__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"webhook", &postern__v1__webhook_config__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"sender_name", 0, 0, 9, 2, 0, 3, 0, 0},
+    [5] = {"sender_address", 0, 0, 9, 2, 0, 4, 0, 0},
+    [6] = {"reply_to", 0, 0, 9, 2, 0, 5, 0, 0},
+    [7] = {"action_url", 0, 0, 9, 2, 0, 6, 0, 0},
+    [8] = {"templates", &postern__v1__email_template__table, 0, 10, 2, 1, 0, 0, 0},
+    [9] = {"allow_private_addresses", 0, 0, 4, 0, 0, 7, 0, 0},
+    [10] = {"updated_at_micros", 0, 0, 1, 0, 0, 8, 0, 0},
+    [11] = {"revision", 0, 0, 1, 0, 0, 9, 0, 0},
 };
 const PosternSchema postern__v1__email_config__table = {
     &postern__v1__email_config__descriptor, postern__v1__email_config__fields, 12, 1, 0,
 };
 
 static const PosternField postern__v1__email_configs_get_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__EmailConfigsGetRequest, tenant_id)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__EmailConfigsGetRequest, tenant_id)},
 };
 const PosternSchema postern__v1__email_configs_get_request__table = {
     &postern__v1__email_configs_get_request__descriptor, postern__v1__email_configs_get_request__fields, 2, 0, 1,
 };
 
 static const PosternField postern__v1__email_configs_get_response__fields[] = {
-    [1] = {"config", &postern__v1__email_config__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"config", &postern__v1__email_config__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__email_configs_get_response__table = {
     &postern__v1__email_configs_get_response__descriptor, postern__v1__email_configs_get_response__fields, 2, 1, 0,
 };
 
 static const PosternField postern__v1__email_configs_update_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"config", &postern__v1__email_config__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"config", &postern__v1__email_config__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
 };
 const PosternSchema postern__v1__email_configs_update_request__table = {
     &postern__v1__email_configs_update_request__descriptor, postern__v1__email_configs_update_request__fields, 5, 1, 0,
 };
 
 static const PosternField postern__v1__email_configs_update_response__fields[] = {
-    [1] = {"config", &postern__v1__email_config__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"config", &postern__v1__email_config__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__email_configs_update_response__table = {
     &postern__v1__email_configs_update_response__descriptor, postern__v1__email_configs_update_response__fields, 2, 1, 0,
 };
 
+static const uint64_t postern_v1_VerificationPurpose__values[] = {0x1f};
+
 static const PosternField postern__v1__sms_template__fields[] = {
-    [1] = {"purpose", 0, 0x1f, 0x0, 5, 0, 0, 0, offsetof(Postern__V1__SmsTemplate, purpose)},
-    [2] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__SmsTemplate, locale)},
-    [3] = {"text", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__SmsTemplate, text)},
+    [1] = {"purpose", 0, postern_v1_VerificationPurpose__values, 5, 0, 0, 0, 1, offsetof(Postern__V1__SmsTemplate, purpose)},
+    [2] = {"locale", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__SmsTemplate, locale)},
+    [3] = {"text", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__SmsTemplate, text)},
 };
 const PosternSchema postern__v1__sms_template__table = {
     &postern__v1__sms_template__descriptor, postern__v1__sms_template__fields, 4, 0, 1,
 };
 
+static const uint64_t postern_v1_SmsDelivery__values[] = {0x7};
+
 static const PosternField postern__v1__sms_config__fields[] = {
-    [1] = {"delivery", 0, 0x7, 0x0, 5, 0, 0, 0, 0},
-    [2] = {"webhook", &postern__v1__webhook_config__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"templates", &postern__v1__sms_template__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [4] = {"allow_private_addresses", 0, 0x0, 0x0, 4, 0, 0, 2, 0},
-    [5] = {"updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3, 0},
-    [6] = {"revision", 0, 0x0, 0x0, 1, 0, 0, 4, 0},
+    [1] = {"delivery", 0, postern_v1_SmsDelivery__values, 5, 0, 0, 0, 1, 0},
+    [2] = {"webhook", &postern__v1__webhook_config__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"templates", &postern__v1__sms_template__table, 0, 10, 2, 1, 0, 0, 0},
+    [4] = {"allow_private_addresses", 0, 0, 4, 0, 0, 2, 0, 0},
+    [5] = {"updated_at_micros", 0, 0, 1, 0, 0, 3, 0, 0},
+    [6] = {"revision", 0, 0, 1, 0, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__sms_config__table = {
     &postern__v1__sms_config__descriptor, postern__v1__sms_config__fields, 7, 1, 0,
 };
 
 static const PosternField postern__v1__sms_configs_get_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__SmsConfigsGetRequest, tenant_id)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__SmsConfigsGetRequest, tenant_id)},
 };
 const PosternSchema postern__v1__sms_configs_get_request__table = {
     &postern__v1__sms_configs_get_request__descriptor, postern__v1__sms_configs_get_request__fields, 2, 0, 1,
 };
 
 static const PosternField postern__v1__sms_configs_get_response__fields[] = {
-    [1] = {"config", &postern__v1__sms_config__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"config", &postern__v1__sms_config__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__sms_configs_get_response__table = {
     &postern__v1__sms_configs_get_response__descriptor, postern__v1__sms_configs_get_response__fields, 2, 1, 0,
 };
 
 static const PosternField postern__v1__sms_configs_update_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"config", &postern__v1__sms_config__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"config", &postern__v1__sms_config__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
 };
 const PosternSchema postern__v1__sms_configs_update_request__table = {
     &postern__v1__sms_configs_update_request__descriptor, postern__v1__sms_configs_update_request__fields, 5, 1, 0,
 };
 
 static const PosternField postern__v1__sms_configs_update_response__fields[] = {
-    [1] = {"config", &postern__v1__sms_config__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"config", &postern__v1__sms_config__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__sms_configs_update_response__table = {
     &postern__v1__sms_configs_update_response__descriptor, postern__v1__sms_configs_update_response__fields, 2, 1, 0,
 };
 
+static const uint64_t postern_v1_OutboxState__values[] = {0x1f};
+
 static const PosternField postern__v1__outbox_message__fields[] = {
-    [1] = {"message_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__OutboxMessage, message_id)},
-    [2] = {"request_type", 0, 0xff, 0x0, 5, 0, 0, 1, offsetof(Postern__V1__OutboxMessage, request_type)},
-    [3] = {"to", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__OutboxMessage, to)},
-    [4] = {"state", 0, 0x1f, 0x0, 5, 0, 0, 3, offsetof(Postern__V1__OutboxMessage, state)},
-    [5] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4, offsetof(Postern__V1__OutboxMessage, created_at_micros)},
-    [6] = {"attempts", 0, 0x0, 0x0, 2, 0, 0, 5, offsetof(Postern__V1__OutboxMessage, attempts)},
-    [7] = {"next_attempt_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6, offsetof(Postern__V1__OutboxMessage, next_attempt_at_micros)},
-    [8] = {"sent_at_micros", 0, 0x0, 0x0, 1, 0, 0, 7, offsetof(Postern__V1__OutboxMessage, sent_at_micros)},
-    [9] = {"last_error", 0, 0x0, 0x0, 9, 2, 0, 8, offsetof(Postern__V1__OutboxMessage, last_error)},
-    [10] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 9, offsetof(Postern__V1__OutboxMessage, expires_at_micros)},
-    [11] = {"verification_purpose", 0, 0x1f, 0x0, 5, 0, 0, 10, offsetof(Postern__V1__OutboxMessage, verification_purpose)},
+    [1] = {"message_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__OutboxMessage, message_id)},
+    [2] = {"request_type", 0, postern_v1_OobRequestType__values, 5, 0, 0, 1, 1, offsetof(Postern__V1__OutboxMessage, request_type)},
+    [3] = {"to", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__OutboxMessage, to)},
+    [4] = {"state", 0, postern_v1_OutboxState__values, 5, 0, 0, 3, 1, offsetof(Postern__V1__OutboxMessage, state)},
+    [5] = {"created_at_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__OutboxMessage, created_at_micros)},
+    [6] = {"attempts", 0, 0, 2, 0, 0, 5, 0, offsetof(Postern__V1__OutboxMessage, attempts)},
+    [7] = {"next_attempt_at_micros", 0, 0, 1, 0, 0, 6, 0, offsetof(Postern__V1__OutboxMessage, next_attempt_at_micros)},
+    [8] = {"sent_at_micros", 0, 0, 1, 0, 0, 7, 0, offsetof(Postern__V1__OutboxMessage, sent_at_micros)},
+    [9] = {"last_error", 0, 0, 9, 2, 0, 8, 0, offsetof(Postern__V1__OutboxMessage, last_error)},
+    [10] = {"expires_at_micros", 0, 0, 1, 0, 0, 9, 0, offsetof(Postern__V1__OutboxMessage, expires_at_micros)},
+    [11] = {"verification_purpose", 0, postern_v1_VerificationPurpose__values, 5, 0, 0, 10, 1, offsetof(Postern__V1__OutboxMessage, verification_purpose)},
 };
 const PosternSchema postern__v1__outbox_message__table = {
     &postern__v1__outbox_message__descriptor, postern__v1__outbox_message__fields, 12, 0, 1,
 };
 
 static const PosternField postern__v1__outbox_contents__fields[] = {
-    [1] = {"subject", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__OutboxContents, subject)},
-    [2] = {"text", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__OutboxContents, text)},
-    [3] = {"html", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__OutboxContents, html)},
-    [4] = {"link", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__OutboxContents, link)},
-    [5] = {"not_me_link", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__OutboxContents, not_me_link)},
-    [6] = {"code", 0, 0x0, 0x0, 9, 2, 0, 5, offsetof(Postern__V1__OutboxContents, code)},
+    [1] = {"subject", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__OutboxContents, subject)},
+    [2] = {"text", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__OutboxContents, text)},
+    [3] = {"html", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__OutboxContents, html)},
+    [4] = {"link", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__OutboxContents, link)},
+    [5] = {"not_me_link", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__OutboxContents, not_me_link)},
+    [6] = {"code", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__OutboxContents, code)},
 };
 const PosternSchema postern__v1__outbox_contents__table = {
     &postern__v1__outbox_contents__descriptor, postern__v1__outbox_contents__fields, 7, 0, 1,
 };
 
 static const PosternField postern__v1__outbox_list_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__OutboxListRequest, tenant_id)},
-    [2] = {"state", 0, 0x1f, 0x0, 5, 0, 0, 1, offsetof(Postern__V1__OutboxListRequest, state)},
-    [3] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 2, offsetof(Postern__V1__OutboxListRequest, page_size)},
-    [4] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__OutboxListRequest, page_token)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__OutboxListRequest, tenant_id)},
+    [2] = {"state", 0, postern_v1_OutboxState__values, 5, 0, 0, 1, 1, offsetof(Postern__V1__OutboxListRequest, state)},
+    [3] = {"page_size", 0, 0, 2, 0, 0, 2, 0, offsetof(Postern__V1__OutboxListRequest, page_size)},
+    [4] = {"page_token", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__OutboxListRequest, page_token)},
 };
 const PosternSchema postern__v1__outbox_list_request__table = {
     &postern__v1__outbox_list_request__descriptor, postern__v1__outbox_list_request__fields, 5, 0, 1,
 };
 
 static const PosternField postern__v1__outbox_list_response__fields[] = {
-    [1] = {"messages", &postern__v1__outbox_message__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
+    [1] = {"messages", &postern__v1__outbox_message__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__outbox_list_response__table = {
     &postern__v1__outbox_list_response__descriptor, postern__v1__outbox_list_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__outbox_get_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__OutboxGetRequest, tenant_id)},
-    [2] = {"message_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__OutboxGetRequest, message_id)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__OutboxGetRequest, tenant_id)},
+    [2] = {"message_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__OutboxGetRequest, message_id)},
 };
 const PosternSchema postern__v1__outbox_get_request__table = {
     &postern__v1__outbox_get_request__descriptor, postern__v1__outbox_get_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__outbox_get_response__fields[] = {
-    [1] = {"message", &postern__v1__outbox_message__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"contents", &postern__v1__outbox_contents__table, 0x0, 0x0, 10, 2, 0, 1, 0},
+    [1] = {"message", &postern__v1__outbox_message__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"contents", &postern__v1__outbox_contents__table, 0, 10, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__outbox_get_response__table = {
     &postern__v1__outbox_get_response__descriptor, postern__v1__outbox_get_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__outbox_retry_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__OutboxRetryRequest, tenant_id)},
-    [2] = {"message_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__OutboxRetryRequest, message_id)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__OutboxRetryRequest, tenant_id)},
+    [2] = {"message_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__OutboxRetryRequest, message_id)},
 };
 const PosternSchema postern__v1__outbox_retry_request__table = {
     &postern__v1__outbox_retry_request__descriptor, postern__v1__outbox_retry_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__outbox_retry_response__fields[] = {
-    [1] = {"message", &postern__v1__outbox_message__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"message", &postern__v1__outbox_message__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__outbox_retry_response__table = {
     &postern__v1__outbox_retry_response__descriptor, postern__v1__outbox_retry_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__outbox_delete_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__OutboxDeleteRequest, tenant_id)},
-    [2] = {"message_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__OutboxDeleteRequest, message_id)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__OutboxDeleteRequest, tenant_id)},
+    [2] = {"message_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__OutboxDeleteRequest, message_id)},
 };
 const PosternSchema postern__v1__outbox_delete_request__table = {
     &postern__v1__outbox_delete_request__descriptor, postern__v1__outbox_delete_request__fields, 3, 0, 1,
@@ -429,191 +443,193 @@ const PosternSchema postern__v1__outbox_delete_response__table = {
 };
 
 static const PosternField postern__store__v1__stored_oob_code__fields[] = {
-    [1] = {"request_type", 0, 0xff, 0x0, 5, 0, 0, 0, offsetof(Postern__Store__V1__StoredOobCode, request_type)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__Store__V1__StoredOobCode, uid)},
-    [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__Store__V1__StoredOobCode, email)},
-    [4] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__Store__V1__StoredOobCode, new_email)},
-    [5] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4, offsetof(Postern__Store__V1__StoredOobCode, created_at_micros)},
-    [6] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5, offsetof(Postern__Store__V1__StoredOobCode, expires_at_micros)},
-    [7] = {"decoy", 0, 0x0, 0x0, 4, 0, 0, 6, offsetof(Postern__Store__V1__StoredOobCode, decoy)},
-    [8] = {"email_verified", 0, 0x0, 0x0, 4, 0, 0, 7, offsetof(Postern__Store__V1__StoredOobCode, email_verified)},
-    [20] = {"recovery_place", 0, 0x0, 0x0, 1, 0, 0, 8, offsetof(Postern__Store__V1__StoredOobCode, recovery_place)},
-    [21] = {"twin_hash", 0, 0x0, 0x0, 8, 2, 0, 9, offsetof(Postern__Store__V1__StoredOobCode, twin_hash)},
-    [22] = {"applied", 0, 0x0, 0x0, 4, 0, 0, 10, offsetof(Postern__Store__V1__StoredOobCode, applied)},
-    [30] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 11, offsetof(Postern__Store__V1__StoredOobCode, factor_id)},
+    [1] = {"request_type", 0, postern_v1_OobRequestType__values, 5, 0, 0, 0, 1, offsetof(Postern__Store__V1__StoredOobCode, request_type)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__Store__V1__StoredOobCode, uid)},
+    [3] = {"email", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__Store__V1__StoredOobCode, email)},
+    [4] = {"new_email", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__Store__V1__StoredOobCode, new_email)},
+    [5] = {"created_at_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__Store__V1__StoredOobCode, created_at_micros)},
+    [6] = {"expires_at_micros", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__Store__V1__StoredOobCode, expires_at_micros)},
+    [7] = {"decoy", 0, 0, 4, 0, 0, 6, 0, offsetof(Postern__Store__V1__StoredOobCode, decoy)},
+    [8] = {"email_verified", 0, 0, 4, 0, 0, 7, 0, offsetof(Postern__Store__V1__StoredOobCode, email_verified)},
+    [20] = {"recovery_place", 0, 0, 1, 0, 0, 8, 0, offsetof(Postern__Store__V1__StoredOobCode, recovery_place)},
+    [21] = {"twin_hash", 0, 0, 8, 2, 0, 9, 0, offsetof(Postern__Store__V1__StoredOobCode, twin_hash)},
+    [22] = {"applied", 0, 0, 4, 0, 0, 10, 0, offsetof(Postern__Store__V1__StoredOobCode, applied)},
+    [30] = {"factor_id", 0, 0, 9, 2, 0, 11, 0, offsetof(Postern__Store__V1__StoredOobCode, factor_id)},
 };
 const PosternSchema postern__store__v1__stored_oob_code__table = {
     &postern__store__v1__stored_oob_code__descriptor, postern__store__v1__stored_oob_code__fields, 31, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_outbox_message__fields[] = {
-    [1] = {"message", &postern__v1__outbox_message__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"sealed_contents", 0, 0x0, 0x0, 8, 2, 0, 1, 0},
-    [3] = {"decoy", 0, 0x0, 0x0, 4, 0, 0, 2, 0},
-    [4] = {"deliver_until_micros", 0, 0x0, 0x0, 1, 0, 0, 3, 0},
+    [1] = {"message", &postern__v1__outbox_message__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"sealed_contents", 0, 0, 8, 2, 0, 1, 0, 0},
+    [3] = {"decoy", 0, 0, 4, 0, 0, 2, 0, 0},
+    [4] = {"deliver_until_micros", 0, 0, 1, 0, 0, 3, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_outbox_message__table = {
     &postern__store__v1__stored_outbox_message__descriptor, postern__store__v1__stored_outbox_message__fields, 5, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_email_config__fields[] = {
-    [1] = {"config", &postern__v1__email_config__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"sealed_smtp_password", 0, 0x0, 0x0, 8, 2, 0, 1, 0},
-    [3] = {"sealed_webhook_secret", 0, 0x0, 0x0, 8, 2, 0, 2, 0},
+    [1] = {"config", &postern__v1__email_config__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"sealed_smtp_password", 0, 0, 8, 2, 0, 1, 0, 0},
+    [3] = {"sealed_webhook_secret", 0, 0, 8, 2, 0, 2, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_email_config__table = {
     &postern__store__v1__stored_email_config__descriptor, postern__store__v1__stored_email_config__fields, 4, 1, 0,
 };
 
 static const PosternField postern__store__v1__sealed_pending_credential__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__Store__V1__SealedPendingCredential, tenant_id)},
-    [2] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__Store__V1__SealedPendingCredential, provider_id)},
-    [3] = {"raw_id", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__Store__V1__SealedPendingCredential, raw_id)},
-    [4] = {"email", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__Store__V1__SealedPendingCredential, email)},
-    [5] = {"email_verified_by_provider", 0, 0x0, 0x0, 4, 0, 0, 4, offsetof(Postern__Store__V1__SealedPendingCredential, email_verified_by_provider)},
-    [6] = {"email_trusted", 0, 0x0, 0x0, 4, 0, 0, 5, offsetof(Postern__Store__V1__SealedPendingCredential, email_trusted)},
-    [7] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 6, offsetof(Postern__Store__V1__SealedPendingCredential, display_name)},
-    [8] = {"photo_url", 0, 0x0, 0x0, 9, 2, 0, 7, offsetof(Postern__Store__V1__SealedPendingCredential, photo_url)},
-    [9] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 8, offsetof(Postern__Store__V1__SealedPendingCredential, expires_at_micros)},
-    [10] = {"provider_updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 9, offsetof(Postern__Store__V1__SealedPendingCredential, provider_updated_at_micros)},
-    [11] = {"proof_id", 0, 0x0, 0x0, 8, 2, 0, 10, offsetof(Postern__Store__V1__SealedPendingCredential, proof_id)},
-    [12] = {"issuer", 0, 0x0, 0x0, 9, 2, 0, 11, offsetof(Postern__Store__V1__SealedPendingCredential, issuer)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__Store__V1__SealedPendingCredential, tenant_id)},
+    [2] = {"provider_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__Store__V1__SealedPendingCredential, provider_id)},
+    [3] = {"raw_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__Store__V1__SealedPendingCredential, raw_id)},
+    [4] = {"email", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__Store__V1__SealedPendingCredential, email)},
+    [5] = {"email_verified_by_provider", 0, 0, 4, 0, 0, 4, 0, offsetof(Postern__Store__V1__SealedPendingCredential, email_verified_by_provider)},
+    [6] = {"email_trusted", 0, 0, 4, 0, 0, 5, 0, offsetof(Postern__Store__V1__SealedPendingCredential, email_trusted)},
+    [7] = {"display_name", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__Store__V1__SealedPendingCredential, display_name)},
+    [8] = {"photo_url", 0, 0, 9, 2, 0, 7, 0, offsetof(Postern__Store__V1__SealedPendingCredential, photo_url)},
+    [9] = {"expires_at_micros", 0, 0, 1, 0, 0, 8, 0, offsetof(Postern__Store__V1__SealedPendingCredential, expires_at_micros)},
+    [10] = {"provider_updated_at_micros", 0, 0, 1, 0, 0, 9, 0, offsetof(Postern__Store__V1__SealedPendingCredential, provider_updated_at_micros)},
+    [11] = {"proof_id", 0, 0, 8, 2, 0, 10, 0, offsetof(Postern__Store__V1__SealedPendingCredential, proof_id)},
+    [12] = {"issuer", 0, 0, 9, 2, 0, 11, 0, offsetof(Postern__Store__V1__SealedPendingCredential, issuer)},
 };
 const PosternSchema postern__store__v1__sealed_pending_credential__table = {
     &postern__store__v1__sealed_pending_credential__descriptor, postern__store__v1__sealed_pending_credential__fields, 13, 0, 1,
 };
 
 static const PosternField postern__v1__provider_endpoints__fields[] = {
-    [1] = {"discovery", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProviderEndpoints, discovery)},
-    [2] = {"jwks", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ProviderEndpoints, jwks)},
-    [3] = {"token", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__ProviderEndpoints, token)},
-    [4] = {"user_info", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__ProviderEndpoints, user_info)},
-    [5] = {"token_check", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__ProviderEndpoints, token_check)},
-    [6] = {"authorization", 0, 0x0, 0x0, 9, 2, 0, 5, offsetof(Postern__V1__ProviderEndpoints, authorization)},
+    [1] = {"discovery", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProviderEndpoints, discovery)},
+    [2] = {"jwks", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ProviderEndpoints, jwks)},
+    [3] = {"token", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__ProviderEndpoints, token)},
+    [4] = {"user_info", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__ProviderEndpoints, user_info)},
+    [5] = {"token_check", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__ProviderEndpoints, token_check)},
+    [6] = {"authorization", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__ProviderEndpoints, authorization)},
 };
 const PosternSchema postern__v1__provider_endpoints__table = {
     &postern__v1__provider_endpoints__descriptor, postern__v1__provider_endpoints__fields, 7, 0, 1,
 };
 
+static const uint64_t postern_v1_TrustLevel__values[] = {0xf};
+
 static const PosternField postern__v1__required_claim__fields[] = {
-    [1] = {"name", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__RequiredClaim, name)},
-    [2] = {"value", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__RequiredClaim, value)},
+    [1] = {"name", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__RequiredClaim, name)},
+    [2] = {"value", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__RequiredClaim, value)},
 };
 const PosternSchema postern__v1__required_claim__table = {
     &postern__v1__required_claim__descriptor, postern__v1__required_claim__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__provider_trust__fields[] = {
-    [1] = {"level", 0, 0xf, 0x0, 5, 0, 0, 0, 0},
-    [2] = {"domains", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
-    [3] = {"required_claim", &postern__v1__required_claim__table, 0x0, 0x0, 10, 2, 0, 1, 0},
+    [1] = {"level", 0, postern_v1_TrustLevel__values, 5, 0, 0, 0, 1, 0},
+    [2] = {"domains", 0, 0, 9, 2, 1, 0, 0, 0},
+    [3] = {"required_claim", &postern__v1__required_claim__table, 0, 10, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__provider_trust__table = {
     &postern__v1__provider_trust__descriptor, postern__v1__provider_trust__fields, 4, 0, 0,
 };
 
 static const PosternField postern__v1__apple_key__fields[] = {
-    [1] = {"team_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AppleKey, team_id)},
-    [2] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AppleKey, key_id)},
+    [1] = {"team_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AppleKey, team_id)},
+    [2] = {"key_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AppleKey, key_id)},
 };
 const PosternSchema postern__v1__apple_key__table = {
     &postern__v1__apple_key__descriptor, postern__v1__apple_key__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__provider__fields[] = {
-    [1] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"enabled", 0, 0x0, 0x0, 4, 0, 0, 1, 0},
-    [3] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"client_id", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [5] = {"client_secret", 0, 0x0, 0x0, 9, 2, 0, 4, 0},
-    [6] = {"has_client_secret", 0, 0x0, 0x0, 4, 0, 0, 5, 0},
-    [7] = {"additional_audiences", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
-    [8] = {"issuer", 0, 0x0, 0x0, 9, 2, 0, 6, 0},
-    [9] = {"endpoints", &postern__v1__provider_endpoints__table, 0x0, 0x0, 10, 2, 0, 7, 0},
-    [10] = {"allow_http_loopback", 0, 0x0, 0x0, 4, 0, 0, 8, 0},
-    [11] = {"allow_private_addresses", 0, 0x0, 0x0, 4, 0, 0, 9, 0},
-    [12] = {"accept_unbound_access_tokens", 0, 0x0, 0x0, 4, 0, 0, 10, 0},
-    [13] = {"trust", &postern__v1__provider_trust__table, 0x0, 0x0, 10, 2, 0, 11, 0},
-    [14] = {"apple", &postern__v1__apple_key__table, 0x0, 0x0, 10, 2, 0, 12, 0},
-    [15] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 13, 0},
-    [16] = {"updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 14, 0},
-    [17] = {"revision", 0, 0x0, 0x0, 1, 0, 0, 15, 0},
-    [18] = {"accept_unknown_nonce", 0, 0x0, 0x0, 4, 0, 0, 16, 0},
+    [1] = {"provider_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"enabled", 0, 0, 4, 0, 0, 1, 0, 0},
+    [3] = {"display_name", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"client_id", 0, 0, 9, 2, 0, 3, 0, 0},
+    [5] = {"client_secret", 0, 0, 9, 2, 0, 4, 0, 0},
+    [6] = {"has_client_secret", 0, 0, 4, 0, 0, 5, 0, 0},
+    [7] = {"additional_audiences", 0, 0, 9, 2, 1, 0, 0, 0},
+    [8] = {"issuer", 0, 0, 9, 2, 0, 6, 0, 0},
+    [9] = {"endpoints", &postern__v1__provider_endpoints__table, 0, 10, 2, 0, 7, 0, 0},
+    [10] = {"allow_http_loopback", 0, 0, 4, 0, 0, 8, 0, 0},
+    [11] = {"allow_private_addresses", 0, 0, 4, 0, 0, 9, 0, 0},
+    [12] = {"accept_unbound_access_tokens", 0, 0, 4, 0, 0, 10, 0, 0},
+    [13] = {"trust", &postern__v1__provider_trust__table, 0, 10, 2, 0, 11, 0, 0},
+    [14] = {"apple", &postern__v1__apple_key__table, 0, 10, 2, 0, 12, 0, 0},
+    [15] = {"created_at_micros", 0, 0, 1, 0, 0, 13, 0, 0},
+    [16] = {"updated_at_micros", 0, 0, 1, 0, 0, 14, 0, 0},
+    [17] = {"revision", 0, 0, 1, 0, 0, 15, 0, 0},
+    [18] = {"accept_unknown_nonce", 0, 0, 4, 0, 0, 16, 0, 0},
 };
 const PosternSchema postern__v1__provider__table = {
     &postern__v1__provider__descriptor, postern__v1__provider__fields, 19, 1, 0,
 };
 
 static const PosternField postern__v1__providers_create_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"provider", &postern__v1__provider__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 2, 0},
-    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"disabled", 0, 0, 4, 0, 0, 2, 0, 0},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
 };
 const PosternSchema postern__v1__providers_create_request__table = {
     &postern__v1__providers_create_request__descriptor, postern__v1__providers_create_request__fields, 5, 1, 0,
 };
 
 static const PosternField postern__v1__providers_create_response__fields[] = {
-    [1] = {"provider", &postern__v1__provider__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__providers_create_response__table = {
     &postern__v1__providers_create_response__descriptor, postern__v1__providers_create_response__fields, 2, 1, 0,
 };
 
 static const PosternField postern__v1__providers_get_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProvidersGetRequest, tenant_id)},
-    [2] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ProvidersGetRequest, provider_id)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProvidersGetRequest, tenant_id)},
+    [2] = {"provider_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ProvidersGetRequest, provider_id)},
 };
 const PosternSchema postern__v1__providers_get_request__table = {
     &postern__v1__providers_get_request__descriptor, postern__v1__providers_get_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__providers_get_response__fields[] = {
-    [1] = {"provider", &postern__v1__provider__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__providers_get_response__table = {
     &postern__v1__providers_get_response__descriptor, postern__v1__providers_get_response__fields, 2, 1, 0,
 };
 
 static const PosternField postern__v1__providers_list_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProvidersListRequest, tenant_id)},
-    [2] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 1, offsetof(Postern__V1__ProvidersListRequest, page_size)},
-    [3] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__ProvidersListRequest, page_token)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProvidersListRequest, tenant_id)},
+    [2] = {"page_size", 0, 0, 2, 0, 0, 1, 0, offsetof(Postern__V1__ProvidersListRequest, page_size)},
+    [3] = {"page_token", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__ProvidersListRequest, page_token)},
 };
 const PosternSchema postern__v1__providers_list_request__table = {
     &postern__v1__providers_list_request__descriptor, postern__v1__providers_list_request__fields, 4, 0, 1,
 };
 
 static const PosternField postern__v1__providers_list_response__fields[] = {
-    [1] = {"providers", &postern__v1__provider__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
+    [1] = {"providers", &postern__v1__provider__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__providers_list_response__table = {
     &postern__v1__providers_list_response__descriptor, postern__v1__providers_list_response__fields, 3, 1, 0,
 };
 
 static const PosternField postern__v1__providers_update_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"provider", &postern__v1__provider__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
 };
 const PosternSchema postern__v1__providers_update_request__table = {
     &postern__v1__providers_update_request__descriptor, postern__v1__providers_update_request__fields, 5, 1, 0,
 };
 
 static const PosternField postern__v1__providers_update_response__fields[] = {
-    [1] = {"provider", &postern__v1__provider__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__providers_update_response__table = {
     &postern__v1__providers_update_response__descriptor, postern__v1__providers_update_response__fields, 2, 1, 0,
 };
 
 static const PosternField postern__v1__providers_delete_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProvidersDeleteRequest, tenant_id)},
-    [2] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ProvidersDeleteRequest, provider_id)},
-    [3] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 2, offsetof(Postern__V1__ProvidersDeleteRequest, validate_only)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProvidersDeleteRequest, tenant_id)},
+    [2] = {"provider_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ProvidersDeleteRequest, provider_id)},
+    [3] = {"validate_only", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__ProvidersDeleteRequest, validate_only)},
 };
 const PosternSchema postern__v1__providers_delete_request__table = {
     &postern__v1__providers_delete_request__descriptor, postern__v1__providers_delete_request__fields, 4, 0, 1,
@@ -624,259 +640,387 @@ const PosternSchema postern__v1__providers_delete_response__table = {
 };
 
 static const PosternField postern__v1__providers_rebind_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProvidersRebindRequest, tenant_id)},
-    [2] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ProvidersRebindRequest, provider_id)},
-    [3] = {"from_issuer", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__ProvidersRebindRequest, from_issuer)},
-    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3, offsetof(Postern__V1__ProvidersRebindRequest, validate_only)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProvidersRebindRequest, tenant_id)},
+    [2] = {"provider_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ProvidersRebindRequest, provider_id)},
+    [3] = {"from_issuer", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__ProvidersRebindRequest, from_issuer)},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__ProvidersRebindRequest, validate_only)},
 };
 const PosternSchema postern__v1__providers_rebind_request__table = {
     &postern__v1__providers_rebind_request__descriptor, postern__v1__providers_rebind_request__fields, 5, 0, 1,
 };
 
 static const PosternField postern__v1__providers_rebind_response__fields[] = {
-    [1] = {"issuers", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
+    [1] = {"issuers", 0, 0, 9, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__providers_rebind_response__table = {
     &postern__v1__providers_rebind_response__descriptor, postern__v1__providers_rebind_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__providers_test_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProvidersTestRequest, tenant_id)},
-    [2] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ProvidersTestRequest, provider_id)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProvidersTestRequest, tenant_id)},
+    [2] = {"provider_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ProvidersTestRequest, provider_id)},
 };
 const PosternSchema postern__v1__providers_test_request__table = {
     &postern__v1__providers_test_request__descriptor, postern__v1__providers_test_request__fields, 3, 0, 1,
 };
 
+static const uint64_t postern_v1_ProviderTestResult__values[] = {0xf};
+
 static const PosternField postern__v1__provider_test_step__fields[] = {
-    [1] = {"name", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProviderTestStep, name)},
-    [2] = {"result", 0, 0xf, 0x0, 5, 0, 0, 1, offsetof(Postern__V1__ProviderTestStep, result)},
-    [3] = {"message", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__ProviderTestStep, message)},
-    [4] = {"duration_nanos", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__V1__ProviderTestStep, duration_nanos)},
+    [1] = {"name", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProviderTestStep, name)},
+    [2] = {"result", 0, postern_v1_ProviderTestResult__values, 5, 0, 0, 1, 1, offsetof(Postern__V1__ProviderTestStep, result)},
+    [3] = {"message", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__ProviderTestStep, message)},
+    [4] = {"duration_nanos", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__ProviderTestStep, duration_nanos)},
 };
 const PosternSchema postern__v1__provider_test_step__table = {
     &postern__v1__provider_test_step__descriptor, postern__v1__provider_test_step__fields, 5, 0, 1,
 };
 
 static const PosternField postern__v1__providers_test_response__fields[] = {
-    [1] = {"ok", 0, 0x0, 0x0, 4, 0, 0, 0, 0},
-    [2] = {"steps", &postern__v1__provider_test_step__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"ok", 0, 0, 4, 0, 0, 0, 0, 0},
+    [2] = {"steps", &postern__v1__provider_test_step__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__providers_test_response__table = {
     &postern__v1__providers_test_response__descriptor, postern__v1__providers_test_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_rebinding__fields[] = {
-    [1] = {"from_issuer", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__Store__V1__StoredRebinding, from_issuer)},
-    [2] = {"to_issuer", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__Store__V1__StoredRebinding, to_issuer)},
+    [1] = {"from_issuer", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__Store__V1__StoredRebinding, from_issuer)},
+    [2] = {"to_issuer", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__Store__V1__StoredRebinding, to_issuer)},
 };
 const PosternSchema postern__store__v1__stored_rebinding__table = {
     &postern__store__v1__stored_rebinding__descriptor, postern__store__v1__stored_rebinding__fields, 3, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_identity_issuers__fields[] = {
-    [1] = {"unnamed_issuer", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"rebindings", &postern__store__v1__stored_rebinding__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"unnamed_issuer", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"rebindings", &postern__store__v1__stored_rebinding__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_identity_issuers__table = {
     &postern__store__v1__stored_identity_issuers__descriptor, postern__store__v1__stored_identity_issuers__fields, 3, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_provider__fields[] = {
-    [1] = {"provider", &postern__v1__provider__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"sealed_client_secret", 0, 0x0, 0x0, 8, 2, 0, 1, 0},
+    [1] = {"provider", &postern__v1__provider__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"sealed_client_secret", 0, 0, 8, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_provider__table = {
     &postern__store__v1__stored_provider__descriptor, postern__store__v1__stored_provider__fields, 3, 1, 0,
 };
 
+static const uint64_t postern_v1_EventKind__values[] = {0x201fffffffff, 0xff33c000034f031c, 0x1000};
+
+static const PosternField postern__v1__event_proof__fields[] = {
+    [1] = {"global_sequence", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__EventProof, global_sequence)},
+    [2] = {"previous_hash", 0, 0, 8, 2, 0, 1, 0, offsetof(Postern__V1__EventProof, previous_hash)},
+    [3] = {"payload", 0, 0, 8, 2, 0, 2, 0, offsetof(Postern__V1__EventProof, payload)},
+};
+const PosternSchema postern__v1__event_proof__table = {
+    &postern__v1__event_proof__descriptor, postern__v1__event_proof__fields, 4, 0, 1,
+};
+
+static const PosternField postern__v1__audit_event__fields[] = {
+    [1] = {"sequence", 0, 0, 1, 0, 0, 0, 0, 0},
+    [2] = {"time_micros", 0, 0, 1, 0, 0, 1, 0, 0},
+    [3] = {"kind", 0, postern_v1_EventKind__values, 5, 0, 0, 2, 3, 0},
+    [4] = {"uid", 0, 0, 9, 2, 0, 3, 0, 0},
+    [5] = {"caller", 0, 0, 9, 2, 0, 4, 0, 0},
+    [6] = {"request_id", 0, 0, 9, 2, 0, 5, 0, 0},
+    [7] = {"detail", 0, 0, 9, 2, 0, 6, 0, 0},
+    [8] = {"proof", &postern__v1__event_proof__table, 0, 10, 2, 0, 7, 0, 0},
+};
+const PosternSchema postern__v1__audit_event__table = {
+    &postern__v1__audit_event__descriptor, postern__v1__audit_event__fields, 9, 0, 0,
+};
+
+static const PosternField postern__v1__event_filter__fields[] = {
+    [1] = {"uid", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"kinds", 0, postern_v1_EventKind__values, 5, 0, 1, 0, 3, 0},
+    [3] = {"caller", 0, 0, 9, 2, 0, 1, 0, 0},
+    [4] = {"from_micros", 0, 0, 1, 0, 0, 2, 0, 0},
+    [5] = {"before_micros", 0, 0, 1, 0, 0, 3, 0, 0},
+};
+const PosternSchema postern__v1__event_filter__table = {
+    &postern__v1__event_filter__descriptor, postern__v1__event_filter__fields, 6, 0, 0,
+};
+
+static const PosternField postern__v1__audit_list_events_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"page_size", 0, 0, 2, 0, 0, 1, 0, 0},
+    [3] = {"page_token", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"filter", &postern__v1__event_filter__table, 0, 10, 2, 0, 3, 0, 0},
+    [5] = {"oldest_first", 0, 0, 4, 0, 0, 4, 0, 0},
+    [6] = {"from_sequence", 0, 0, 1, 0, 0, 5, 0, 0},
+    [7] = {"include_proof", 0, 0, 4, 0, 0, 6, 0, 0},
+};
+const PosternSchema postern__v1__audit_list_events_request__table = {
+    &postern__v1__audit_list_events_request__descriptor, postern__v1__audit_list_events_request__fields, 8, 0, 0,
+};
+
+static const PosternField postern__v1__audit_list_events_response__fields[] = {
+    [1] = {"events", &postern__v1__audit_event__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
+    [3] = {"scanned", 0, 0, 2, 0, 0, 1, 0, 0},
+    [4] = {"is_complete", 0, 0, 4, 0, 0, 2, 0, 0},
+};
+const PosternSchema postern__v1__audit_list_events_response__table = {
+    &postern__v1__audit_list_events_response__descriptor, postern__v1__audit_list_events_response__fields, 5, 0, 0,
+};
+
+static const PosternField postern__v1__audit_watch_events_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"after_sequence", 0, 0, 1, 0, 0, 1, 0, 0},
+    [3] = {"filter", &postern__v1__event_filter__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"include_proof", 0, 0, 4, 0, 0, 3, 0, 0},
+};
+const PosternSchema postern__v1__audit_watch_events_request__table = {
+    &postern__v1__audit_watch_events_request__descriptor, postern__v1__audit_watch_events_request__fields, 5, 0, 0,
+};
+
+static const PosternField postern__v1__audit_watch_events_response__fields[] = {
+    [1] = {"event", &postern__v1__audit_event__table, 0, 10, 2, 0, 0, 0, 0},
+};
+const PosternSchema postern__v1__audit_watch_events_response__table = {
+    &postern__v1__audit_watch_events_response__descriptor, postern__v1__audit_watch_events_response__fields, 2, 0, 0,
+};
+
+static const PosternField postern__v1__audit_checkpoint__fields[] = {
+    [1] = {"project_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AuditCheckpoint, project_id)},
+    [2] = {"tenant_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AuditCheckpoint, tenant_id)},
+    [3] = {"sequence", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__AuditCheckpoint, sequence)},
+    [4] = {"hash", 0, 0, 8, 2, 0, 3, 0, offsetof(Postern__V1__AuditCheckpoint, hash)},
+    [5] = {"time_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__AuditCheckpoint, time_micros)},
+    [6] = {"cut_sequence", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__V1__AuditCheckpoint, cut_sequence)},
+};
+const PosternSchema postern__v1__audit_checkpoint__table = {
+    &postern__v1__audit_checkpoint__descriptor, postern__v1__audit_checkpoint__fields, 7, 0, 1,
+};
+
+static const PosternField postern__v1__signed_audit_checkpoint__fields[] = {
+    [1] = {"checkpoint", 0, 0, 8, 2, 0, 0, 0, offsetof(Postern__V1__SignedAuditCheckpoint, checkpoint)},
+    [2] = {"signature", 0, 0, 8, 2, 0, 1, 0, offsetof(Postern__V1__SignedAuditCheckpoint, signature)},
+    [3] = {"key_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__SignedAuditCheckpoint, key_id)},
+};
+const PosternSchema postern__v1__signed_audit_checkpoint__table = {
+    &postern__v1__signed_audit_checkpoint__descriptor, postern__v1__signed_audit_checkpoint__fields, 4, 0, 1,
+};
+
+static const PosternField postern__v1__audit_sign_checkpoint_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AuditSignCheckpointRequest, tenant_id)},
+};
+const PosternSchema postern__v1__audit_sign_checkpoint_request__table = {
+    &postern__v1__audit_sign_checkpoint_request__descriptor, postern__v1__audit_sign_checkpoint_request__fields, 2, 0, 1,
+};
+
+static const PosternField postern__v1__audit_sign_checkpoint_response__fields[] = {
+    [1] = {"signed", &postern__v1__signed_audit_checkpoint__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"checkpoint", &postern__v1__audit_checkpoint__table, 0, 10, 2, 0, 1, 0, 0},
+};
+const PosternSchema postern__v1__audit_sign_checkpoint_response__table = {
+    &postern__v1__audit_sign_checkpoint_response__descriptor, postern__v1__audit_sign_checkpoint_response__fields, 3, 0, 0,
+};
+
+const PosternSchema postern__v1__audit_get_key_request__table = {
+    &postern__v1__audit_get_key_request__descriptor, 0, 1, 0, 0,
+};
+
+static const PosternField postern__v1__audit_get_key_response__fields[] = {
+    [1] = {"key_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AuditGetKeyResponse, key_id)},
+    [2] = {"public_key", 0, 0, 8, 2, 0, 1, 0, offsetof(Postern__V1__AuditGetKeyResponse, public_key)},
+};
+const PosternSchema postern__v1__audit_get_key_response__table = {
+    &postern__v1__audit_get_key_response__descriptor, postern__v1__audit_get_key_response__fields, 3, 0, 1,
+};
+
 static const PosternField postern__v1__tenant_quotas__fields[] = {
-    [1] = {"stored_bytes", 0, 0x0, 0x0, 1, 0, 0, 0, offsetof(Postern__V1__TenantQuotas, stored_bytes)},
-    [2] = {"mutations_per_second", 0, 0x0, 0x0, 1, 0, 0, 1, offsetof(Postern__V1__TenantQuotas, mutations_per_second)},
-    [3] = {"anonymous_sign_ups_per_hour", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__V1__TenantQuotas, anonymous_sign_ups_per_hour)},
-    [10] = {"sms_per_hour", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__V1__TenantQuotas, sms_per_hour)},
+    [1] = {"stored_bytes", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__TenantQuotas, stored_bytes)},
+    [2] = {"mutations_per_second", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__TenantQuotas, mutations_per_second)},
+    [3] = {"anonymous_sign_ups_per_hour", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__TenantQuotas, anonymous_sign_ups_per_hour)},
+    [10] = {"sms_per_hour", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__TenantQuotas, sms_per_hour)},
 };
 const PosternSchema postern__v1__tenant_quotas__table = {
     &postern__v1__tenant_quotas__descriptor, postern__v1__tenant_quotas__fields, 11, 0, 1,
 };
 
 static const PosternField postern__v1__caller_quotas__fields[] = {
-    [1] = {"mutations_per_second", 0, 0x0, 0x0, 1, 0, 0, 0, offsetof(Postern__V1__CallerQuotas, mutations_per_second)},
-    [2] = {"written_bytes_per_hour", 0, 0x0, 0x0, 1, 0, 0, 1, offsetof(Postern__V1__CallerQuotas, written_bytes_per_hour)},
-    [10] = {"sms_per_hour", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__V1__CallerQuotas, sms_per_hour)},
+    [1] = {"mutations_per_second", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__CallerQuotas, mutations_per_second)},
+    [2] = {"written_bytes_per_hour", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__CallerQuotas, written_bytes_per_hour)},
+    [10] = {"sms_per_hour", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__CallerQuotas, sms_per_hour)},
 };
 const PosternSchema postern__v1__caller_quotas__table = {
     &postern__v1__caller_quotas__descriptor, postern__v1__caller_quotas__fields, 11, 0, 1,
 };
 
+static const uint64_t postern_v1_Role__values[] = {0x3f};
+
 static const PosternField postern__v1__certificate_mapping__fields[] = {
-    [1] = {"certificate_mapping_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"uri", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"dns_name", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [4] = {"issuer_key_sha256", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [5] = {"role", 0, 0x3f, 0x0, 5, 0, 0, 3, 0},
-    [6] = {"scope", &postern__v1__scope__table, 0x0, 0x0, 10, 2, 0, 4, 0},
-    [7] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 5, 0},
-    [8] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 6, 0},
-    [9] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 7, 0},
-    [30] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 8, 0},
+    [1] = {"certificate_mapping_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"uri", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"dns_name", 0, 0, 9, 2, 0, 1, 0, 0},
+    [4] = {"issuer_key_sha256", 0, 0, 9, 2, 0, 2, 0, 0},
+    [5] = {"role", 0, postern_v1_Role__values, 5, 0, 0, 3, 1, 0},
+    [6] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 4, 0, 0},
+    [7] = {"display_name", 0, 0, 9, 2, 0, 5, 0, 0},
+    [8] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 6, 0, 0},
+    [9] = {"created_at_micros", 0, 0, 1, 0, 0, 7, 0, 0},
+    [30] = {"quotas", &postern__v1__caller_quotas__table, 0, 10, 2, 0, 8, 0, 0},
 };
 const PosternSchema postern__v1__certificate_mapping__table = {
     &postern__v1__certificate_mapping__descriptor, postern__v1__certificate_mapping__fields, 31, 0, 0,
 };
 
 static const PosternField postern__v1__project_create_certificate_mapping_request__fields[] = {
-    [1] = {"certificate_mapping", &postern__v1__certificate_mapping__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 1, 0},
+    [1] = {"certificate_mapping", &postern__v1__certificate_mapping__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"validate_only", 0, 0, 4, 0, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__project_create_certificate_mapping_request__table = {
     &postern__v1__project_create_certificate_mapping_request__descriptor, postern__v1__project_create_certificate_mapping_request__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__project_create_certificate_mapping_response__fields[] = {
-    [1] = {"certificate_mapping", &postern__v1__certificate_mapping__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"certificate_mapping", &postern__v1__certificate_mapping__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_create_certificate_mapping_response__table = {
     &postern__v1__project_create_certificate_mapping_response__descriptor, postern__v1__project_create_certificate_mapping_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__project_list_certificate_mappings_request__fields[] = {
-    [1] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 0, offsetof(Postern__V1__ProjectListCertificateMappingsRequest, page_size)},
-    [2] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ProjectListCertificateMappingsRequest, page_token)},
+    [1] = {"page_size", 0, 0, 2, 0, 0, 0, 0, offsetof(Postern__V1__ProjectListCertificateMappingsRequest, page_size)},
+    [2] = {"page_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ProjectListCertificateMappingsRequest, page_token)},
 };
 const PosternSchema postern__v1__project_list_certificate_mappings_request__table = {
     &postern__v1__project_list_certificate_mappings_request__descriptor, postern__v1__project_list_certificate_mappings_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__project_list_certificate_mappings_response__fields[] = {
-    [1] = {"certificate_mappings", &postern__v1__certificate_mapping__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
+    [1] = {"certificate_mappings", &postern__v1__certificate_mapping__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_list_certificate_mappings_response__table = {
     &postern__v1__project_list_certificate_mappings_response__descriptor, postern__v1__project_list_certificate_mappings_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__project_delete_certificate_mapping_request__fields[] = {
-    [1] = {"certificate_mapping_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProjectDeleteCertificateMappingRequest, certificate_mapping_id)},
-    [2] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 1, offsetof(Postern__V1__ProjectDeleteCertificateMappingRequest, validate_only)},
+    [1] = {"certificate_mapping_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProjectDeleteCertificateMappingRequest, certificate_mapping_id)},
+    [2] = {"validate_only", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__ProjectDeleteCertificateMappingRequest, validate_only)},
 };
 const PosternSchema postern__v1__project_delete_certificate_mapping_request__table = {
     &postern__v1__project_delete_certificate_mapping_request__descriptor, postern__v1__project_delete_certificate_mapping_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__project_delete_certificate_mapping_response__fields[] = {
-    [1] = {"certificate_mapping", &postern__v1__certificate_mapping__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"certificate_mapping", &postern__v1__certificate_mapping__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_delete_certificate_mapping_response__table = {
     &postern__v1__project_delete_certificate_mapping_response__descriptor, postern__v1__project_delete_certificate_mapping_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__service_account__fields[] = {
-    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"role", 0, 0x3f, 0x0, 5, 0, 0, 3, 0},
-    [5] = {"scope", &postern__v1__scope__table, 0x0, 0x0, 10, 2, 0, 4, 0},
-    [6] = {"custom_tokens", 0, 0x0, 0x0, 4, 0, 0, 5, 0},
-    [7] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 6, 0},
-    [8] = {"built_in", 0, 0x0, 0x0, 4, 0, 0, 7, 0},
-    [9] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 8, 0},
-    [10] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 9, 0},
-    [30] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 10, 0},
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"email", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"display_name", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"role", 0, postern_v1_Role__values, 5, 0, 0, 3, 1, 0},
+    [5] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 4, 0, 0},
+    [6] = {"custom_tokens", 0, 0, 4, 0, 0, 5, 0, 0},
+    [7] = {"disabled", 0, 0, 4, 0, 0, 6, 0, 0},
+    [8] = {"built_in", 0, 0, 4, 0, 0, 7, 0, 0},
+    [9] = {"created_at_micros", 0, 0, 1, 0, 0, 8, 0, 0},
+    [10] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 9, 0, 0},
+    [30] = {"quotas", &postern__v1__caller_quotas__table, 0, 10, 2, 0, 10, 0, 0},
 };
 const PosternSchema postern__v1__service_account__table = {
     &postern__v1__service_account__descriptor, postern__v1__service_account__fields, 31, 0, 0,
 };
 
 static const PosternField postern__v1__service_account_key__fields[] = {
-    [1] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ServiceAccountKey, key_id)},
-    [2] = {"algorithm", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ServiceAccountKey, algorithm)},
-    [3] = {"uploaded", 0, 0x0, 0x0, 4, 0, 0, 2, offsetof(Postern__V1__ServiceAccountKey, uploaded)},
-    [4] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__V1__ServiceAccountKey, created_at_micros)},
-    [5] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4, offsetof(Postern__V1__ServiceAccountKey, expires_at_micros)},
-    [6] = {"revoked_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5, offsetof(Postern__V1__ServiceAccountKey, revoked_at_micros)},
+    [1] = {"key_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ServiceAccountKey, key_id)},
+    [2] = {"algorithm", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ServiceAccountKey, algorithm)},
+    [3] = {"uploaded", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__ServiceAccountKey, uploaded)},
+    [4] = {"created_at_micros", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__ServiceAccountKey, created_at_micros)},
+    [5] = {"expires_at_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__ServiceAccountKey, expires_at_micros)},
+    [6] = {"revoked_at_micros", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__V1__ServiceAccountKey, revoked_at_micros)},
 };
 const PosternSchema postern__v1__service_account_key__table = {
     &postern__v1__service_account_key__descriptor, postern__v1__service_account_key__fields, 7, 0, 1,
 };
 
 static const PosternField postern__v1__project_create_service_account_request__fields[] = {
-    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"role", 0, 0x3f, 0x0, 5, 0, 0, 2, 0},
-    [4] = {"scope", &postern__v1__scope__table, 0x0, 0x0, 10, 2, 0, 3, 0},
-    [5] = {"custom_tokens", 0, 0x0, 0x0, 4, 0, 0, 4, 0},
-    [6] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 5, 0},
-    [7] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 6, 0},
-    [30] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 7, 0},
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"display_name", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"role", 0, postern_v1_Role__values, 5, 0, 0, 2, 1, 0},
+    [4] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 3, 0, 0},
+    [5] = {"custom_tokens", 0, 0, 4, 0, 0, 4, 0, 0},
+    [6] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 5, 0, 0},
+    [7] = {"validate_only", 0, 0, 4, 0, 0, 6, 0, 0},
+    [30] = {"quotas", &postern__v1__caller_quotas__table, 0, 10, 2, 0, 7, 0, 0},
 };
 const PosternSchema postern__v1__project_create_service_account_request__table = {
     &postern__v1__project_create_service_account_request__descriptor, postern__v1__project_create_service_account_request__fields, 31, 0, 0,
 };
 
 static const PosternField postern__v1__project_create_service_account_response__fields[] = {
-    [1] = {"service_account", &postern__v1__service_account__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"service_account", &postern__v1__service_account__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_create_service_account_response__table = {
     &postern__v1__project_create_service_account_response__descriptor, postern__v1__project_create_service_account_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__project_get_service_account_request__fields[] = {
-    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProjectGetServiceAccountRequest, service_account_id)},
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProjectGetServiceAccountRequest, service_account_id)},
 };
 const PosternSchema postern__v1__project_get_service_account_request__table = {
     &postern__v1__project_get_service_account_request__descriptor, postern__v1__project_get_service_account_request__fields, 2, 0, 1,
 };
 
 static const PosternField postern__v1__project_get_service_account_response__fields[] = {
-    [1] = {"service_account", &postern__v1__service_account__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"service_account", &postern__v1__service_account__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_get_service_account_response__table = {
     &postern__v1__project_get_service_account_response__descriptor, postern__v1__project_get_service_account_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__project_list_service_accounts_request__fields[] = {
-    [1] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 0, offsetof(Postern__V1__ProjectListServiceAccountsRequest, page_size)},
-    [2] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ProjectListServiceAccountsRequest, page_token)},
+    [1] = {"page_size", 0, 0, 2, 0, 0, 0, 0, offsetof(Postern__V1__ProjectListServiceAccountsRequest, page_size)},
+    [2] = {"page_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ProjectListServiceAccountsRequest, page_token)},
 };
 const PosternSchema postern__v1__project_list_service_accounts_request__table = {
     &postern__v1__project_list_service_accounts_request__descriptor, postern__v1__project_list_service_accounts_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__project_list_service_accounts_response__fields[] = {
-    [1] = {"service_accounts", &postern__v1__service_account__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
+    [1] = {"service_accounts", &postern__v1__service_account__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_list_service_accounts_response__table = {
     &postern__v1__project_list_service_accounts_response__descriptor, postern__v1__project_list_service_accounts_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__project_update_service_account_request__fields[] = {
-    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"role", 0, 0x3f, 0x0, 5, 0, 0, 3, 0},
-    [5] = {"scope", &postern__v1__scope__table, 0x0, 0x0, 10, 2, 0, 4, 0},
-    [6] = {"custom_tokens", 0, 0x0, 0x0, 4, 0, 0, 5, 0},
-    [7] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 6, 0},
-    [8] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 7, 0},
-    [9] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 8, 0},
-    [30] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 9, 0},
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"display_name", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"role", 0, postern_v1_Role__values, 5, 0, 0, 3, 1, 0},
+    [5] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 4, 0, 0},
+    [6] = {"custom_tokens", 0, 0, 4, 0, 0, 5, 0, 0},
+    [7] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 6, 0, 0},
+    [8] = {"disabled", 0, 0, 4, 0, 0, 7, 0, 0},
+    [9] = {"validate_only", 0, 0, 4, 0, 0, 8, 0, 0},
+    [30] = {"quotas", &postern__v1__caller_quotas__table, 0, 10, 2, 0, 9, 0, 0},
 };
 const PosternSchema postern__v1__project_update_service_account_request__table = {
     &postern__v1__project_update_service_account_request__descriptor, postern__v1__project_update_service_account_request__fields, 31, 0, 0,
 };
 
 static const PosternField postern__v1__project_update_service_account_response__fields[] = {
-    [1] = {"service_account", &postern__v1__service_account__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"service_account", &postern__v1__service_account__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_update_service_account_response__table = {
     &postern__v1__project_update_service_account_response__descriptor, postern__v1__project_update_service_account_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__project_delete_service_account_request__fields[] = {
-    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProjectDeleteServiceAccountRequest, service_account_id)},
-    [2] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 1, offsetof(Postern__V1__ProjectDeleteServiceAccountRequest, validate_only)},
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProjectDeleteServiceAccountRequest, service_account_id)},
+    [2] = {"validate_only", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__ProjectDeleteServiceAccountRequest, validate_only)},
 };
 const PosternSchema postern__v1__project_delete_service_account_request__table = {
     &postern__v1__project_delete_service_account_request__descriptor, postern__v1__project_delete_service_account_request__fields, 3, 0, 1,
@@ -887,356 +1031,368 @@ const PosternSchema postern__v1__project_delete_service_account_response__table 
 };
 
 static const PosternField postern__v1__project_create_service_account_key_request__fields[] = {
-    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProjectCreateServiceAccountKeyRequest, service_account_id)},
-    [2] = {"algorithm", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ProjectCreateServiceAccountKeyRequest, algorithm)},
-    [3] = {"lifetime_seconds", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__V1__ProjectCreateServiceAccountKeyRequest, lifetime_seconds)},
-    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3, offsetof(Postern__V1__ProjectCreateServiceAccountKeyRequest, validate_only)},
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProjectCreateServiceAccountKeyRequest, service_account_id)},
+    [2] = {"algorithm", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ProjectCreateServiceAccountKeyRequest, algorithm)},
+    [3] = {"lifetime_seconds", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__ProjectCreateServiceAccountKeyRequest, lifetime_seconds)},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__ProjectCreateServiceAccountKeyRequest, validate_only)},
 };
 const PosternSchema postern__v1__project_create_service_account_key_request__table = {
     &postern__v1__project_create_service_account_key_request__descriptor, postern__v1__project_create_service_account_key_request__fields, 5, 0, 1,
 };
 
 static const PosternField postern__v1__project_create_service_account_key_response__fields[] = {
-    [1] = {"key", &postern__v1__service_account_key__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"key_file_json", 0, 0x0, 0x0, 8, 2, 0, 1, 0},
+    [1] = {"key", &postern__v1__service_account_key__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"key_file_json", 0, 0, 8, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__project_create_service_account_key_response__table = {
     &postern__v1__project_create_service_account_key_response__descriptor, postern__v1__project_create_service_account_key_response__fields, 3, 1, 0,
 };
 
 static const PosternField postern__v1__project_upload_service_account_key_request__fields[] = {
-    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProjectUploadServiceAccountKeyRequest, service_account_id)},
-    [2] = {"public_key", 0, 0x0, 0x0, 8, 2, 0, 1, offsetof(Postern__V1__ProjectUploadServiceAccountKeyRequest, public_key)},
-    [3] = {"lifetime_seconds", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__V1__ProjectUploadServiceAccountKeyRequest, lifetime_seconds)},
-    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3, offsetof(Postern__V1__ProjectUploadServiceAccountKeyRequest, validate_only)},
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProjectUploadServiceAccountKeyRequest, service_account_id)},
+    [2] = {"public_key", 0, 0, 8, 2, 0, 1, 0, offsetof(Postern__V1__ProjectUploadServiceAccountKeyRequest, public_key)},
+    [3] = {"lifetime_seconds", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__ProjectUploadServiceAccountKeyRequest, lifetime_seconds)},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__ProjectUploadServiceAccountKeyRequest, validate_only)},
 };
 const PosternSchema postern__v1__project_upload_service_account_key_request__table = {
     &postern__v1__project_upload_service_account_key_request__descriptor, postern__v1__project_upload_service_account_key_request__fields, 5, 0, 1,
 };
 
 static const PosternField postern__v1__project_upload_service_account_key_response__fields[] = {
-    [1] = {"key", &postern__v1__service_account_key__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"key", &postern__v1__service_account_key__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_upload_service_account_key_response__table = {
     &postern__v1__project_upload_service_account_key_response__descriptor, postern__v1__project_upload_service_account_key_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__project_list_service_account_keys_request__fields[] = {
-    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProjectListServiceAccountKeysRequest, service_account_id)},
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProjectListServiceAccountKeysRequest, service_account_id)},
 };
 const PosternSchema postern__v1__project_list_service_account_keys_request__table = {
     &postern__v1__project_list_service_account_keys_request__descriptor, postern__v1__project_list_service_account_keys_request__fields, 2, 0, 1,
 };
 
 static const PosternField postern__v1__project_list_service_account_keys_response__fields[] = {
-    [1] = {"keys", &postern__v1__service_account_key__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"keys", &postern__v1__service_account_key__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_list_service_account_keys_response__table = {
     &postern__v1__project_list_service_account_keys_response__descriptor, postern__v1__project_list_service_account_keys_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__project_revoke_service_account_key_request__fields[] = {
-    [1] = {"service_account_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProjectRevokeServiceAccountKeyRequest, service_account_id)},
-    [2] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ProjectRevokeServiceAccountKeyRequest, key_id)},
-    [3] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 2, offsetof(Postern__V1__ProjectRevokeServiceAccountKeyRequest, validate_only)},
+    [1] = {"service_account_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProjectRevokeServiceAccountKeyRequest, service_account_id)},
+    [2] = {"key_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ProjectRevokeServiceAccountKeyRequest, key_id)},
+    [3] = {"validate_only", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__ProjectRevokeServiceAccountKeyRequest, validate_only)},
 };
 const PosternSchema postern__v1__project_revoke_service_account_key_request__table = {
     &postern__v1__project_revoke_service_account_key_request__descriptor, postern__v1__project_revoke_service_account_key_request__fields, 4, 0, 1,
 };
 
 static const PosternField postern__v1__project_revoke_service_account_key_response__fields[] = {
-    [1] = {"key", &postern__v1__service_account_key__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"key", &postern__v1__service_account_key__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_revoke_service_account_key_response__table = {
     &postern__v1__project_revoke_service_account_key_response__descriptor, postern__v1__project_revoke_service_account_key_response__fields, 2, 0, 0,
 };
 
+static const uint64_t postern_v1_SecondFactorKind__values[] = {0x7};
+
 static const PosternField postern__v1__second_factor__fields[] = {
-    [1] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__SecondFactor, factor_id)},
-    [2] = {"kind", 0, 0x7, 0x0, 5, 0, 0, 1, offsetof(Postern__V1__SecondFactor, kind)},
-    [3] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__SecondFactor, display_name)},
-    [4] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__SecondFactor, phone_number)},
-    [5] = {"enrolled_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4, offsetof(Postern__V1__SecondFactor, enrolled_at_micros)},
+    [1] = {"factor_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__SecondFactor, factor_id)},
+    [2] = {"kind", 0, postern_v1_SecondFactorKind__values, 5, 0, 0, 1, 1, offsetof(Postern__V1__SecondFactor, kind)},
+    [3] = {"display_name", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__SecondFactor, display_name)},
+    [4] = {"phone_number", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__SecondFactor, phone_number)},
+    [5] = {"enrolled_at_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__SecondFactor, enrolled_at_micros)},
 };
 const PosternSchema postern__v1__second_factor__table = {
     &postern__v1__second_factor__descriptor, postern__v1__second_factor__fields, 6, 0, 1,
 };
 
 static const PosternField postern__v1__totp_secret__fields[] = {
-    [1] = {"shared_secret", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TotpSecret, shared_secret)},
-    [2] = {"uri", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__TotpSecret, uri)},
-    [3] = {"code_length", 0, 0x0, 0x0, 2, 0, 0, 2, offsetof(Postern__V1__TotpSecret, code_length)},
-    [4] = {"period_seconds", 0, 0x0, 0x0, 2, 0, 0, 3, offsetof(Postern__V1__TotpSecret, period_seconds)},
-    [5] = {"algorithm", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__TotpSecret, algorithm)},
+    [1] = {"shared_secret", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TotpSecret, shared_secret)},
+    [2] = {"uri", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TotpSecret, uri)},
+    [3] = {"code_length", 0, 0, 2, 0, 0, 2, 0, offsetof(Postern__V1__TotpSecret, code_length)},
+    [4] = {"period_seconds", 0, 0, 2, 0, 0, 3, 0, offsetof(Postern__V1__TotpSecret, period_seconds)},
+    [5] = {"algorithm", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__TotpSecret, algorithm)},
 };
 const PosternSchema postern__v1__totp_secret__table = {
     &postern__v1__totp_secret__descriptor, postern__v1__totp_secret__fields, 6, 1, 1,
 };
 
 static const PosternField postern__v1__provider_info__fields[] = {
-    [1] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProviderInfo, provider_id)},
-    [2] = {"raw_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ProviderInfo, raw_id)},
-    [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__ProviderInfo, email)},
-    [4] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__ProviderInfo, display_name)},
-    [5] = {"photo_url", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__ProviderInfo, photo_url)},
-    [6] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 5, offsetof(Postern__V1__ProviderInfo, phone_number)},
-    [7] = {"issuer", 0, 0x0, 0x0, 9, 2, 0, 6, offsetof(Postern__V1__ProviderInfo, issuer)},
+    [1] = {"provider_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProviderInfo, provider_id)},
+    [2] = {"raw_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ProviderInfo, raw_id)},
+    [3] = {"email", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__ProviderInfo, email)},
+    [4] = {"display_name", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__ProviderInfo, display_name)},
+    [5] = {"photo_url", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__ProviderInfo, photo_url)},
+    [6] = {"phone_number", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__ProviderInfo, phone_number)},
+    [7] = {"issuer", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__V1__ProviderInfo, issuer)},
 };
 const PosternSchema postern__v1__provider_info__table = {
     &postern__v1__provider_info__descriptor, postern__v1__provider_info__fields, 8, 0, 1,
 };
 
 static const PosternField postern__v1__user__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"email_verified", 0, 0x0, 0x0, 4, 0, 0, 3, 0},
-    [5] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 4, 0},
-    [6] = {"photo_url", 0, 0x0, 0x0, 9, 2, 0, 5, 0},
-    [7] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 6, 0},
-    [8] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 7, 0},
-    [9] = {"providers", &postern__v1__provider_info__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [10] = {"custom_claims_json", 0, 0x0, 0x0, 8, 2, 0, 8, 0},
-    [11] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 9, 0},
-    [12] = {"last_sign_in_at_micros", 0, 0x0, 0x0, 1, 0, 0, 10, 0},
-    [13] = {"last_refresh_at_micros", 0, 0x0, 0x0, 1, 0, 0, 11, 0},
-    [14] = {"tokens_valid_after_micros", 0, 0x0, 0x0, 1, 0, 0, 12, 0},
-    [15] = {"second_factors", &postern__v1__second_factor__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [16] = {"recovery_code_count", 0, 0x0, 0x0, 2, 0, 0, 13, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"email", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"email_verified", 0, 0, 4, 0, 0, 3, 0, 0},
+    [5] = {"display_name", 0, 0, 9, 2, 0, 4, 0, 0},
+    [6] = {"photo_url", 0, 0, 9, 2, 0, 5, 0, 0},
+    [7] = {"phone_number", 0, 0, 9, 2, 0, 6, 0, 0},
+    [8] = {"disabled", 0, 0, 4, 0, 0, 7, 0, 0},
+    [9] = {"providers", &postern__v1__provider_info__table, 0, 10, 2, 1, 0, 0, 0},
+    [10] = {"custom_claims_json", 0, 0, 8, 2, 0, 8, 0, 0},
+    [11] = {"created_at_micros", 0, 0, 1, 0, 0, 9, 0, 0},
+    [12] = {"last_sign_in_at_micros", 0, 0, 1, 0, 0, 10, 0, 0},
+    [13] = {"last_refresh_at_micros", 0, 0, 1, 0, 0, 11, 0, 0},
+    [14] = {"tokens_valid_after_micros", 0, 0, 1, 0, 0, 12, 0, 0},
+    [15] = {"second_factors", &postern__v1__second_factor__table, 0, 10, 2, 1, 0, 0, 0},
+    [16] = {"recovery_code_count", 0, 0, 2, 0, 0, 13, 0, 0},
 };
 const PosternSchema postern__v1__user__table = {
     &postern__v1__user__descriptor, postern__v1__user__fields, 17, 0, 0,
 };
 
 static const PosternField postern__v1__token_pair__fields[] = {
-    [1] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TokenPair, id_token)},
-    [2] = {"refresh_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__TokenPair, refresh_token)},
-    [3] = {"id_token_expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__V1__TokenPair, id_token_expires_at_micros)},
+    [1] = {"id_token", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TokenPair, id_token)},
+    [2] = {"refresh_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TokenPair, refresh_token)},
+    [3] = {"id_token_expires_at_micros", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__TokenPair, id_token_expires_at_micros)},
 };
 const PosternSchema postern__v1__token_pair__table = {
     &postern__v1__token_pair__descriptor, postern__v1__token_pair__fields, 4, 0, 1,
 };
 
 static const PosternField postern__v1__tokens_verify_id_token_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TokensVerifyIdTokenRequest, tenant_id)},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__TokensVerifyIdTokenRequest, id_token)},
-    [3] = {"any_tenant", 0, 0x0, 0x0, 4, 0, 0, 2, offsetof(Postern__V1__TokensVerifyIdTokenRequest, any_tenant)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TokensVerifyIdTokenRequest, tenant_id)},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TokensVerifyIdTokenRequest, id_token)},
+    [3] = {"any_tenant", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__TokensVerifyIdTokenRequest, any_tenant)},
 };
 const PosternSchema postern__v1__tokens_verify_id_token_request__table = {
     &postern__v1__tokens_verify_id_token_request__descriptor, postern__v1__tokens_verify_id_token_request__fields, 4, 0, 1,
 };
 
 static const PosternField postern__v1__tokens_verify_id_token_response__fields[] = {
-    [1] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TokensVerifyIdTokenResponse, uid)},
-    [2] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__TokensVerifyIdTokenResponse, tenant_id)},
-    [3] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__TokensVerifyIdTokenResponse, session_id)},
-    [4] = {"auth_time_micros", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__V1__TokensVerifyIdTokenResponse, auth_time_micros)},
-    [5] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4, offsetof(Postern__V1__TokensVerifyIdTokenResponse, expires_at_micros)},
-    [6] = {"claims_json", 0, 0x0, 0x0, 8, 2, 0, 5, offsetof(Postern__V1__TokensVerifyIdTokenResponse, claims_json)},
+    [1] = {"uid", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TokensVerifyIdTokenResponse, uid)},
+    [2] = {"tenant_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TokensVerifyIdTokenResponse, tenant_id)},
+    [3] = {"session_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__TokensVerifyIdTokenResponse, session_id)},
+    [4] = {"auth_time_micros", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__TokensVerifyIdTokenResponse, auth_time_micros)},
+    [5] = {"expires_at_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__TokensVerifyIdTokenResponse, expires_at_micros)},
+    [6] = {"claims_json", 0, 0, 8, 2, 0, 5, 0, offsetof(Postern__V1__TokensVerifyIdTokenResponse, claims_json)},
 };
 const PosternSchema postern__v1__tokens_verify_id_token_response__table = {
     &postern__v1__tokens_verify_id_token_response__descriptor, postern__v1__tokens_verify_id_token_response__fields, 7, 0, 1,
 };
 
 static const PosternField postern__v1__tokens_refresh_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TokensRefreshRequest, tenant_id)},
-    [2] = {"refresh_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__TokensRefreshRequest, refresh_token)},
-    [3] = {"attempt_id", 0, 0x0, 0x0, 8, 2, 0, 2, offsetof(Postern__V1__TokensRefreshRequest, attempt_id)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TokensRefreshRequest, tenant_id)},
+    [2] = {"refresh_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TokensRefreshRequest, refresh_token)},
+    [3] = {"attempt_id", 0, 0, 8, 2, 0, 2, 0, offsetof(Postern__V1__TokensRefreshRequest, attempt_id)},
 };
 const PosternSchema postern__v1__tokens_refresh_request__table = {
     &postern__v1__tokens_refresh_request__descriptor, postern__v1__tokens_refresh_request__fields, 4, 0, 1,
 };
 
+static const uint64_t postern_v1_RefreshOutcome__values[] = {0x1f};
+
 static const PosternField postern__v1__tokens_refresh_response__fields[] = {
-    [1] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"outcome", 0, 0x1f, 0x0, 5, 0, 0, 2, 0},
+    [1] = {"uid", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"outcome", 0, postern_v1_RefreshOutcome__values, 5, 0, 0, 2, 1, 0},
 };
 const PosternSchema postern__v1__tokens_refresh_response__table = {
     &postern__v1__tokens_refresh_response__descriptor, postern__v1__tokens_refresh_response__fields, 4, 0, 0,
 };
 
+static const uint64_t postern_v1_TokenUse__values[] = {0x7};
+
 static const PosternField postern__v1__tokens_list_keys_request__fields[] = {
-    [1] = {"token_use", 0, 0x7, 0x0, 5, 0, 0, 0, offsetof(Postern__V1__TokensListKeysRequest, token_use)},
+    [1] = {"token_use", 0, postern_v1_TokenUse__values, 5, 0, 0, 0, 1, offsetof(Postern__V1__TokensListKeysRequest, token_use)},
 };
 const PosternSchema postern__v1__tokens_list_keys_request__table = {
     &postern__v1__tokens_list_keys_request__descriptor, postern__v1__tokens_list_keys_request__fields, 2, 0, 1,
 };
 
 static const PosternField postern__v1__tokens_list_keys_response__fields[] = {
-    [1] = {"jwks_json", 0, 0x0, 0x0, 8, 2, 0, 0, offsetof(Postern__V1__TokensListKeysResponse, jwks_json)},
+    [1] = {"jwks_json", 0, 0, 8, 2, 0, 0, 0, offsetof(Postern__V1__TokensListKeysResponse, jwks_json)},
 };
 const PosternSchema postern__v1__tokens_list_keys_response__table = {
     &postern__v1__tokens_list_keys_response__descriptor, postern__v1__tokens_list_keys_response__fields, 2, 0, 1,
 };
 
 static const PosternField postern__v1__tokens_create_session_cookie_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TokensCreateSessionCookieRequest, tenant_id)},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__TokensCreateSessionCookieRequest, id_token)},
-    [3] = {"valid_seconds", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__V1__TokensCreateSessionCookieRequest, valid_seconds)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TokensCreateSessionCookieRequest, tenant_id)},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TokensCreateSessionCookieRequest, id_token)},
+    [3] = {"valid_seconds", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__TokensCreateSessionCookieRequest, valid_seconds)},
 };
 const PosternSchema postern__v1__tokens_create_session_cookie_request__table = {
     &postern__v1__tokens_create_session_cookie_request__descriptor, postern__v1__tokens_create_session_cookie_request__fields, 4, 0, 1,
 };
 
 static const PosternField postern__v1__tokens_create_session_cookie_response__fields[] = {
-    [1] = {"session_cookie", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TokensCreateSessionCookieResponse, session_cookie)},
-    [2] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 1, offsetof(Postern__V1__TokensCreateSessionCookieResponse, expires_at_micros)},
+    [1] = {"session_cookie", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TokensCreateSessionCookieResponse, session_cookie)},
+    [2] = {"expires_at_micros", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__TokensCreateSessionCookieResponse, expires_at_micros)},
 };
 const PosternSchema postern__v1__tokens_create_session_cookie_response__table = {
     &postern__v1__tokens_create_session_cookie_response__descriptor, postern__v1__tokens_create_session_cookie_response__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__tokens_verify_session_cookie_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TokensVerifySessionCookieRequest, tenant_id)},
-    [2] = {"session_cookie", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__TokensVerifySessionCookieRequest, session_cookie)},
-    [3] = {"any_tenant", 0, 0x0, 0x0, 4, 0, 0, 2, offsetof(Postern__V1__TokensVerifySessionCookieRequest, any_tenant)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TokensVerifySessionCookieRequest, tenant_id)},
+    [2] = {"session_cookie", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TokensVerifySessionCookieRequest, session_cookie)},
+    [3] = {"any_tenant", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__TokensVerifySessionCookieRequest, any_tenant)},
 };
 const PosternSchema postern__v1__tokens_verify_session_cookie_request__table = {
     &postern__v1__tokens_verify_session_cookie_request__descriptor, postern__v1__tokens_verify_session_cookie_request__fields, 4, 0, 1,
 };
 
 static const PosternField postern__v1__tokens_verify_session_cookie_response__fields[] = {
-    [1] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TokensVerifySessionCookieResponse, uid)},
-    [2] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__TokensVerifySessionCookieResponse, tenant_id)},
-    [3] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__TokensVerifySessionCookieResponse, session_id)},
-    [4] = {"auth_time_micros", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__V1__TokensVerifySessionCookieResponse, auth_time_micros)},
-    [5] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4, offsetof(Postern__V1__TokensVerifySessionCookieResponse, expires_at_micros)},
-    [6] = {"claims_json", 0, 0x0, 0x0, 8, 2, 0, 5, offsetof(Postern__V1__TokensVerifySessionCookieResponse, claims_json)},
+    [1] = {"uid", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TokensVerifySessionCookieResponse, uid)},
+    [2] = {"tenant_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TokensVerifySessionCookieResponse, tenant_id)},
+    [3] = {"session_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__TokensVerifySessionCookieResponse, session_id)},
+    [4] = {"auth_time_micros", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__TokensVerifySessionCookieResponse, auth_time_micros)},
+    [5] = {"expires_at_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__TokensVerifySessionCookieResponse, expires_at_micros)},
+    [6] = {"claims_json", 0, 0, 8, 2, 0, 5, 0, offsetof(Postern__V1__TokensVerifySessionCookieResponse, claims_json)},
 };
 const PosternSchema postern__v1__tokens_verify_session_cookie_response__table = {
     &postern__v1__tokens_verify_session_cookie_response__descriptor, postern__v1__tokens_verify_session_cookie_response__fields, 7, 0, 1,
 };
 
 static const PosternField postern__v1__tokens_watch_revocations_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TokensWatchRevocationsRequest, tenant_id)},
-    [2] = {"any_tenant", 0, 0x0, 0x0, 4, 0, 0, 1, offsetof(Postern__V1__TokensWatchRevocationsRequest, any_tenant)},
-    [3] = {"cursor", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__TokensWatchRevocationsRequest, cursor)},
-    [4] = {"heartbeat_seconds", 0, 0x0, 0x0, 2, 0, 0, 3, offsetof(Postern__V1__TokensWatchRevocationsRequest, heartbeat_seconds)},
-    [5] = {"session_cookies", 0, 0x0, 0x0, 4, 0, 0, 4, offsetof(Postern__V1__TokensWatchRevocationsRequest, session_cookies)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TokensWatchRevocationsRequest, tenant_id)},
+    [2] = {"any_tenant", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__TokensWatchRevocationsRequest, any_tenant)},
+    [3] = {"cursor", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__TokensWatchRevocationsRequest, cursor)},
+    [4] = {"heartbeat_seconds", 0, 0, 2, 0, 0, 3, 0, offsetof(Postern__V1__TokensWatchRevocationsRequest, heartbeat_seconds)},
+    [5] = {"session_cookies", 0, 0, 4, 0, 0, 4, 0, offsetof(Postern__V1__TokensWatchRevocationsRequest, session_cookies)},
 };
 const PosternSchema postern__v1__tokens_watch_revocations_request__table = {
     &postern__v1__tokens_watch_revocations_request__descriptor, postern__v1__tokens_watch_revocations_request__fields, 6, 0, 1,
 };
 
+static const uint64_t postern_v1_RevocationKind__values[] = {0x7f};
+
 static const PosternField postern__v1__revocation__fields[] = {
-    [1] = {"kind", 0, 0x7f, 0x0, 5, 0, 0, 0, offsetof(Postern__V1__Revocation, kind)},
-    [2] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__Revocation, tenant_id)},
-    [3] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__Revocation, uid)},
-    [4] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__Revocation, session_id)},
-    [5] = {"valid_after_micros", 0, 0x0, 0x0, 1, 0, 0, 4, offsetof(Postern__V1__Revocation, valid_after_micros)},
-    [6] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 5, offsetof(Postern__V1__Revocation, time_micros)},
-    [7] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 6, offsetof(Postern__V1__Revocation, key_id)},
+    [1] = {"kind", 0, postern_v1_RevocationKind__values, 5, 0, 0, 0, 1, offsetof(Postern__V1__Revocation, kind)},
+    [2] = {"tenant_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__Revocation, tenant_id)},
+    [3] = {"uid", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__Revocation, uid)},
+    [4] = {"session_id", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__Revocation, session_id)},
+    [5] = {"valid_after_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__Revocation, valid_after_micros)},
+    [6] = {"time_micros", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__V1__Revocation, time_micros)},
+    [7] = {"key_id", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__V1__Revocation, key_id)},
 };
 const PosternSchema postern__v1__revocation__table = {
     &postern__v1__revocation__descriptor, postern__v1__revocation__fields, 8, 0, 1,
 };
 
+static const uint64_t postern_v1_SnapshotReason__values[] = {0xf};
+
 static const PosternField postern__v1__tokens_watch_revocations_response__fields[] = {
-    [1] = {"revocations", &postern__v1__revocation__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [2] = {"cursor", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [3] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 1, 0},
-    [4] = {"snapshot_reason", 0, 0xf, 0x0, 5, 0, 0, 2, 0},
-    [5] = {"continues", 0, 0x0, 0x0, 4, 0, 0, 3, 0},
-    [6] = {"scope", &postern__v1__scope__table, 0x0, 0x0, 10, 2, 0, 4, 0},
+    [1] = {"revocations", &postern__v1__revocation__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"cursor", 0, 0, 9, 2, 0, 0, 0, 0},
+    [3] = {"time_micros", 0, 0, 1, 0, 0, 1, 0, 0},
+    [4] = {"snapshot_reason", 0, postern_v1_SnapshotReason__values, 5, 0, 0, 2, 1, 0},
+    [5] = {"continues", 0, 0, 4, 0, 0, 3, 0, 0},
+    [6] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__tokens_watch_revocations_response__table = {
     &postern__v1__tokens_watch_revocations_response__descriptor, postern__v1__tokens_watch_revocations_response__fields, 7, 0, 0,
 };
 
 static const PosternField postern__v1__api_key__fields[] = {
-    [1] = {"api_key_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"role", 0, 0x3f, 0x0, 5, 0, 0, 1, 0},
-    [3] = {"scope", &postern__v1__scope__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [4] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [5] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 4, 0},
-    [6] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5, 0},
-    [7] = {"revoked_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6, 0},
-    [30] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 7, 0},
-    [33] = {"export_password_hashes", 0, 0x0, 0x0, 4, 0, 0, 8, 0},
+    [1] = {"api_key_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"role", 0, postern_v1_Role__values, 5, 0, 0, 1, 1, 0},
+    [3] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"display_name", 0, 0, 9, 2, 0, 3, 0, 0},
+    [5] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 4, 0, 0},
+    [6] = {"created_at_micros", 0, 0, 1, 0, 0, 5, 0, 0},
+    [7] = {"revoked_at_micros", 0, 0, 1, 0, 0, 6, 0, 0},
+    [30] = {"quotas", &postern__v1__caller_quotas__table, 0, 10, 2, 0, 7, 0, 0},
+    [33] = {"export_password_hashes", 0, 0, 4, 0, 0, 8, 0, 0},
 };
 const PosternSchema postern__v1__api_key__table = {
     &postern__v1__api_key__descriptor, postern__v1__api_key__fields, 34, 0, 0,
 };
 
 static const PosternField postern__v1__project_create_api_key_request__fields[] = {
-    [1] = {"role", 0, 0x3f, 0x0, 5, 0, 0, 0, 0},
-    [2] = {"scope", &postern__v1__scope__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"trusted_end_user_ip", 0, 0x0, 0x0, 4, 0, 0, 3, 0},
-    [5] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 4, 0},
-    [30] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 5, 0},
-    [33] = {"export_password_hashes", 0, 0x0, 0x0, 4, 0, 0, 6, 0},
+    [1] = {"role", 0, postern_v1_Role__values, 5, 0, 0, 0, 1, 0},
+    [2] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"display_name", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 3, 0, 0},
+    [5] = {"validate_only", 0, 0, 4, 0, 0, 4, 0, 0},
+    [30] = {"quotas", &postern__v1__caller_quotas__table, 0, 10, 2, 0, 5, 0, 0},
+    [33] = {"export_password_hashes", 0, 0, 4, 0, 0, 6, 0, 0},
 };
 const PosternSchema postern__v1__project_create_api_key_request__table = {
     &postern__v1__project_create_api_key_request__descriptor, postern__v1__project_create_api_key_request__fields, 34, 0, 0,
 };
 
 static const PosternField postern__v1__project_create_api_key_response__fields[] = {
-    [1] = {"api_key", &postern__v1__api_key__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"secret_key", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
+    [1] = {"api_key", &postern__v1__api_key__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"secret_key", 0, 0, 9, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__project_create_api_key_response__table = {
     &postern__v1__project_create_api_key_response__descriptor, postern__v1__project_create_api_key_response__fields, 3, 1, 0,
 };
 
 static const PosternField postern__v1__project_update_api_key_request__fields[] = {
-    [1] = {"api_key_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"quotas", &postern__v1__caller_quotas__table, 0x0, 0x0, 10, 2, 0, 3, 0},
-    [5] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 4, 0},
+    [1] = {"api_key_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"display_name", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"quotas", &postern__v1__caller_quotas__table, 0, 10, 2, 0, 3, 0, 0},
+    [5] = {"validate_only", 0, 0, 4, 0, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__project_update_api_key_request__table = {
     &postern__v1__project_update_api_key_request__descriptor, postern__v1__project_update_api_key_request__fields, 6, 0, 0,
 };
 
 static const PosternField postern__v1__project_update_api_key_response__fields[] = {
-    [1] = {"api_key", &postern__v1__api_key__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"api_key", &postern__v1__api_key__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_update_api_key_response__table = {
     &postern__v1__project_update_api_key_response__descriptor, postern__v1__project_update_api_key_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__project_list_api_keys_request__fields[] = {
-    [1] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 0, offsetof(Postern__V1__ProjectListApiKeysRequest, page_size)},
-    [2] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ProjectListApiKeysRequest, page_token)},
+    [1] = {"page_size", 0, 0, 2, 0, 0, 0, 0, offsetof(Postern__V1__ProjectListApiKeysRequest, page_size)},
+    [2] = {"page_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ProjectListApiKeysRequest, page_token)},
 };
 const PosternSchema postern__v1__project_list_api_keys_request__table = {
     &postern__v1__project_list_api_keys_request__descriptor, postern__v1__project_list_api_keys_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__project_list_api_keys_response__fields[] = {
-    [1] = {"api_keys", &postern__v1__api_key__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
+    [1] = {"api_keys", &postern__v1__api_key__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_list_api_keys_response__table = {
     &postern__v1__project_list_api_keys_response__descriptor, postern__v1__project_list_api_keys_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__project_revoke_api_key_request__fields[] = {
-    [1] = {"api_key_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProjectRevokeApiKeyRequest, api_key_id)},
-    [2] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 1, offsetof(Postern__V1__ProjectRevokeApiKeyRequest, validate_only)},
+    [1] = {"api_key_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProjectRevokeApiKeyRequest, api_key_id)},
+    [2] = {"validate_only", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__ProjectRevokeApiKeyRequest, validate_only)},
 };
 const PosternSchema postern__v1__project_revoke_api_key_request__table = {
     &postern__v1__project_revoke_api_key_request__descriptor, postern__v1__project_revoke_api_key_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__project_revoke_api_key_response__fields[] = {
-    [1] = {"api_key", &postern__v1__api_key__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"api_key", &postern__v1__api_key__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_revoke_api_key_response__table = {
     &postern__v1__project_revoke_api_key_response__descriptor, postern__v1__project_revoke_api_key_response__fields, 2, 0, 0,
 };
 
+static const uint64_t postern_v1_SigningKeyState__values[] = {0x1f};
+
 static const PosternField postern__v1__signing_key_info__fields[] = {
-    [1] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__SigningKeyInfo, key_id)},
-    [2] = {"algorithm", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__SigningKeyInfo, algorithm)},
-    [3] = {"state", 0, 0x1f, 0x0, 5, 0, 0, 2, offsetof(Postern__V1__SigningKeyInfo, state)},
-    [4] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__V1__SigningKeyInfo, created_at_micros)},
-    [5] = {"signs_from_micros", 0, 0x0, 0x0, 1, 0, 0, 4, offsetof(Postern__V1__SigningKeyInfo, signs_from_micros)},
-    [6] = {"retires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5, offsetof(Postern__V1__SigningKeyInfo, retires_at_micros)},
-    [7] = {"token_use", 0, 0x7, 0x0, 5, 0, 0, 6, offsetof(Postern__V1__SigningKeyInfo, token_use)},
+    [1] = {"key_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__SigningKeyInfo, key_id)},
+    [2] = {"algorithm", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__SigningKeyInfo, algorithm)},
+    [3] = {"state", 0, postern_v1_SigningKeyState__values, 5, 0, 0, 2, 1, offsetof(Postern__V1__SigningKeyInfo, state)},
+    [4] = {"created_at_micros", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__SigningKeyInfo, created_at_micros)},
+    [5] = {"signs_from_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__SigningKeyInfo, signs_from_micros)},
+    [6] = {"retires_at_micros", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__V1__SigningKeyInfo, retires_at_micros)},
+    [7] = {"token_use", 0, postern_v1_TokenUse__values, 5, 0, 0, 6, 1, offsetof(Postern__V1__SigningKeyInfo, token_use)},
 };
 const PosternSchema postern__v1__signing_key_info__table = {
     &postern__v1__signing_key_info__descriptor, postern__v1__signing_key_info__fields, 8, 0, 1,
@@ -1247,40 +1403,40 @@ const PosternSchema postern__v1__project_list_signing_keys_request__table = {
 };
 
 static const PosternField postern__v1__project_list_signing_keys_response__fields[] = {
-    [1] = {"keys", &postern__v1__signing_key_info__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"keys", &postern__v1__signing_key_info__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_list_signing_keys_response__table = {
     &postern__v1__project_list_signing_keys_response__descriptor, postern__v1__project_list_signing_keys_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__project_rotate_signing_key_request__fields[] = {
-    [1] = {"algorithm", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProjectRotateSigningKeyRequest, algorithm)},
-    [2] = {"publish_ahead_seconds", 0, 0x0, 0x0, 1, 0, 0, 1, offsetof(Postern__V1__ProjectRotateSigningKeyRequest, publish_ahead_seconds)},
-    [3] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 2, offsetof(Postern__V1__ProjectRotateSigningKeyRequest, validate_only)},
-    [4] = {"token_use", 0, 0x7, 0x0, 5, 0, 0, 3, offsetof(Postern__V1__ProjectRotateSigningKeyRequest, token_use)},
+    [1] = {"algorithm", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProjectRotateSigningKeyRequest, algorithm)},
+    [2] = {"publish_ahead_seconds", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__ProjectRotateSigningKeyRequest, publish_ahead_seconds)},
+    [3] = {"validate_only", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__ProjectRotateSigningKeyRequest, validate_only)},
+    [4] = {"token_use", 0, postern_v1_TokenUse__values, 5, 0, 0, 3, 1, offsetof(Postern__V1__ProjectRotateSigningKeyRequest, token_use)},
 };
 const PosternSchema postern__v1__project_rotate_signing_key_request__table = {
     &postern__v1__project_rotate_signing_key_request__descriptor, postern__v1__project_rotate_signing_key_request__fields, 5, 0, 1,
 };
 
 static const PosternField postern__v1__project_rotate_signing_key_response__fields[] = {
-    [1] = {"key", &postern__v1__signing_key_info__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"key", &postern__v1__signing_key_info__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_rotate_signing_key_response__table = {
     &postern__v1__project_rotate_signing_key_response__descriptor, postern__v1__project_rotate_signing_key_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__project_revoke_signing_key_request__fields[] = {
-    [1] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProjectRevokeSigningKeyRequest, key_id)},
-    [2] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 1, offsetof(Postern__V1__ProjectRevokeSigningKeyRequest, validate_only)},
+    [1] = {"key_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProjectRevokeSigningKeyRequest, key_id)},
+    [2] = {"validate_only", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__ProjectRevokeSigningKeyRequest, validate_only)},
 };
 const PosternSchema postern__v1__project_revoke_signing_key_request__table = {
     &postern__v1__project_revoke_signing_key_request__descriptor, postern__v1__project_revoke_signing_key_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__project_revoke_signing_key_response__fields[] = {
-    [1] = {"key", &postern__v1__signing_key_info__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"successor", &postern__v1__signing_key_info__table, 0x0, 0x0, 10, 2, 0, 1, 0},
+    [1] = {"key", &postern__v1__signing_key_info__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"successor", &postern__v1__signing_key_info__table, 0, 10, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__project_revoke_signing_key_response__table = {
     &postern__v1__project_revoke_signing_key_response__descriptor, postern__v1__project_revoke_signing_key_response__fields, 3, 0, 0,
@@ -1291,13 +1447,13 @@ const PosternSchema postern__v1__project_server_info_request__table = {
 };
 
 static const PosternField postern__v1__project_server_info_response__fields[] = {
-    [1] = {"version", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProjectServerInfoResponse, version)},
-    [2] = {"protocol_version", 0, 0x0, 0x0, 2, 0, 0, 1, offsetof(Postern__V1__ProjectServerInfoResponse, protocol_version)},
-    [3] = {"project_id", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__ProjectServerInfoResponse, project_id)},
-    [4] = {"issuer", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__ProjectServerInfoResponse, issuer)},
-    [5] = {"frame_bytes_max", 0, 0x0, 0x0, 1, 0, 0, 4, offsetof(Postern__V1__ProjectServerInfoResponse, frame_bytes_max)},
-    [6] = {"streams_max", 0, 0x0, 0x0, 2, 0, 0, 5, offsetof(Postern__V1__ProjectServerInfoResponse, streams_max)},
-    [7] = {"started_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6, offsetof(Postern__V1__ProjectServerInfoResponse, started_at_micros)},
+    [1] = {"version", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProjectServerInfoResponse, version)},
+    [2] = {"protocol_version", 0, 0, 2, 0, 0, 1, 0, offsetof(Postern__V1__ProjectServerInfoResponse, protocol_version)},
+    [3] = {"project_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__ProjectServerInfoResponse, project_id)},
+    [4] = {"issuer", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__ProjectServerInfoResponse, issuer)},
+    [5] = {"frame_bytes_max", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__ProjectServerInfoResponse, frame_bytes_max)},
+    [6] = {"streams_max", 0, 0, 2, 0, 0, 5, 0, offsetof(Postern__V1__ProjectServerInfoResponse, streams_max)},
+    [7] = {"started_at_micros", 0, 0, 1, 0, 0, 6, 0, offsetof(Postern__V1__ProjectServerInfoResponse, started_at_micros)},
 };
 const PosternSchema postern__v1__project_server_info_response__table = {
     &postern__v1__project_server_info_response__descriptor, postern__v1__project_server_info_response__fields, 8, 0, 1,
@@ -1308,15 +1464,15 @@ const PosternSchema postern__v1__project_stats_request__table = {
 };
 
 static const PosternField postern__v1__stats_value__fields[] = {
-    [1] = {"name", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"value", 0, 0x0, 0x0, 6, 1, 0, 1, 0},
+    [1] = {"name", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"value", 0, 0, 6, 1, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__stats_value__table = {
     &postern__v1__stats_value__descriptor, postern__v1__stats_value__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__project_stats_response__fields[] = {
-    [1] = {"values", &postern__v1__stats_value__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"values", &postern__v1__stats_value__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_stats_response__table = {
     &postern__v1__project_stats_response__descriptor, postern__v1__project_stats_response__fields, 2, 0, 0,
@@ -1327,64 +1483,64 @@ const PosternSchema postern__v1__project_backup_request__table = {
 };
 
 static const PosternField postern__v1__project_backup_response__fields[] = {
-    [1] = {"data", 0, 0x0, 0x0, 8, 2, 0, 0, offsetof(Postern__V1__ProjectBackupResponse, data)},
-    [2] = {"byte_count", 0, 0x0, 0x0, 1, 0, 0, 1, offsetof(Postern__V1__ProjectBackupResponse, byte_count)},
+    [1] = {"data", 0, 0, 8, 2, 0, 0, 0, offsetof(Postern__V1__ProjectBackupResponse, data)},
+    [2] = {"byte_count", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__ProjectBackupResponse, byte_count)},
 };
 const PosternSchema postern__v1__project_backup_response__table = {
     &postern__v1__project_backup_response__descriptor, postern__v1__project_backup_response__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__session__fields[] = {
-    [1] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__Session, session_id)},
-    [2] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__Session, device_name)},
-    [3] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__Session, end_user_ip)},
-    [4] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__V1__Session, created_at_micros)},
-    [5] = {"last_used_at_micros", 0, 0x0, 0x0, 1, 0, 0, 4, offsetof(Postern__V1__Session, last_used_at_micros)},
-    [6] = {"auth_time_micros", 0, 0x0, 0x0, 1, 0, 0, 5, offsetof(Postern__V1__Session, auth_time_micros)},
-    [7] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6, offsetof(Postern__V1__Session, expires_at_micros)},
-    [8] = {"sign_in_provider", 0, 0x0, 0x0, 9, 2, 0, 7, offsetof(Postern__V1__Session, sign_in_provider)},
-    [9] = {"current", 0, 0x0, 0x0, 4, 0, 0, 8, offsetof(Postern__V1__Session, current)},
+    [1] = {"session_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__Session, session_id)},
+    [2] = {"device_name", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__Session, device_name)},
+    [3] = {"end_user_ip", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__Session, end_user_ip)},
+    [4] = {"created_at_micros", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__Session, created_at_micros)},
+    [5] = {"last_used_at_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__Session, last_used_at_micros)},
+    [6] = {"auth_time_micros", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__V1__Session, auth_time_micros)},
+    [7] = {"expires_at_micros", 0, 0, 1, 0, 0, 6, 0, offsetof(Postern__V1__Session, expires_at_micros)},
+    [8] = {"sign_in_provider", 0, 0, 9, 2, 0, 7, 0, offsetof(Postern__V1__Session, sign_in_provider)},
+    [9] = {"current", 0, 0, 4, 0, 0, 8, 0, offsetof(Postern__V1__Session, current)},
 };
 const PosternSchema postern__v1__session__table = {
     &postern__v1__session__descriptor, postern__v1__session__fields, 10, 0, 1,
 };
 
 static const PosternField postern__v1__sessions_list_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__SessionsListRequest, tenant_id)},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__SessionsListRequest, id_token)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__SessionsListRequest, tenant_id)},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__SessionsListRequest, id_token)},
 };
 const PosternSchema postern__v1__sessions_list_request__table = {
     &postern__v1__sessions_list_request__descriptor, postern__v1__sessions_list_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__sessions_list_response__fields[] = {
-    [1] = {"sessions", &postern__v1__session__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"sessions", &postern__v1__session__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__sessions_list_response__table = {
     &postern__v1__sessions_list_response__descriptor, postern__v1__sessions_list_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__sessions_revoke_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"all_others", 0, 0x0, 0x0, 4, 0, 0, 2, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"session_id", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"all_others", 0, 0, 4, 0, 0, 2, 0, 0},
 };
 const PosternSchema postern__v1__sessions_revoke_request__table = {
     &postern__v1__sessions_revoke_request__descriptor, postern__v1__sessions_revoke_request__fields, 5, 0, 0,
 };
 
 static const PosternField postern__v1__sessions_revoke_response__fields[] = {
-    [1] = {"revoked_count", 0, 0x0, 0x0, 2, 0, 0, 0, offsetof(Postern__V1__SessionsRevokeResponse, revoked_count)},
+    [1] = {"revoked_count", 0, 0, 2, 0, 0, 0, 0, offsetof(Postern__V1__SessionsRevokeResponse, revoked_count)},
 };
 const PosternSchema postern__v1__sessions_revoke_response__table = {
     &postern__v1__sessions_revoke_response__descriptor, postern__v1__sessions_revoke_response__fields, 2, 0, 1,
 };
 
 static const PosternField postern__v1__sessions_sign_out_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__SessionsSignOutRequest, tenant_id)},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__SessionsSignOutRequest, id_token)},
-    [3] = {"refresh_token", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__SessionsSignOutRequest, refresh_token)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__SessionsSignOutRequest, tenant_id)},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__SessionsSignOutRequest, id_token)},
+    [3] = {"refresh_token", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__SessionsSignOutRequest, refresh_token)},
 };
 const PosternSchema postern__v1__sessions_sign_out_request__table = {
     &postern__v1__sessions_sign_out_request__descriptor, postern__v1__sessions_sign_out_request__fields, 4, 0, 1,
@@ -1395,201 +1551,211 @@ const PosternSchema postern__v1__sessions_sign_out_response__table = {
 };
 
 static const PosternField postern__v1__sessions_watch_auth_state_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__SessionsWatchAuthStateRequest, tenant_id)},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__SessionsWatchAuthStateRequest, id_token)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__SessionsWatchAuthStateRequest, tenant_id)},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__SessionsWatchAuthStateRequest, id_token)},
 };
 const PosternSchema postern__v1__sessions_watch_auth_state_request__table = {
     &postern__v1__sessions_watch_auth_state_request__descriptor, postern__v1__sessions_watch_auth_state_request__fields, 3, 0, 1,
 };
 
+static const uint64_t postern_v1_AuthStateChange__values[] = {0x7f};
+
+static const uint64_t postern_v1_TokenRefreshCause__values[] = {0x3f};
+
 static const PosternField postern__v1__sessions_watch_auth_state_response__fields[] = {
-    [1] = {"change", 0, 0x7f, 0x0, 5, 0, 0, 0, 0},
-    [2] = {"refresh_cause", 0, 0x3f, 0x0, 5, 0, 0, 1, 0},
-    [3] = {"end_cause", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 3, 0},
-    [5] = {"session", &postern__v1__session__table, 0x0, 0x0, 10, 2, 0, 4, 0},
+    [1] = {"change", 0, postern_v1_AuthStateChange__values, 5, 0, 0, 0, 1, 0},
+    [2] = {"refresh_cause", 0, postern_v1_TokenRefreshCause__values, 5, 0, 0, 1, 1, 0},
+    [3] = {"end_cause", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 3, 0, 0},
+    [5] = {"session", &postern__v1__session__table, 0, 10, 2, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__sessions_watch_auth_state_response__table = {
     &postern__v1__sessions_watch_auth_state_response__descriptor, postern__v1__sessions_watch_auth_state_response__fields, 6, 0, 0,
 };
 
 static const PosternField postern__v1__client_permissions__fields[] = {
-    [1] = {"disabled_user_signup", 0, 0x0, 0x0, 4, 0, 0, 0, offsetof(Postern__V1__ClientPermissions, disabled_user_signup)},
-    [2] = {"disabled_user_deletion", 0, 0x0, 0x0, 4, 0, 0, 1, offsetof(Postern__V1__ClientPermissions, disabled_user_deletion)},
+    [1] = {"disabled_user_signup", 0, 0, 4, 0, 0, 0, 0, offsetof(Postern__V1__ClientPermissions, disabled_user_signup)},
+    [2] = {"disabled_user_deletion", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__ClientPermissions, disabled_user_deletion)},
 };
 const PosternSchema postern__v1__client_permissions__table = {
     &postern__v1__client_permissions__descriptor, postern__v1__client_permissions__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__client_config__fields[] = {
-    [1] = {"permissions", &postern__v1__client_permissions__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"permissions", &postern__v1__client_permissions__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__client_config__table = {
     &postern__v1__client_config__descriptor, postern__v1__client_config__fields, 2, 0, 0,
 };
 
+static const uint64_t postern_v1_RefreshMode__values[] = {0x7};
+
 static const PosternField postern__v1__guidance__fields[] = {
-    [1] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__Guidance, locale)},
-    [2] = {"message", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__Guidance, message)},
-    [3] = {"help_url", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__Guidance, help_url)},
+    [1] = {"locale", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__Guidance, locale)},
+    [2] = {"message", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__Guidance, message)},
+    [3] = {"help_url", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__Guidance, help_url)},
 };
 const PosternSchema postern__v1__guidance__table = {
     &postern__v1__guidance__descriptor, postern__v1__guidance__fields, 4, 0, 1,
 };
 
 static const PosternField postern__v1__password_policy__fields[] = {
-    [1] = {"min_length", 0, 0x0, 0x0, 2, 0, 0, 0, offsetof(Postern__V1__PasswordPolicy, min_length)},
-    [2] = {"require_lowercase", 0, 0x0, 0x0, 4, 0, 0, 1, offsetof(Postern__V1__PasswordPolicy, require_lowercase)},
-    [3] = {"require_uppercase", 0, 0x0, 0x0, 4, 0, 0, 2, offsetof(Postern__V1__PasswordPolicy, require_uppercase)},
-    [4] = {"require_digit", 0, 0x0, 0x0, 4, 0, 0, 3, offsetof(Postern__V1__PasswordPolicy, require_digit)},
-    [5] = {"require_symbol", 0, 0x0, 0x0, 4, 0, 0, 4, offsetof(Postern__V1__PasswordPolicy, require_symbol)},
-    [6] = {"force_upgrade_on_sign_in", 0, 0x0, 0x0, 4, 0, 0, 5, offsetof(Postern__V1__PasswordPolicy, force_upgrade_on_sign_in)},
+    [1] = {"min_length", 0, 0, 2, 0, 0, 0, 0, offsetof(Postern__V1__PasswordPolicy, min_length)},
+    [2] = {"require_lowercase", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__PasswordPolicy, require_lowercase)},
+    [3] = {"require_uppercase", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__PasswordPolicy, require_uppercase)},
+    [4] = {"require_digit", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__PasswordPolicy, require_digit)},
+    [5] = {"require_symbol", 0, 0, 4, 0, 0, 4, 0, offsetof(Postern__V1__PasswordPolicy, require_symbol)},
+    [6] = {"force_upgrade_on_sign_in", 0, 0, 4, 0, 0, 5, 0, offsetof(Postern__V1__PasswordPolicy, force_upgrade_on_sign_in)},
 };
 const PosternSchema postern__v1__password_policy__table = {
     &postern__v1__password_policy__descriptor, postern__v1__password_policy__fields, 7, 0, 1,
 };
 
+static const uint64_t postern_v1_ContinueUrlRule__values[] = {0x3};
+
 static const PosternField postern__v1__test_phone_number__fields[] = {
-    [1] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TestPhoneNumber, phone_number)},
-    [2] = {"code", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__TestPhoneNumber, code)},
+    [1] = {"phone_number", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TestPhoneNumber, phone_number)},
+    [2] = {"code", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TestPhoneNumber, code)},
 };
 const PosternSchema postern__v1__test_phone_number__table = {
     &postern__v1__test_phone_number__descriptor, postern__v1__test_phone_number__fields, 3, 0, 1,
 };
 
+static const uint64_t postern_v1_SecondFactorState__values[] = {0xf};
+
 static const PosternField postern__v1__tenant__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"disable_auth", 0, 0x0, 0x0, 4, 0, 0, 2, 0},
-    [4] = {"allow_password_signup", 0, 0x0, 0x0, 4, 0, 0, 3, 0},
-    [5] = {"enable_anonymous_user", 0, 0x0, 0x0, 4, 0, 0, 4, 0},
-    [6] = {"client", &postern__v1__client_config__table, 0x0, 0x0, 10, 2, 0, 5, 0},
-    [7] = {"enable_email_privacy", 0, 0x0, 0x0, 4, 0, 0, 6, 0},
-    [8] = {"refresh_mode", 0, 0x7, 0x0, 5, 0, 0, 7, 0},
-    [9] = {"session_idle_seconds", 0, 0x0, 0x0, 1, 0, 0, 8, 0},
-    [10] = {"session_absolute_seconds", 0, 0x0, 0x0, 1, 0, 0, 9, 0},
-    [11] = {"recent_login_seconds", 0, 0x0, 0x0, 1, 0, 0, 10, 0},
-    [12] = {"guidance", &postern__v1__guidance__table, 0x0, 0x0, 10, 2, 0, 11, 0},
-    [13] = {"synthetic", 0, 0x0, 0x0, 4, 0, 0, 12, 0},
-    [14] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 13, 0},
-    [15] = {"updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 14, 0},
-    [16] = {"revision", 0, 0x0, 0x0, 1, 0, 0, 15, 0},
-    [17] = {"enable_email_link_signin", 0, 0x0, 0x0, 4, 0, 0, 16, 0},
-    [18] = {"password_policy", &postern__v1__password_policy__table, 0x0, 0x0, 10, 2, 0, 17, 0},
-    [19] = {"allow_international_email", 0, 0x0, 0x0, 4, 0, 0, 18, 0},
-    [20] = {"suspended", 0, 0x0, 0x0, 4, 0, 0, 19, 0},
-    [21] = {"suspension_reason", 0, 0x0, 0x0, 9, 2, 0, 20, 0},
-    [22] = {"quotas", &postern__v1__tenant_quotas__table, 0x0, 0x0, 10, 2, 0, 21, 0},
-    [23] = {"anonymous_user_expiry_seconds", 0, 0x0, 0x0, 1, 0, 0, 22, 0},
-    [36] = {"allow_costly_hashes", 0, 0x0, 0x0, 4, 0, 0, 23, 0},
-    [38] = {"allowed_continue_domains", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
-    [39] = {"allow_loopback_continue_url", 0, 0x0, 0x0, 4, 0, 0, 24, 0},
-    [40] = {"continue_url_rule", 0, 0x3, 0x0, 5, 0, 0, 25, 0},
-    [60] = {"enable_phone_signin", 0, 0x0, 0x0, 4, 0, 0, 26, 0},
-    [61] = {"allowed_sms_regions", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
-    [62] = {"blocked_sms_regions", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
-    [63] = {"test_phone_numbers", &postern__v1__test_phone_number__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [70] = {"second_factor_state", 0, 0xf, 0x0, 5, 0, 0, 27, 0},
-    [71] = {"allowed_second_factors", 0, 0x7, 0x0, 5, 0, 1, 0, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"display_name", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"disable_auth", 0, 0, 4, 0, 0, 2, 0, 0},
+    [4] = {"allow_password_signup", 0, 0, 4, 0, 0, 3, 0, 0},
+    [5] = {"enable_anonymous_user", 0, 0, 4, 0, 0, 4, 0, 0},
+    [6] = {"client", &postern__v1__client_config__table, 0, 10, 2, 0, 5, 0, 0},
+    [7] = {"enable_email_privacy", 0, 0, 4, 0, 0, 6, 0, 0},
+    [8] = {"refresh_mode", 0, postern_v1_RefreshMode__values, 5, 0, 0, 7, 1, 0},
+    [9] = {"session_idle_seconds", 0, 0, 1, 0, 0, 8, 0, 0},
+    [10] = {"session_absolute_seconds", 0, 0, 1, 0, 0, 9, 0, 0},
+    [11] = {"recent_login_seconds", 0, 0, 1, 0, 0, 10, 0, 0},
+    [12] = {"guidance", &postern__v1__guidance__table, 0, 10, 2, 0, 11, 0, 0},
+    [13] = {"synthetic", 0, 0, 4, 0, 0, 12, 0, 0},
+    [14] = {"created_at_micros", 0, 0, 1, 0, 0, 13, 0, 0},
+    [15] = {"updated_at_micros", 0, 0, 1, 0, 0, 14, 0, 0},
+    [16] = {"revision", 0, 0, 1, 0, 0, 15, 0, 0},
+    [17] = {"enable_email_link_signin", 0, 0, 4, 0, 0, 16, 0, 0},
+    [18] = {"password_policy", &postern__v1__password_policy__table, 0, 10, 2, 0, 17, 0, 0},
+    [19] = {"allow_international_email", 0, 0, 4, 0, 0, 18, 0, 0},
+    [20] = {"suspended", 0, 0, 4, 0, 0, 19, 0, 0},
+    [21] = {"suspension_reason", 0, 0, 9, 2, 0, 20, 0, 0},
+    [22] = {"quotas", &postern__v1__tenant_quotas__table, 0, 10, 2, 0, 21, 0, 0},
+    [23] = {"anonymous_user_expiry_seconds", 0, 0, 1, 0, 0, 22, 0, 0},
+    [36] = {"allow_costly_hashes", 0, 0, 4, 0, 0, 23, 0, 0},
+    [38] = {"allowed_continue_domains", 0, 0, 9, 2, 1, 0, 0, 0},
+    [39] = {"allow_loopback_continue_url", 0, 0, 4, 0, 0, 24, 0, 0},
+    [40] = {"continue_url_rule", 0, postern_v1_ContinueUrlRule__values, 5, 0, 0, 25, 1, 0},
+    [60] = {"enable_phone_signin", 0, 0, 4, 0, 0, 26, 0, 0},
+    [61] = {"allowed_sms_regions", 0, 0, 9, 2, 1, 0, 0, 0},
+    [62] = {"blocked_sms_regions", 0, 0, 9, 2, 1, 0, 0, 0},
+    [63] = {"test_phone_numbers", &postern__v1__test_phone_number__table, 0, 10, 2, 1, 0, 0, 0},
+    [70] = {"second_factor_state", 0, postern_v1_SecondFactorState__values, 5, 0, 0, 27, 1, 0},
+    [71] = {"allowed_second_factors", 0, postern_v1_SecondFactorKind__values, 5, 0, 1, 0, 1, 0},
 };
 const PosternSchema postern__v1__tenant__table = {
     &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 72, 0, 0,
 };
 
 static const PosternField postern__v1__tenants_create_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"tenant", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
 };
 const PosternSchema postern__v1__tenants_create_request__table = {
     &postern__v1__tenants_create_request__descriptor, postern__v1__tenants_create_request__fields, 5, 0, 0,
 };
 
 static const PosternField postern__v1__tenants_create_response__fields[] = {
-    [1] = {"tenant", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__tenants_create_response__table = {
     &postern__v1__tenants_create_response__descriptor, postern__v1__tenants_create_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__tenants_get_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TenantsGetRequest, tenant_id)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsGetRequest, tenant_id)},
 };
 const PosternSchema postern__v1__tenants_get_request__table = {
     &postern__v1__tenants_get_request__descriptor, postern__v1__tenants_get_request__fields, 2, 0, 1,
 };
 
 static const PosternField postern__v1__tenants_get_response__fields[] = {
-    [1] = {"tenant", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__tenants_get_response__table = {
     &postern__v1__tenants_get_response__descriptor, postern__v1__tenants_get_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__tenants_get_usage_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TenantsGetUsageRequest, tenant_id)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsGetUsageRequest, tenant_id)},
 };
 const PosternSchema postern__v1__tenants_get_usage_request__table = {
     &postern__v1__tenants_get_usage_request__descriptor, postern__v1__tenants_get_usage_request__fields, 2, 0, 1,
 };
 
 static const PosternField postern__v1__quota_use__fields[] = {
-    [1] = {"quota", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__QuotaUse, quota)},
-    [2] = {"limit", 0, 0x0, 0x0, 1, 0, 0, 1, offsetof(Postern__V1__QuotaUse, limit)},
-    [3] = {"used", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__V1__QuotaUse, used)},
-    [4] = {"refused", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__V1__QuotaUse, refused)},
+    [1] = {"quota", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__QuotaUse, quota)},
+    [2] = {"limit", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__QuotaUse, limit)},
+    [3] = {"used", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__QuotaUse, used)},
+    [4] = {"refused", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__QuotaUse, refused)},
 };
 const PosternSchema postern__v1__quota_use__table = {
     &postern__v1__quota_use__descriptor, postern__v1__quota_use__fields, 5, 0, 1,
 };
 
 static const PosternField postern__v1__tenants_get_usage_response__fields[] = {
-    [1] = {"quotas", &postern__v1__quota_use__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [2] = {"stored_rows", 0, 0x0, 0x0, 1, 0, 0, 0, 0},
+    [1] = {"quotas", &postern__v1__quota_use__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"stored_rows", 0, 0, 1, 0, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__tenants_get_usage_response__table = {
     &postern__v1__tenants_get_usage_response__descriptor, postern__v1__tenants_get_usage_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__tenants_list_request__fields[] = {
-    [1] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 0, offsetof(Postern__V1__TenantsListRequest, page_size)},
-    [2] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__TenantsListRequest, page_token)},
+    [1] = {"page_size", 0, 0, 2, 0, 0, 0, 0, offsetof(Postern__V1__TenantsListRequest, page_size)},
+    [2] = {"page_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TenantsListRequest, page_token)},
 };
 const PosternSchema postern__v1__tenants_list_request__table = {
     &postern__v1__tenants_list_request__descriptor, postern__v1__tenants_list_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__tenants_list_response__fields[] = {
-    [1] = {"tenants", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
+    [1] = {"tenants", &postern__v1__tenant__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__tenants_list_response__table = {
     &postern__v1__tenants_list_response__descriptor, postern__v1__tenants_list_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__tenants_update_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"tenant", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3, 0},
-    [5] = {"end_sessions_without_second_factor", 0, 0x0, 0x0, 4, 0, 0, 4, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
+    [5] = {"end_sessions_without_second_factor", 0, 0, 4, 0, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__tenants_update_request__table = {
     &postern__v1__tenants_update_request__descriptor, postern__v1__tenants_update_request__fields, 6, 0, 0,
 };
 
 static const PosternField postern__v1__tenants_update_response__fields[] = {
-    [1] = {"tenant", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"ended_session_count", 0, 0x0, 0x0, 1, 0, 0, 1, 0},
+    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"ended_session_count", 0, 0, 1, 0, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__tenants_update_response__table = {
     &postern__v1__tenants_update_response__descriptor, postern__v1__tenants_update_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__tenants_delete_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TenantsDeleteRequest, tenant_id)},
-    [2] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 1, offsetof(Postern__V1__TenantsDeleteRequest, validate_only)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsDeleteRequest, tenant_id)},
+    [2] = {"validate_only", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__TenantsDeleteRequest, validate_only)},
 };
 const PosternSchema postern__v1__tenants_delete_request__table = {
     &postern__v1__tenants_delete_request__descriptor, postern__v1__tenants_delete_request__fields, 3, 0, 1,
@@ -1599,381 +1765,389 @@ const PosternSchema postern__v1__tenants_delete_response__table = {
     &postern__v1__tenants_delete_response__descriptor, 0, 1, 0, 0,
 };
 
+static const uint64_t postern_v1_Toggle__values[] = {0x7};
+
 static const PosternField postern__v1__denial__fields[] = {
-    [1] = {"sequence", 0, 0x0, 0x0, 1, 0, 0, 0, offsetof(Postern__V1__Denial, sequence)},
-    [2] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 1, offsetof(Postern__V1__Denial, time_micros)},
-    [3] = {"toggle", 0, 0x7, 0x0, 5, 0, 0, 2, offsetof(Postern__V1__Denial, toggle)},
-    [4] = {"operation", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__Denial, operation)},
-    [5] = {"decision_id", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__Denial, decision_id)},
-    [6] = {"api_key_id", 0, 0x0, 0x0, 9, 2, 0, 5, offsetof(Postern__V1__Denial, api_key_id)},
-    [7] = {"peer_address", 0, 0x0, 0x0, 9, 2, 0, 6, offsetof(Postern__V1__Denial, peer_address)},
-    [8] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 7, offsetof(Postern__V1__Denial, uid)},
-    [9] = {"identifier_hash", 0, 0x0, 0x0, 8, 2, 0, 8, offsetof(Postern__V1__Denial, identifier_hash)},
-    [10] = {"suppressed_count", 0, 0x0, 0x0, 1, 0, 0, 9, offsetof(Postern__V1__Denial, suppressed_count)},
+    [1] = {"sequence", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__Denial, sequence)},
+    [2] = {"time_micros", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__Denial, time_micros)},
+    [3] = {"toggle", 0, postern_v1_Toggle__values, 5, 0, 0, 2, 1, offsetof(Postern__V1__Denial, toggle)},
+    [4] = {"operation", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__Denial, operation)},
+    [5] = {"decision_id", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__Denial, decision_id)},
+    [6] = {"api_key_id", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__Denial, api_key_id)},
+    [7] = {"peer_address", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__V1__Denial, peer_address)},
+    [8] = {"uid", 0, 0, 9, 2, 0, 7, 0, offsetof(Postern__V1__Denial, uid)},
+    [9] = {"identifier_hash", 0, 0, 8, 2, 0, 8, 0, offsetof(Postern__V1__Denial, identifier_hash)},
+    [10] = {"suppressed_count", 0, 0, 1, 0, 0, 9, 0, offsetof(Postern__V1__Denial, suppressed_count)},
 };
 const PosternSchema postern__v1__denial__table = {
     &postern__v1__denial__descriptor, postern__v1__denial__fields, 11, 0, 1,
 };
 
 static const PosternField postern__v1__denial_count__fields[] = {
-    [1] = {"hour_start_micros", 0, 0x0, 0x0, 1, 0, 0, 0, offsetof(Postern__V1__DenialCount, hour_start_micros)},
-    [2] = {"operation", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__DenialCount, operation)},
-    [3] = {"toggle", 0, 0x7, 0x0, 5, 0, 0, 2, offsetof(Postern__V1__DenialCount, toggle)},
-    [4] = {"count", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__V1__DenialCount, count)},
+    [1] = {"hour_start_micros", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__DenialCount, hour_start_micros)},
+    [2] = {"operation", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__DenialCount, operation)},
+    [3] = {"toggle", 0, postern_v1_Toggle__values, 5, 0, 0, 2, 1, offsetof(Postern__V1__DenialCount, toggle)},
+    [4] = {"count", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__DenialCount, count)},
 };
 const PosternSchema postern__v1__denial_count__table = {
     &postern__v1__denial_count__descriptor, postern__v1__denial_count__fields, 5, 0, 1,
 };
 
 static const PosternField postern__v1__tenants_list_denials_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TenantsListDenialsRequest, tenant_id)},
-    [2] = {"from_micros", 0, 0x0, 0x0, 1, 0, 0, 1, offsetof(Postern__V1__TenantsListDenialsRequest, from_micros)},
-    [3] = {"to_micros", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__V1__TenantsListDenialsRequest, to_micros)},
-    [4] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 3, offsetof(Postern__V1__TenantsListDenialsRequest, page_size)},
-    [5] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__TenantsListDenialsRequest, page_token)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsListDenialsRequest, tenant_id)},
+    [2] = {"from_micros", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__TenantsListDenialsRequest, from_micros)},
+    [3] = {"to_micros", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__TenantsListDenialsRequest, to_micros)},
+    [4] = {"page_size", 0, 0, 2, 0, 0, 3, 0, offsetof(Postern__V1__TenantsListDenialsRequest, page_size)},
+    [5] = {"page_token", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__TenantsListDenialsRequest, page_token)},
 };
 const PosternSchema postern__v1__tenants_list_denials_request__table = {
     &postern__v1__tenants_list_denials_request__descriptor, postern__v1__tenants_list_denials_request__fields, 6, 0, 1,
 };
 
 static const PosternField postern__v1__tenants_list_denials_response__fields[] = {
-    [1] = {"denials", &postern__v1__denial__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [3] = {"counts", &postern__v1__denial_count__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"denials", &postern__v1__denial__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
+    [3] = {"counts", &postern__v1__denial_count__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__tenants_list_denials_response__table = {
     &postern__v1__tenants_list_denials_response__descriptor, postern__v1__tenants_list_denials_response__fields, 4, 0, 0,
 };
 
 static const PosternField postern__v1__tenants_watch_denials_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__TenantsWatchDenialsRequest, tenant_id)},
-    [2] = {"after_sequence", 0, 0x0, 0x0, 1, 0, 0, 1, offsetof(Postern__V1__TenantsWatchDenialsRequest, after_sequence)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsWatchDenialsRequest, tenant_id)},
+    [2] = {"after_sequence", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__TenantsWatchDenialsRequest, after_sequence)},
 };
 const PosternSchema postern__v1__tenants_watch_denials_request__table = {
     &postern__v1__tenants_watch_denials_request__descriptor, postern__v1__tenants_watch_denials_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__tenants_watch_denials_response__fields[] = {
-    [1] = {"denial", &postern__v1__denial__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"denial", &postern__v1__denial__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__tenants_watch_denials_response__table = {
     &postern__v1__tenants_watch_denials_response__descriptor, postern__v1__tenants_watch_denials_response__fields, 2, 0, 0,
 };
 
+static const uint64_t postern_store_v1_SessionEnd__values[] = {0x1f};
+
 static const PosternField postern__store__v1__stored_user__fields[] = {
-    [1] = {"user", 0, 0x0, 0x0, 8, 2, 0, 0, offsetof(Postern__Store__V1__StoredUser, user)},
-    [2] = {"password_hash", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__Store__V1__StoredUser, password_hash)},
-    [3] = {"password_updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__Store__V1__StoredUser, password_updated_at_micros)},
-    [4] = {"email_link_sign_in", 0, 0x0, 0x0, 4, 0, 0, 3, offsetof(Postern__Store__V1__StoredUser, email_link_sign_in)},
-    [10] = {"tokens_revoked_for", 0, 0x1f, 0x0, 5, 0, 0, 4, offsetof(Postern__Store__V1__StoredUser, tokens_revoked_for)},
-    [20] = {"known_addresses", 0, 0x0, 0x0, 8, 2, 0, 5, offsetof(Postern__Store__V1__StoredUser, known_addresses)},
+    [1] = {"user", 0, 0, 8, 2, 0, 0, 0, offsetof(Postern__Store__V1__StoredUser, user)},
+    [2] = {"password_hash", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__Store__V1__StoredUser, password_hash)},
+    [3] = {"password_updated_at_micros", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__Store__V1__StoredUser, password_updated_at_micros)},
+    [4] = {"email_link_sign_in", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__Store__V1__StoredUser, email_link_sign_in)},
+    [10] = {"tokens_revoked_for", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 4, 1, offsetof(Postern__Store__V1__StoredUser, tokens_revoked_for)},
+    [20] = {"known_addresses", 0, 0, 8, 2, 0, 5, 0, offsetof(Postern__Store__V1__StoredUser, known_addresses)},
 };
 const PosternSchema postern__store__v1__stored_user__table = {
     &postern__store__v1__stored_user__descriptor, postern__store__v1__stored_user__fields, 21, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_session__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__Store__V1__StoredSession, tenant_id)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__Store__V1__StoredSession, uid)},
-    [3] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__Store__V1__StoredSession, created_at_micros)},
-    [4] = {"auth_time_micros", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__Store__V1__StoredSession, auth_time_micros)},
-    [5] = {"sign_in_provider", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__Store__V1__StoredSession, sign_in_provider)},
-    [6] = {"counter", 0, 0x0, 0x0, 1, 0, 0, 5, offsetof(Postern__Store__V1__StoredSession, counter)},
-    [7] = {"last_used_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6, offsetof(Postern__Store__V1__StoredSession, last_used_at_micros)},
-    [8] = {"attempt_hash", 0, 0x0, 0x0, 8, 2, 0, 7, offsetof(Postern__Store__V1__StoredSession, attempt_hash)},
-    [9] = {"end", 0, 0x1f, 0x0, 5, 0, 0, 8, offsetof(Postern__Store__V1__StoredSession, end)},
-    [10] = {"ended_at_micros", 0, 0x0, 0x0, 1, 0, 0, 9, offsetof(Postern__Store__V1__StoredSession, ended_at_micros)},
-    [11] = {"claims_json", 0, 0x0, 0x0, 8, 2, 0, 10, offsetof(Postern__Store__V1__StoredSession, claims_json)},
-    [12] = {"rotated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 11, offsetof(Postern__Store__V1__StoredSession, rotated_at_micros)},
-    [13] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 12, offsetof(Postern__Store__V1__StoredSession, device_name)},
-    [14] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 13, offsetof(Postern__Store__V1__StoredSession, end_user_ip)},
-    [15] = {"refresh_cause", 0, 0x3f, 0x0, 5, 0, 0, 14, offsetof(Postern__Store__V1__StoredSession, refresh_cause)},
-    [21] = {"counter_valid_from", 0, 0x0, 0x0, 1, 0, 0, 15, offsetof(Postern__Store__V1__StoredSession, counter_valid_from)},
-    [22] = {"older_tokens_end", 0, 0x1f, 0x0, 5, 0, 0, 16, offsetof(Postern__Store__V1__StoredSession, older_tokens_end)},
-    [30] = {"second_factor", 0, 0x0, 0x0, 9, 2, 0, 17, offsetof(Postern__Store__V1__StoredSession, second_factor)},
-    [31] = {"second_factor_id", 0, 0x0, 0x0, 9, 2, 0, 18, offsetof(Postern__Store__V1__StoredSession, second_factor_id)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__Store__V1__StoredSession, tenant_id)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__Store__V1__StoredSession, uid)},
+    [3] = {"created_at_micros", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__Store__V1__StoredSession, created_at_micros)},
+    [4] = {"auth_time_micros", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__Store__V1__StoredSession, auth_time_micros)},
+    [5] = {"sign_in_provider", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__Store__V1__StoredSession, sign_in_provider)},
+    [6] = {"counter", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__Store__V1__StoredSession, counter)},
+    [7] = {"last_used_at_micros", 0, 0, 1, 0, 0, 6, 0, offsetof(Postern__Store__V1__StoredSession, last_used_at_micros)},
+    [8] = {"attempt_hash", 0, 0, 8, 2, 0, 7, 0, offsetof(Postern__Store__V1__StoredSession, attempt_hash)},
+    [9] = {"end", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 8, 1, offsetof(Postern__Store__V1__StoredSession, end)},
+    [10] = {"ended_at_micros", 0, 0, 1, 0, 0, 9, 0, offsetof(Postern__Store__V1__StoredSession, ended_at_micros)},
+    [11] = {"claims_json", 0, 0, 8, 2, 0, 10, 0, offsetof(Postern__Store__V1__StoredSession, claims_json)},
+    [12] = {"rotated_at_micros", 0, 0, 1, 0, 0, 11, 0, offsetof(Postern__Store__V1__StoredSession, rotated_at_micros)},
+    [13] = {"device_name", 0, 0, 9, 2, 0, 12, 0, offsetof(Postern__Store__V1__StoredSession, device_name)},
+    [14] = {"end_user_ip", 0, 0, 9, 2, 0, 13, 0, offsetof(Postern__Store__V1__StoredSession, end_user_ip)},
+    [15] = {"refresh_cause", 0, postern_v1_TokenRefreshCause__values, 5, 0, 0, 14, 1, offsetof(Postern__Store__V1__StoredSession, refresh_cause)},
+    [21] = {"counter_valid_from", 0, 0, 1, 0, 0, 15, 0, offsetof(Postern__Store__V1__StoredSession, counter_valid_from)},
+    [22] = {"older_tokens_end", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 16, 1, offsetof(Postern__Store__V1__StoredSession, older_tokens_end)},
+    [30] = {"second_factor", 0, 0, 9, 2, 0, 17, 0, offsetof(Postern__Store__V1__StoredSession, second_factor)},
+    [31] = {"second_factor_id", 0, 0, 9, 2, 0, 18, 0, offsetof(Postern__Store__V1__StoredSession, second_factor_id)},
 };
 const PosternSchema postern__store__v1__stored_session__table = {
     &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 32, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_tenant__fields[] = {
-    [1] = {"tenant", &postern__v1__tenant__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"deleted", 0, 0x0, 0x0, 4, 0, 0, 1, 0},
-    [3] = {"secret", 0, 0x0, 0x0, 8, 2, 0, 2, 0},
-    [4] = {"purged", 0, 0x0, 0x0, 4, 0, 0, 3, 0},
-    [5] = {"event_retention_seconds", 0, 0x0, 0x0, 1, 0, 0, 4, 0},
+    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"deleted", 0, 0, 4, 0, 0, 1, 0, 0},
+    [3] = {"secret", 0, 0, 8, 2, 0, 2, 0, 0},
+    [4] = {"purged", 0, 0, 4, 0, 0, 3, 0, 0},
+    [5] = {"event_retention_seconds", 0, 0, 1, 0, 0, 4, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_tenant__table = {
     &postern__store__v1__stored_tenant__descriptor, postern__store__v1__stored_tenant__fields, 6, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_api_key__fields[] = {
-    [1] = {"api_key", &postern__v1__api_key__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"secret_hash", 0, 0x0, 0x0, 8, 2, 0, 1, 0},
+    [1] = {"api_key", &postern__v1__api_key__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"secret_hash", 0, 0, 8, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_api_key__table = {
     &postern__store__v1__stored_api_key__descriptor, postern__store__v1__stored_api_key__fields, 3, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_certificate_mapping__fields[] = {
-    [1] = {"certificate_mapping", &postern__v1__certificate_mapping__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"certificate_mapping", &postern__v1__certificate_mapping__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_certificate_mapping__table = {
     &postern__store__v1__stored_certificate_mapping__descriptor, postern__store__v1__stored_certificate_mapping__fields, 2, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_signing_key__fields[] = {
-    [1] = {"key_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__Store__V1__StoredSigningKey, key_id)},
-    [2] = {"algorithm", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__Store__V1__StoredSigningKey, algorithm)},
-    [3] = {"sealed_private_key", 0, 0x0, 0x0, 8, 2, 0, 2, offsetof(Postern__Store__V1__StoredSigningKey, sealed_private_key)},
-    [4] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__Store__V1__StoredSigningKey, created_at_micros)},
-    [5] = {"signs_from_micros", 0, 0x0, 0x0, 1, 0, 0, 4, offsetof(Postern__Store__V1__StoredSigningKey, signs_from_micros)},
-    [6] = {"retires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5, offsetof(Postern__Store__V1__StoredSigningKey, retires_at_micros)},
-    [7] = {"token_use", 0, 0x7, 0x0, 5, 0, 0, 6, offsetof(Postern__Store__V1__StoredSigningKey, token_use)},
-    [10] = {"sequence", 0, 0x0, 0x0, 1, 0, 0, 7, offsetof(Postern__Store__V1__StoredSigningKey, sequence)},
-    [11] = {"revoked_at_micros", 0, 0x0, 0x0, 1, 0, 0, 8, offsetof(Postern__Store__V1__StoredSigningKey, revoked_at_micros)},
+    [1] = {"key_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__Store__V1__StoredSigningKey, key_id)},
+    [2] = {"algorithm", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__Store__V1__StoredSigningKey, algorithm)},
+    [3] = {"sealed_private_key", 0, 0, 8, 2, 0, 2, 0, offsetof(Postern__Store__V1__StoredSigningKey, sealed_private_key)},
+    [4] = {"created_at_micros", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__Store__V1__StoredSigningKey, created_at_micros)},
+    [5] = {"signs_from_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__Store__V1__StoredSigningKey, signs_from_micros)},
+    [6] = {"retires_at_micros", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__Store__V1__StoredSigningKey, retires_at_micros)},
+    [7] = {"token_use", 0, postern_v1_TokenUse__values, 5, 0, 0, 6, 1, offsetof(Postern__Store__V1__StoredSigningKey, token_use)},
+    [10] = {"sequence", 0, 0, 1, 0, 0, 7, 0, offsetof(Postern__Store__V1__StoredSigningKey, sequence)},
+    [11] = {"revoked_at_micros", 0, 0, 1, 0, 0, 8, 0, offsetof(Postern__Store__V1__StoredSigningKey, revoked_at_micros)},
 };
 const PosternSchema postern__store__v1__stored_signing_key__table = {
     &postern__store__v1__stored_signing_key__descriptor, postern__store__v1__stored_signing_key__fields, 12, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_hash_secret__fields[] = {
-    [1] = {"sealed", 0, 0x0, 0x0, 8, 2, 0, 0, offsetof(Postern__Store__V1__StoredHashSecret, sealed)},
+    [1] = {"sealed", 0, 0, 8, 2, 0, 0, 0, offsetof(Postern__Store__V1__StoredHashSecret, sealed)},
 };
 const PosternSchema postern__store__v1__stored_hash_secret__table = {
     &postern__store__v1__stored_hash_secret__descriptor, postern__store__v1__stored_hash_secret__fields, 2, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_count__fields[] = {
-    [1] = {"count", 0, 0x0, 0x0, 1, 0, 0, 0, offsetof(Postern__Store__V1__StoredCount, count)},
+    [1] = {"count", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__Store__V1__StoredCount, count)},
 };
 const PosternSchema postern__store__v1__stored_count__table = {
     &postern__store__v1__stored_count__descriptor, postern__store__v1__stored_count__fields, 2, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_denial_head__fields[] = {
-    [1] = {"last_sequence", 0, 0x0, 0x0, 1, 0, 0, 0, offsetof(Postern__Store__V1__StoredDenialHead, last_sequence)},
-    [2] = {"first_sequence", 0, 0x0, 0x0, 1, 0, 0, 1, offsetof(Postern__Store__V1__StoredDenialHead, first_sequence)},
+    [1] = {"last_sequence", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__Store__V1__StoredDenialHead, last_sequence)},
+    [2] = {"first_sequence", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__Store__V1__StoredDenialHead, first_sequence)},
 };
 const PosternSchema postern__store__v1__stored_denial_head__table = {
     &postern__store__v1__stored_denial_head__descriptor, postern__store__v1__stored_denial_head__fields, 3, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_idempotency__fields[] = {
-    [1] = {"request_hash", 0, 0x0, 0x0, 8, 2, 0, 0, offsetof(Postern__Store__V1__StoredIdempotency, request_hash)},
-    [2] = {"answer", 0, 0x0, 0x0, 8, 2, 0, 1, offsetof(Postern__Store__V1__StoredIdempotency, answer)},
-    [3] = {"session_id", 0, 0x0, 0x0, 8, 2, 0, 2, offsetof(Postern__Store__V1__StoredIdempotency, session_id)},
-    [4] = {"caller", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__Store__V1__StoredIdempotency, caller)},
-    [5] = {"counter", 0, 0x0, 0x0, 1, 0, 0, 4, offsetof(Postern__Store__V1__StoredIdempotency, counter)},
-    [6] = {"made_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5, offsetof(Postern__Store__V1__StoredIdempotency, made_at_micros)},
-    [20] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 6, offsetof(Postern__Store__V1__StoredIdempotency, tenant_id)},
-    [21] = {"subject", 0, 0x0, 0x0, 8, 2, 0, 7, offsetof(Postern__Store__V1__StoredIdempotency, subject)},
-    [30] = {"pending_id", 0, 0x0, 0x0, 8, 2, 0, 8, offsetof(Postern__Store__V1__StoredIdempotency, pending_id)},
+    [1] = {"request_hash", 0, 0, 8, 2, 0, 0, 0, offsetof(Postern__Store__V1__StoredIdempotency, request_hash)},
+    [2] = {"answer", 0, 0, 8, 2, 0, 1, 0, offsetof(Postern__Store__V1__StoredIdempotency, answer)},
+    [3] = {"session_id", 0, 0, 8, 2, 0, 2, 0, offsetof(Postern__Store__V1__StoredIdempotency, session_id)},
+    [4] = {"caller", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__Store__V1__StoredIdempotency, caller)},
+    [5] = {"counter", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__Store__V1__StoredIdempotency, counter)},
+    [6] = {"made_at_micros", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__Store__V1__StoredIdempotency, made_at_micros)},
+    [20] = {"tenant_id", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__Store__V1__StoredIdempotency, tenant_id)},
+    [21] = {"subject", 0, 0, 8, 2, 0, 7, 0, offsetof(Postern__Store__V1__StoredIdempotency, subject)},
+    [30] = {"pending_id", 0, 0, 8, 2, 0, 8, 0, offsetof(Postern__Store__V1__StoredIdempotency, pending_id)},
 };
 const PosternSchema postern__store__v1__stored_idempotency__table = {
     &postern__store__v1__stored_idempotency__descriptor, postern__store__v1__stored_idempotency__fields, 31, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_tenant_usage__fields[] = {
-    [1] = {"bytes", 0, 0x0, 0x0, 1, 0, 0, 0, offsetof(Postern__Store__V1__StoredTenantUsage, bytes)},
-    [2] = {"rows", 0, 0x0, 0x0, 1, 0, 0, 1, offsetof(Postern__Store__V1__StoredTenantUsage, rows)},
-    [3] = {"counted_rows", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__Store__V1__StoredTenantUsage, counted_rows)},
+    [1] = {"bytes", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__Store__V1__StoredTenantUsage, bytes)},
+    [2] = {"rows", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__Store__V1__StoredTenantUsage, rows)},
+    [3] = {"counted_rows", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__Store__V1__StoredTenantUsage, counted_rows)},
 };
 const PosternSchema postern__store__v1__stored_tenant_usage__table = {
     &postern__store__v1__stored_tenant_usage__descriptor, postern__store__v1__stored_tenant_usage__fields, 4, 0, 1,
 };
 
+static const uint64_t postern_store_v1_GuessOutcome__values[] = {0xf};
+
 static const PosternField postern__store__v1__stored_guess__fields[] = {
-    [1] = {"outcome", 0, 0xf, 0x0, 5, 0, 0, 0, offsetof(Postern__Store__V1__StoredGuess, outcome)},
-    [2] = {"is_probe", 0, 0x0, 0x0, 4, 0, 0, 1, offsetof(Postern__Store__V1__StoredGuess, is_probe)},
-    [3] = {"account", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__Store__V1__StoredGuess, account)},
-    [4] = {"source", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__Store__V1__StoredGuess, source)},
-    [5] = {"is_known", 0, 0x0, 0x0, 4, 0, 0, 4, offsetof(Postern__Store__V1__StoredGuess, is_known)},
-    [6] = {"address", 0, 0x0, 0x0, 1, 0, 0, 5, offsetof(Postern__Store__V1__StoredGuess, address)},
-    [7] = {"tenant", 0, 0x0, 0x0, 1, 0, 0, 6, offsetof(Postern__Store__V1__StoredGuess, tenant)},
-    [8] = {"caller", 0, 0x0, 0x0, 1, 0, 0, 7, offsetof(Postern__Store__V1__StoredGuess, caller)},
-    [9] = {"count", 0, 0x0, 0x0, 1, 0, 0, 8, offsetof(Postern__Store__V1__StoredGuess, count)},
+    [1] = {"outcome", 0, postern_store_v1_GuessOutcome__values, 5, 0, 0, 0, 1, offsetof(Postern__Store__V1__StoredGuess, outcome)},
+    [2] = {"is_probe", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__Store__V1__StoredGuess, is_probe)},
+    [3] = {"account", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__Store__V1__StoredGuess, account)},
+    [4] = {"source", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__Store__V1__StoredGuess, source)},
+    [5] = {"is_known", 0, 0, 4, 0, 0, 4, 0, offsetof(Postern__Store__V1__StoredGuess, is_known)},
+    [6] = {"address", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__Store__V1__StoredGuess, address)},
+    [7] = {"tenant", 0, 0, 1, 0, 0, 6, 0, offsetof(Postern__Store__V1__StoredGuess, tenant)},
+    [8] = {"caller", 0, 0, 1, 0, 0, 7, 0, offsetof(Postern__Store__V1__StoredGuess, caller)},
+    [9] = {"count", 0, 0, 1, 0, 0, 8, 0, offsetof(Postern__Store__V1__StoredGuess, count)},
 };
 const PosternSchema postern__store__v1__stored_guess__table = {
     &postern__store__v1__stored_guess__descriptor, postern__store__v1__stored_guess__fields, 10, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_guesses__fields[] = {
-    [1] = {"guesses", &postern__store__v1__stored_guess__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"guesses", &postern__store__v1__stored_guess__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_guesses__table = {
     &postern__store__v1__stored_guesses__descriptor, postern__store__v1__stored_guesses__fields, 2, 0, 0,
 };
 
 static const PosternField postern__store__v1__event_record__fields[] = {
-    [1] = {"time_micros", 0, 0x0, 0x0, 1, 0, 0, 0, offsetof(Postern__Store__V1__EventRecord, time_micros)},
-    [2] = {"kind", 0, 0x201fffffffff, 0xff33c000034f031c, 5, 0, 0, 1, offsetof(Postern__Store__V1__EventRecord, kind)},
-    [3] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__Store__V1__EventRecord, tenant_id)},
-    [4] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__Store__V1__EventRecord, uid)},
-    [5] = {"actor", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__Store__V1__EventRecord, actor)},
-    [6] = {"request_id", 0, 0x0, 0x0, 9, 2, 0, 5, offsetof(Postern__Store__V1__EventRecord, request_id)},
-    [7] = {"detail", 0, 0x0, 0x0, 9, 2, 0, 6, offsetof(Postern__Store__V1__EventRecord, detail)},
+    [1] = {"time_micros", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__Store__V1__EventRecord, time_micros)},
+    [2] = {"kind", 0, postern_v1_EventKind__values, 5, 0, 0, 1, 3, offsetof(Postern__Store__V1__EventRecord, kind)},
+    [3] = {"tenant_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__Store__V1__EventRecord, tenant_id)},
+    [4] = {"uid", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__Store__V1__EventRecord, uid)},
+    [5] = {"actor", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__Store__V1__EventRecord, actor)},
+    [6] = {"request_id", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__Store__V1__EventRecord, request_id)},
+    [7] = {"detail", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__Store__V1__EventRecord, detail)},
 };
 const PosternSchema postern__store__v1__event_record__table = {
     &postern__store__v1__event_record__descriptor, postern__store__v1__event_record__fields, 8, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_totp__fields[] = {
-    [1] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__Store__V1__StoredTotp, factor_id)},
-    [2] = {"sealed_secret", 0, 0x0, 0x0, 8, 2, 0, 1, offsetof(Postern__Store__V1__StoredTotp, sealed_secret)},
-    [3] = {"last_step", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__Store__V1__StoredTotp, last_step)},
+    [1] = {"factor_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__Store__V1__StoredTotp, factor_id)},
+    [2] = {"sealed_secret", 0, 0, 8, 2, 0, 1, 0, offsetof(Postern__Store__V1__StoredTotp, sealed_secret)},
+    [3] = {"last_step", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__Store__V1__StoredTotp, last_step)},
 };
 const PosternSchema postern__store__v1__stored_totp__table = {
     &postern__store__v1__stored_totp__descriptor, postern__store__v1__stored_totp__fields, 4, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_totp_enrollment__fields[] = {
-    [1] = {"session_hash", 0, 0x0, 0x0, 8, 2, 0, 0, offsetof(Postern__Store__V1__StoredTotpEnrollment, session_hash)},
-    [2] = {"sealed_secret", 0, 0x0, 0x0, 8, 2, 0, 1, offsetof(Postern__Store__V1__StoredTotpEnrollment, sealed_secret)},
-    [3] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__Store__V1__StoredTotpEnrollment, expires_at_micros)},
-    [4] = {"wrong_tries", 0, 0x0, 0x0, 2, 0, 0, 3, offsetof(Postern__Store__V1__StoredTotpEnrollment, wrong_tries)},
+    [1] = {"session_hash", 0, 0, 8, 2, 0, 0, 0, offsetof(Postern__Store__V1__StoredTotpEnrollment, session_hash)},
+    [2] = {"sealed_secret", 0, 0, 8, 2, 0, 1, 0, offsetof(Postern__Store__V1__StoredTotpEnrollment, sealed_secret)},
+    [3] = {"expires_at_micros", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__Store__V1__StoredTotpEnrollment, expires_at_micros)},
+    [4] = {"wrong_tries", 0, 0, 2, 0, 0, 3, 0, offsetof(Postern__Store__V1__StoredTotpEnrollment, wrong_tries)},
 };
 const PosternSchema postern__store__v1__stored_totp_enrollment__table = {
     &postern__store__v1__stored_totp_enrollment__descriptor, postern__store__v1__stored_totp_enrollment__fields, 5, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_second_factors__fields[] = {
-    [1] = {"totps", &postern__store__v1__stored_totp__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [2] = {"recovery_codes", 0, 0x0, 0x0, 8, 2, 1, 0, 0},
-    [3] = {"enrollment", &postern__store__v1__stored_totp_enrollment__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"totps", &postern__store__v1__stored_totp__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"recovery_codes", 0, 0, 8, 2, 1, 0, 0, 0},
+    [3] = {"enrollment", &postern__store__v1__stored_totp_enrollment__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_second_factors__table = {
     &postern__store__v1__stored_second_factors__descriptor, postern__store__v1__stored_second_factors__fields, 4, 0, 0,
 };
 
+static const uint64_t postern_store_v1_PendingSignInKind__values[] = {0x7};
+
 static const PosternField postern__store__v1__pending_account_change__fields[] = {
-    [1] = {"account_hash", 0, 0x0, 0x0, 8, 2, 0, 0, 0},
-    [2] = {"account", &postern__store__v1__stored_user__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"kind", 0, 0x201fffffffff, 0xff33c000034f031c, 5, 0, 0, 2, 0},
-    [4] = {"detail", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [5] = {"ends_sessions", 0, 0x1f, 0x0, 5, 0, 0, 4, 0},
+    [1] = {"account_hash", 0, 0, 8, 2, 0, 0, 0, 0},
+    [2] = {"account", &postern__store__v1__stored_user__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"kind", 0, postern_v1_EventKind__values, 5, 0, 0, 2, 3, 0},
+    [4] = {"detail", 0, 0, 9, 2, 0, 3, 0, 0},
+    [5] = {"ends_sessions", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 4, 1, 0},
 };
 const PosternSchema postern__store__v1__pending_account_change__table = {
     &postern__store__v1__pending_account_change__descriptor, postern__store__v1__pending_account_change__fields, 6, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_pending_sign_in__fields[] = {
-    [1] = {"kind", 0, 0x7, 0x0, 5, 0, 0, 0, 0},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2, 0},
-    [4] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3, 0},
-    [5] = {"tokens_valid_after_micros", 0, 0x0, 0x0, 1, 0, 0, 4, 0},
-    [6] = {"sign_in_provider", 0, 0x0, 0x0, 9, 2, 0, 5, 0},
-    [7] = {"claims_json", 0, 0x0, 0x0, 8, 2, 0, 6, 0},
-    [8] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 7, 0},
-    [9] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 8, 0},
-    [10] = {"address_hash", 0, 0x0, 0x0, 1, 0, 0, 9, 0},
-    [11] = {"session_id", 0, 0x0, 0x0, 8, 2, 0, 10, 0},
-    [12] = {"tries", 0, 0x0, 0x0, 2, 0, 0, 11, 0},
-    [13] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 12, 0},
-    [14] = {"change", &postern__store__v1__pending_account_change__table, 0x0, 0x0, 10, 2, 0, 13, 0},
+    [1] = {"kind", 0, postern_store_v1_PendingSignInKind__values, 5, 0, 0, 0, 1, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"created_at_micros", 0, 0, 1, 0, 0, 2, 0, 0},
+    [4] = {"expires_at_micros", 0, 0, 1, 0, 0, 3, 0, 0},
+    [5] = {"tokens_valid_after_micros", 0, 0, 1, 0, 0, 4, 0, 0},
+    [6] = {"sign_in_provider", 0, 0, 9, 2, 0, 5, 0, 0},
+    [7] = {"claims_json", 0, 0, 8, 2, 0, 6, 0, 0},
+    [8] = {"device_name", 0, 0, 9, 2, 0, 7, 0, 0},
+    [9] = {"end_user_ip", 0, 0, 9, 2, 0, 8, 0, 0},
+    [10] = {"address_hash", 0, 0, 1, 0, 0, 9, 0, 0},
+    [11] = {"session_id", 0, 0, 8, 2, 0, 10, 0, 0},
+    [12] = {"tries", 0, 0, 2, 0, 0, 11, 0, 0},
+    [13] = {"is_new_user", 0, 0, 4, 0, 0, 12, 0, 0},
+    [14] = {"change", &postern__store__v1__pending_account_change__table, 0, 10, 2, 0, 13, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_pending_sign_in__table = {
     &postern__store__v1__stored_pending_sign_in__descriptor, postern__store__v1__stored_pending_sign_in__fields, 15, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_service_account__fields[] = {
-    [1] = {"service_account", &postern__v1__service_account__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"deleted", 0, 0x0, 0x0, 4, 0, 0, 1, 0},
+    [1] = {"service_account", &postern__v1__service_account__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"deleted", 0, 0, 4, 0, 0, 1, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_service_account__table = {
     &postern__store__v1__stored_service_account__descriptor, postern__store__v1__stored_service_account__fields, 3, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_service_account_key__fields[] = {
-    [1] = {"key", &postern__v1__service_account_key__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"public_key", 0, 0x0, 0x0, 8, 2, 0, 1, 0},
-    [3] = {"sealed_private_key", 0, 0x0, 0x0, 8, 2, 0, 2, 0},
+    [1] = {"key", &postern__v1__service_account_key__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"public_key", 0, 0, 8, 2, 0, 1, 0, 0},
+    [3] = {"sealed_private_key", 0, 0, 8, 2, 0, 2, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_service_account_key__table = {
     &postern__store__v1__stored_service_account_key__descriptor, postern__store__v1__stored_service_account_key__fields, 4, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_used_token_id__fields[] = {
-    [1] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 0, offsetof(Postern__Store__V1__StoredUsedTokenID, expires_at_micros)},
+    [1] = {"expires_at_micros", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__Store__V1__StoredUsedTokenID, expires_at_micros)},
 };
 const PosternSchema postern__store__v1__stored_used_token_id__table = {
     &postern__store__v1__stored_used_token_id__descriptor, postern__store__v1__stored_used_token_id__fields, 2, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_verification_code__fields[] = {
-    [1] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__Store__V1__StoredVerificationCode, phone_number)},
-    [2] = {"purpose", 0, 0x1f, 0x0, 5, 0, 0, 1, offsetof(Postern__Store__V1__StoredVerificationCode, purpose)},
-    [3] = {"subject", 0, 0x0, 0x0, 8, 2, 0, 2, offsetof(Postern__Store__V1__StoredVerificationCode, subject)},
-    [4] = {"code_tag", 0, 0x0, 0x0, 8, 2, 0, 3, offsetof(Postern__Store__V1__StoredVerificationCode, code_tag)},
-    [5] = {"wrong_tries", 0, 0x0, 0x0, 2, 0, 0, 4, offsetof(Postern__Store__V1__StoredVerificationCode, wrong_tries)},
-    [6] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 5, offsetof(Postern__Store__V1__StoredVerificationCode, created_at_micros)},
-    [7] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 6, offsetof(Postern__Store__V1__StoredVerificationCode, expires_at_micros)},
+    [1] = {"phone_number", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__Store__V1__StoredVerificationCode, phone_number)},
+    [2] = {"purpose", 0, postern_v1_VerificationPurpose__values, 5, 0, 0, 1, 1, offsetof(Postern__Store__V1__StoredVerificationCode, purpose)},
+    [3] = {"subject", 0, 0, 8, 2, 0, 2, 0, offsetof(Postern__Store__V1__StoredVerificationCode, subject)},
+    [4] = {"code_tag", 0, 0, 8, 2, 0, 3, 0, offsetof(Postern__Store__V1__StoredVerificationCode, code_tag)},
+    [5] = {"wrong_tries", 0, 0, 2, 0, 0, 4, 0, offsetof(Postern__Store__V1__StoredVerificationCode, wrong_tries)},
+    [6] = {"created_at_micros", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__Store__V1__StoredVerificationCode, created_at_micros)},
+    [7] = {"expires_at_micros", 0, 0, 1, 0, 0, 6, 0, offsetof(Postern__Store__V1__StoredVerificationCode, expires_at_micros)},
 };
 const PosternSchema postern__store__v1__stored_verification_code__table = {
     &postern__store__v1__stored_verification_code__descriptor, postern__store__v1__stored_verification_code__fields, 8, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_sms_budget__fields[] = {
-    [1] = {"fill_micros", 0, 0x0, 0x0, 1, 0, 0, 0, offsetof(Postern__Store__V1__StoredSmsBudget, fill_micros)},
-    [2] = {"at_micros", 0, 0x0, 0x0, 1, 0, 0, 1, offsetof(Postern__Store__V1__StoredSmsBudget, at_micros)},
+    [1] = {"fill_micros", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__Store__V1__StoredSmsBudget, fill_micros)},
+    [2] = {"at_micros", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__Store__V1__StoredSmsBudget, at_micros)},
 };
 const PosternSchema postern__store__v1__stored_sms_budget__table = {
     &postern__store__v1__stored_sms_budget__descriptor, postern__store__v1__stored_sms_budget__fields, 3, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_sms_config__fields[] = {
-    [1] = {"config", &postern__v1__sms_config__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"sealed_webhook_secret", 0, 0x0, 0x0, 8, 2, 0, 1, 0},
+    [1] = {"config", &postern__v1__sms_config__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"sealed_webhook_secret", 0, 0, 8, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_sms_config__table = {
     &postern__store__v1__stored_sms_config__descriptor, postern__store__v1__stored_sms_config__fields, 3, 1, 0,
 };
 
 static const PosternField postern__store__v1__sealed_temporary_proof__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__Store__V1__SealedTemporaryProof, tenant_id)},
-    [2] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__Store__V1__SealedTemporaryProof, phone_number)},
-    [3] = {"session_hash", 0, 0x0, 0x0, 8, 2, 0, 2, offsetof(Postern__Store__V1__SealedTemporaryProof, session_hash)},
-    [4] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__Store__V1__SealedTemporaryProof, expires_at_micros)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__Store__V1__SealedTemporaryProof, tenant_id)},
+    [2] = {"phone_number", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__Store__V1__SealedTemporaryProof, phone_number)},
+    [3] = {"session_hash", 0, 0, 8, 2, 0, 2, 0, offsetof(Postern__Store__V1__SealedTemporaryProof, session_hash)},
+    [4] = {"expires_at_micros", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__Store__V1__SealedTemporaryProof, expires_at_micros)},
 };
 const PosternSchema postern__store__v1__sealed_temporary_proof__table = {
     &postern__store__v1__sealed_temporary_proof__descriptor, postern__store__v1__sealed_temporary_proof__fields, 5, 0, 1,
 };
 
 static const PosternField postern__v1__email_password_credential__fields[] = {
-    [1] = {"email", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__EmailPasswordCredential, email)},
-    [2] = {"password", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__EmailPasswordCredential, password)},
+    [1] = {"email", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__EmailPasswordCredential, email)},
+    [2] = {"password", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__EmailPasswordCredential, password)},
 };
 const PosternSchema postern__v1__email_password_credential__table = {
     &postern__v1__email_password_credential__descriptor, postern__v1__email_password_credential__fields, 3, 1, 1,
 };
 
 static const PosternField postern__v1__idp_credential__fields[] = {
-    [1] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"provider_id_token", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"provider_access_token", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [4] = {"authorization_code", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [5] = {"pending_token", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [6] = {"nonce", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [7] = {"redirect_uri", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [8] = {"code_verifier", 0, 0x0, 0x0, 9, 2, 0, 4, 0},
+    [1] = {"provider_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"provider_id_token", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"provider_access_token", 0, 0, 9, 2, 0, 1, 0, 0},
+    [4] = {"authorization_code", 0, 0, 9, 2, 0, 1, 0, 0},
+    [5] = {"pending_token", 0, 0, 9, 2, 0, 1, 0, 0},
+    [6] = {"nonce", 0, 0, 9, 2, 0, 2, 0, 0},
+    [7] = {"redirect_uri", 0, 0, 9, 2, 0, 3, 0, 0},
+    [8] = {"code_verifier", 0, 0, 9, 2, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__idp_credential__table = {
     &postern__v1__idp_credential__descriptor, postern__v1__idp_credential__fields, 9, 1, 0,
 };
 
 static const PosternField postern__v1__email_link_credential__fields[] = {
-    [1] = {"email", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__EmailLinkCredential, email)},
-    [2] = {"oob_code", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__EmailLinkCredential, oob_code)},
+    [1] = {"email", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__EmailLinkCredential, email)},
+    [2] = {"oob_code", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__EmailLinkCredential, oob_code)},
 };
 const PosternSchema postern__v1__email_link_credential__table = {
     &postern__v1__email_link_credential__descriptor, postern__v1__email_link_credential__fields, 3, 1, 1,
 };
 
 static const PosternField postern__v1__phone_credential__fields[] = {
-    [1] = {"session_info", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__PhoneCredential, session_info)},
-    [2] = {"code", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__PhoneCredential, code)},
+    [1] = {"session_info", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__PhoneCredential, session_info)},
+    [2] = {"code", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__PhoneCredential, code)},
 };
 const PosternSchema postern__v1__phone_credential__table = {
     &postern__v1__phone_credential__descriptor, postern__v1__phone_credential__fields, 3, 1, 1,
@@ -1984,478 +2158,478 @@ const PosternSchema postern__v1__totp_enrollment__table = {
 };
 
 static const PosternField postern__v1__accounts_start_mfa_enrollment_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"totp", &postern__v1__totp_enrollment__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [5] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [6] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 4, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"phone_number", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"totp", &postern__v1__totp_enrollment__table, 0, 10, 2, 0, 2, 0, 0},
+    [5] = {"end_user_ip", 0, 0, 9, 2, 0, 3, 0, 0},
+    [6] = {"locale", 0, 0, 9, 2, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__accounts_start_mfa_enrollment_request__table = {
     &postern__v1__accounts_start_mfa_enrollment_request__descriptor, postern__v1__accounts_start_mfa_enrollment_request__fields, 7, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_start_mfa_enrollment_response__fields[] = {
-    [1] = {"session_info", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"totp", &postern__v1__totp_secret__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 3, 0},
+    [1] = {"session_info", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"totp", &postern__v1__totp_secret__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"phone_number", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"expires_at_micros", 0, 0, 1, 0, 0, 3, 0, 0},
 };
 const PosternSchema postern__v1__accounts_start_mfa_enrollment_response__table = {
     &postern__v1__accounts_start_mfa_enrollment_response__descriptor, postern__v1__accounts_start_mfa_enrollment_response__fields, 5, 1, 0,
 };
 
 static const PosternField postern__v1__accounts_finalize_mfa_enrollment_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsFinalizeMfaEnrollmentRequest, tenant_id)},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsFinalizeMfaEnrollmentRequest, id_token)},
-    [3] = {"session_info", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__AccountsFinalizeMfaEnrollmentRequest, session_info)},
-    [4] = {"code", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__AccountsFinalizeMfaEnrollmentRequest, code)},
-    [5] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__AccountsFinalizeMfaEnrollmentRequest, display_name)},
-    [6] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 5, offsetof(Postern__V1__AccountsFinalizeMfaEnrollmentRequest, end_user_ip)},
-    [7] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 6, offsetof(Postern__V1__AccountsFinalizeMfaEnrollmentRequest, device_token)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsFinalizeMfaEnrollmentRequest, tenant_id)},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsFinalizeMfaEnrollmentRequest, id_token)},
+    [3] = {"session_info", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AccountsFinalizeMfaEnrollmentRequest, session_info)},
+    [4] = {"code", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__AccountsFinalizeMfaEnrollmentRequest, code)},
+    [5] = {"display_name", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__AccountsFinalizeMfaEnrollmentRequest, display_name)},
+    [6] = {"end_user_ip", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__AccountsFinalizeMfaEnrollmentRequest, end_user_ip)},
+    [7] = {"device_token", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__V1__AccountsFinalizeMfaEnrollmentRequest, device_token)},
 };
 const PosternSchema postern__v1__accounts_finalize_mfa_enrollment_request__table = {
     &postern__v1__accounts_finalize_mfa_enrollment_request__descriptor, postern__v1__accounts_finalize_mfa_enrollment_request__fields, 8, 1, 1,
 };
 
 static const PosternField postern__v1__accounts_finalize_mfa_enrollment_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"recovery_codes", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
-    [5] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"factor_id", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"recovery_codes", 0, 0, 9, 2, 1, 0, 0, 0},
+    [5] = {"device_token", 0, 0, 9, 2, 0, 3, 0, 0},
 };
 const PosternSchema postern__v1__accounts_finalize_mfa_enrollment_response__table = {
     &postern__v1__accounts_finalize_mfa_enrollment_response__descriptor, postern__v1__accounts_finalize_mfa_enrollment_response__fields, 6, 1, 0,
 };
 
 static const PosternField postern__v1__accounts_withdraw_mfa_enrollment_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsWithdrawMfaEnrollmentRequest, tenant_id)},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsWithdrawMfaEnrollmentRequest, id_token)},
-    [3] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__AccountsWithdrawMfaEnrollmentRequest, factor_id)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsWithdrawMfaEnrollmentRequest, tenant_id)},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsWithdrawMfaEnrollmentRequest, id_token)},
+    [3] = {"factor_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AccountsWithdrawMfaEnrollmentRequest, factor_id)},
 };
 const PosternSchema postern__v1__accounts_withdraw_mfa_enrollment_request__table = {
     &postern__v1__accounts_withdraw_mfa_enrollment_request__descriptor, postern__v1__accounts_withdraw_mfa_enrollment_request__fields, 4, 0, 1,
 };
 
 static const PosternField postern__v1__accounts_withdraw_mfa_enrollment_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__accounts_withdraw_mfa_enrollment_response__table = {
     &postern__v1__accounts_withdraw_mfa_enrollment_response__descriptor, postern__v1__accounts_withdraw_mfa_enrollment_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_renew_recovery_codes_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsRenewRecoveryCodesRequest, tenant_id)},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsRenewRecoveryCodesRequest, id_token)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsRenewRecoveryCodesRequest, tenant_id)},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsRenewRecoveryCodesRequest, id_token)},
 };
 const PosternSchema postern__v1__accounts_renew_recovery_codes_request__table = {
     &postern__v1__accounts_renew_recovery_codes_request__descriptor, postern__v1__accounts_renew_recovery_codes_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__accounts_renew_recovery_codes_response__fields[] = {
-    [1] = {"recovery_codes", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
+    [1] = {"recovery_codes", 0, 0, 9, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__accounts_renew_recovery_codes_response__table = {
     &postern__v1__accounts_renew_recovery_codes_response__descriptor, postern__v1__accounts_renew_recovery_codes_response__fields, 2, 1, 0,
 };
 
 static const PosternField postern__v1__accounts_start_mfa_sign_in_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsStartMfaSignInRequest, tenant_id)},
-    [2] = {"pending_credential", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsStartMfaSignInRequest, pending_credential)},
-    [3] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__AccountsStartMfaSignInRequest, factor_id)},
-    [4] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__AccountsStartMfaSignInRequest, end_user_ip)},
-    [5] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__AccountsStartMfaSignInRequest, locale)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsStartMfaSignInRequest, tenant_id)},
+    [2] = {"pending_credential", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsStartMfaSignInRequest, pending_credential)},
+    [3] = {"factor_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AccountsStartMfaSignInRequest, factor_id)},
+    [4] = {"end_user_ip", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__AccountsStartMfaSignInRequest, end_user_ip)},
+    [5] = {"locale", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__AccountsStartMfaSignInRequest, locale)},
 };
 const PosternSchema postern__v1__accounts_start_mfa_sign_in_request__table = {
     &postern__v1__accounts_start_mfa_sign_in_request__descriptor, postern__v1__accounts_start_mfa_sign_in_request__fields, 6, 1, 1,
 };
 
 static const PosternField postern__v1__accounts_start_mfa_sign_in_response__fields[] = {
-    [1] = {"session_info", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsStartMfaSignInResponse, session_info)},
-    [2] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 1, offsetof(Postern__V1__AccountsStartMfaSignInResponse, expires_at_micros)},
+    [1] = {"session_info", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsStartMfaSignInResponse, session_info)},
+    [2] = {"expires_at_micros", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__AccountsStartMfaSignInResponse, expires_at_micros)},
 };
 const PosternSchema postern__v1__accounts_start_mfa_sign_in_response__table = {
     &postern__v1__accounts_start_mfa_sign_in_response__descriptor, postern__v1__accounts_start_mfa_sign_in_response__fields, 3, 1, 1,
 };
 
 static const PosternField postern__v1__accounts_finalize_mfa_sign_in_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"pending_credential", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"totp_code", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [5] = {"phone", &postern__v1__phone_credential__table, 0x0, 0x0, 10, 2, 0, 3, 0},
-    [6] = {"recovery_code", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [7] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 4, 0},
-    [8] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 5, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"pending_credential", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"factor_id", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"totp_code", 0, 0, 9, 2, 0, 3, 0, 0},
+    [5] = {"phone", &postern__v1__phone_credential__table, 0, 10, 2, 0, 3, 0, 0},
+    [6] = {"recovery_code", 0, 0, 9, 2, 0, 3, 0, 0},
+    [7] = {"end_user_ip", 0, 0, 9, 2, 0, 4, 0, 0},
+    [8] = {"device_token", 0, 0, 9, 2, 0, 5, 0, 0},
 };
 const PosternSchema postern__v1__accounts_finalize_mfa_sign_in_request__table = {
     &postern__v1__accounts_finalize_mfa_sign_in_request__descriptor, postern__v1__accounts_finalize_mfa_sign_in_request__fields, 9, 1, 0,
 };
 
 static const PosternField postern__v1__accounts_finalize_mfa_sign_in_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 3, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"device_token", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"is_new_user", 0, 0, 4, 0, 0, 3, 0, 0},
 };
 const PosternSchema postern__v1__accounts_finalize_mfa_sign_in_response__table = {
     &postern__v1__accounts_finalize_mfa_sign_in_response__descriptor, postern__v1__accounts_finalize_mfa_sign_in_response__fields, 5, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_up_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsSignUpRequest, tenant_id)},
-    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsSignUpRequest, email)},
-    [3] = {"password", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__AccountsSignUpRequest, password)},
-    [4] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__AccountsSignUpRequest, display_name)},
-    [5] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__AccountsSignUpRequest, end_user_ip)},
-    [6] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 5, offsetof(Postern__V1__AccountsSignUpRequest, id_token)},
-    [7] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 6, offsetof(Postern__V1__AccountsSignUpRequest, device_name)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsSignUpRequest, tenant_id)},
+    [2] = {"email", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsSignUpRequest, email)},
+    [3] = {"password", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AccountsSignUpRequest, password)},
+    [4] = {"display_name", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__AccountsSignUpRequest, display_name)},
+    [5] = {"end_user_ip", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__AccountsSignUpRequest, end_user_ip)},
+    [6] = {"id_token", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__AccountsSignUpRequest, id_token)},
+    [7] = {"device_name", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__V1__AccountsSignUpRequest, device_name)},
 };
 const PosternSchema postern__v1__accounts_sign_up_request__table = {
     &postern__v1__accounts_sign_up_request__descriptor, postern__v1__accounts_sign_up_request__fields, 8, 1, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_up_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"device_token", 0, 0, 9, 2, 0, 2, 0, 0},
 };
 const PosternSchema postern__v1__accounts_sign_up_response__table = {
     &postern__v1__accounts_sign_up_response__descriptor, postern__v1__accounts_sign_up_response__fields, 4, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_password_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsSignInWithPasswordRequest, tenant_id)},
-    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsSignInWithPasswordRequest, email)},
-    [3] = {"password", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__AccountsSignInWithPasswordRequest, password)},
-    [4] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__AccountsSignInWithPasswordRequest, end_user_ip)},
-    [5] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__AccountsSignInWithPasswordRequest, device_name)},
-    [6] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 5, offsetof(Postern__V1__AccountsSignInWithPasswordRequest, device_token)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsSignInWithPasswordRequest, tenant_id)},
+    [2] = {"email", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsSignInWithPasswordRequest, email)},
+    [3] = {"password", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AccountsSignInWithPasswordRequest, password)},
+    [4] = {"end_user_ip", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__AccountsSignInWithPasswordRequest, end_user_ip)},
+    [5] = {"device_name", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__AccountsSignInWithPasswordRequest, device_name)},
+    [6] = {"device_token", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__AccountsSignInWithPasswordRequest, device_token)},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_password_request__table = {
     &postern__v1__accounts_sign_in_with_password_request__descriptor, postern__v1__accounts_sign_in_with_password_request__fields, 7, 1, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_password_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"device_token", 0, 0, 9, 2, 0, 2, 0, 0},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_password_response__table = {
     &postern__v1__accounts_sign_in_with_password_response__descriptor, postern__v1__accounts_sign_in_with_password_response__fields, 4, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_idp_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"credential", &postern__v1__idp_credential__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [5] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 4, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"credential", &postern__v1__idp_credential__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"id_token", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"end_user_ip", 0, 0, 9, 2, 0, 3, 0, 0},
+    [5] = {"device_name", 0, 0, 9, 2, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_idp_request__table = {
     &postern__v1__accounts_sign_in_with_idp_request__descriptor, postern__v1__accounts_sign_in_with_idp_request__fields, 6, 1, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_idp_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 2, 0},
-    [4] = {"provider", &postern__v1__provider_info__table, 0x0, 0x0, 10, 2, 0, 3, 0},
-    [5] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 4, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"is_new_user", 0, 0, 4, 0, 0, 2, 0, 0},
+    [4] = {"provider", &postern__v1__provider_info__table, 0, 10, 2, 0, 3, 0, 0},
+    [5] = {"device_token", 0, 0, 9, 2, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_idp_response__table = {
     &postern__v1__accounts_sign_in_with_idp_response__descriptor, postern__v1__accounts_sign_in_with_idp_response__fields, 6, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_email_link_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, tenant_id)},
-    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, email)},
-    [3] = {"oob_code", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, oob_code)},
-    [4] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, id_token)},
-    [5] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, end_user_ip)},
-    [6] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 5, offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, device_name)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, tenant_id)},
+    [2] = {"email", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, email)},
+    [3] = {"oob_code", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, oob_code)},
+    [4] = {"id_token", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, id_token)},
+    [5] = {"end_user_ip", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, end_user_ip)},
+    [6] = {"device_name", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__AccountsSignInWithEmailLinkRequest, device_name)},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_email_link_request__table = {
     &postern__v1__accounts_sign_in_with_email_link_request__descriptor, postern__v1__accounts_sign_in_with_email_link_request__fields, 7, 1, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_email_link_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 2, 0},
-    [4] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"is_new_user", 0, 0, 4, 0, 0, 2, 0, 0},
+    [4] = {"device_token", 0, 0, 9, 2, 0, 3, 0, 0},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_email_link_response__table = {
     &postern__v1__accounts_sign_in_with_email_link_response__descriptor, postern__v1__accounts_sign_in_with_email_link_response__fields, 5, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_send_verification_code_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsSendVerificationCodeRequest, tenant_id)},
-    [2] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsSendVerificationCodeRequest, phone_number)},
-    [3] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__AccountsSendVerificationCodeRequest, id_token)},
-    [4] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__AccountsSendVerificationCodeRequest, end_user_ip)},
-    [5] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__AccountsSendVerificationCodeRequest, locale)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsSendVerificationCodeRequest, tenant_id)},
+    [2] = {"phone_number", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsSendVerificationCodeRequest, phone_number)},
+    [3] = {"id_token", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AccountsSendVerificationCodeRequest, id_token)},
+    [4] = {"end_user_ip", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__AccountsSendVerificationCodeRequest, end_user_ip)},
+    [5] = {"locale", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__AccountsSendVerificationCodeRequest, locale)},
 };
 const PosternSchema postern__v1__accounts_send_verification_code_request__table = {
     &postern__v1__accounts_send_verification_code_request__descriptor, postern__v1__accounts_send_verification_code_request__fields, 6, 0, 1,
 };
 
 static const PosternField postern__v1__accounts_send_verification_code_response__fields[] = {
-    [1] = {"session_info", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsSendVerificationCodeResponse, session_info)},
-    [2] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsSendVerificationCodeResponse, phone_number)},
-    [3] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__V1__AccountsSendVerificationCodeResponse, expires_at_micros)},
+    [1] = {"session_info", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsSendVerificationCodeResponse, session_info)},
+    [2] = {"phone_number", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsSendVerificationCodeResponse, phone_number)},
+    [3] = {"expires_at_micros", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__AccountsSendVerificationCodeResponse, expires_at_micros)},
 };
 const PosternSchema postern__v1__accounts_send_verification_code_response__table = {
     &postern__v1__accounts_send_verification_code_response__descriptor, postern__v1__accounts_send_verification_code_response__fields, 4, 1, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_phone_number_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, tenant_id)},
-    [2] = {"session_info", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, session_info)},
-    [3] = {"code", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, code)},
-    [4] = {"temporary_proof", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, temporary_proof)},
-    [5] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, phone_number)},
-    [6] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 5, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, id_token)},
-    [7] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 6, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, end_user_ip)},
-    [8] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 7, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, device_name)},
-    [9] = {"change", 0, 0x0, 0x0, 4, 0, 0, 8, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, change)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, tenant_id)},
+    [2] = {"session_info", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, session_info)},
+    [3] = {"code", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, code)},
+    [4] = {"temporary_proof", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, temporary_proof)},
+    [5] = {"phone_number", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, phone_number)},
+    [6] = {"id_token", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, id_token)},
+    [7] = {"end_user_ip", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, end_user_ip)},
+    [8] = {"device_name", 0, 0, 9, 2, 0, 7, 0, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, device_name)},
+    [9] = {"change", 0, 0, 4, 0, 0, 8, 0, offsetof(Postern__V1__AccountsSignInWithPhoneNumberRequest, change)},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_phone_number_request__table = {
     &postern__v1__accounts_sign_in_with_phone_number_request__descriptor, postern__v1__accounts_sign_in_with_phone_number_request__fields, 10, 1, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_phone_number_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 2, 0},
-    [4] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"is_new_user", 0, 0, 4, 0, 0, 2, 0, 0},
+    [4] = {"device_token", 0, 0, 9, 2, 0, 3, 0, 0},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_phone_number_response__table = {
     &postern__v1__accounts_sign_in_with_phone_number_response__descriptor, postern__v1__accounts_sign_in_with_phone_number_response__fields, 5, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_send_oob_code_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsSendOobCodeRequest, tenant_id)},
-    [2] = {"request_type", 0, 0xff, 0x0, 5, 0, 0, 1, offsetof(Postern__V1__AccountsSendOobCodeRequest, request_type)},
-    [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__AccountsSendOobCodeRequest, email)},
-    [4] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__AccountsSendOobCodeRequest, new_email)},
-    [5] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__AccountsSendOobCodeRequest, id_token)},
-    [6] = {"continue_url", 0, 0x0, 0x0, 9, 2, 0, 5, offsetof(Postern__V1__AccountsSendOobCodeRequest, continue_url)},
-    [7] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 6, offsetof(Postern__V1__AccountsSendOobCodeRequest, end_user_ip)},
-    [8] = {"locale", 0, 0x0, 0x0, 9, 2, 0, 7, offsetof(Postern__V1__AccountsSendOobCodeRequest, locale)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsSendOobCodeRequest, tenant_id)},
+    [2] = {"request_type", 0, postern_v1_OobRequestType__values, 5, 0, 0, 1, 1, offsetof(Postern__V1__AccountsSendOobCodeRequest, request_type)},
+    [3] = {"email", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AccountsSendOobCodeRequest, email)},
+    [4] = {"new_email", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__AccountsSendOobCodeRequest, new_email)},
+    [5] = {"id_token", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__AccountsSendOobCodeRequest, id_token)},
+    [6] = {"continue_url", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__AccountsSendOobCodeRequest, continue_url)},
+    [7] = {"end_user_ip", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__V1__AccountsSendOobCodeRequest, end_user_ip)},
+    [8] = {"locale", 0, 0, 9, 2, 0, 7, 0, offsetof(Postern__V1__AccountsSendOobCodeRequest, locale)},
 };
 const PosternSchema postern__v1__accounts_send_oob_code_request__table = {
     &postern__v1__accounts_send_oob_code_request__descriptor, postern__v1__accounts_send_oob_code_request__fields, 9, 0, 1,
 };
 
 static const PosternField postern__v1__accounts_send_oob_code_response__fields[] = {
-    [1] = {"email", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsSendOobCodeResponse, email)},
+    [1] = {"email", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsSendOobCodeResponse, email)},
 };
 const PosternSchema postern__v1__accounts_send_oob_code_response__table = {
     &postern__v1__accounts_send_oob_code_response__descriptor, postern__v1__accounts_send_oob_code_response__fields, 2, 0, 1,
 };
 
 static const PosternField postern__v1__accounts_check_oob_code_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsCheckOobCodeRequest, tenant_id)},
-    [2] = {"oob_code", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsCheckOobCodeRequest, oob_code)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsCheckOobCodeRequest, tenant_id)},
+    [2] = {"oob_code", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsCheckOobCodeRequest, oob_code)},
 };
 const PosternSchema postern__v1__accounts_check_oob_code_request__table = {
     &postern__v1__accounts_check_oob_code_request__descriptor, postern__v1__accounts_check_oob_code_request__fields, 3, 1, 1,
 };
 
 static const PosternField postern__v1__oob_account__fields[] = {
-    [1] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 1, 0},
-    [3] = {"live_session_count", 0, 0x0, 0x0, 2, 0, 0, 2, 0},
-    [4] = {"sign_in_methods", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
+    [1] = {"display_name", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"created_at_micros", 0, 0, 1, 0, 0, 1, 0, 0},
+    [3] = {"live_session_count", 0, 0, 2, 0, 0, 2, 0, 0},
+    [4] = {"sign_in_methods", 0, 0, 9, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__oob_account__table = {
     &postern__v1__oob_account__descriptor, postern__v1__oob_account__fields, 5, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_check_oob_code_response__fields[] = {
-    [1] = {"request_type", 0, 0xff, 0x0, 5, 0, 0, 0, 0},
-    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"account", &postern__v1__oob_account__table, 0x0, 0x0, 10, 2, 0, 3, 0},
+    [1] = {"request_type", 0, postern_v1_OobRequestType__values, 5, 0, 0, 0, 1, 0},
+    [2] = {"email", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"new_email", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"account", &postern__v1__oob_account__table, 0, 10, 2, 0, 3, 0, 0},
 };
 const PosternSchema postern__v1__accounts_check_oob_code_response__table = {
     &postern__v1__accounts_check_oob_code_response__descriptor, postern__v1__accounts_check_oob_code_response__fields, 5, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_apply_oob_code_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsApplyOobCodeRequest, tenant_id)},
-    [2] = {"oob_code", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsApplyOobCodeRequest, oob_code)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsApplyOobCodeRequest, tenant_id)},
+    [2] = {"oob_code", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsApplyOobCodeRequest, oob_code)},
 };
 const PosternSchema postern__v1__accounts_apply_oob_code_request__table = {
     &postern__v1__accounts_apply_oob_code_request__descriptor, postern__v1__accounts_apply_oob_code_request__fields, 3, 1, 1,
 };
 
 static const PosternField postern__v1__accounts_apply_oob_code_response__fields[] = {
-    [1] = {"request_type", 0, 0xff, 0x0, 5, 0, 0, 0, offsetof(Postern__V1__AccountsApplyOobCodeResponse, request_type)},
-    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsApplyOobCodeResponse, email)},
+    [1] = {"request_type", 0, postern_v1_OobRequestType__values, 5, 0, 0, 0, 1, offsetof(Postern__V1__AccountsApplyOobCodeResponse, request_type)},
+    [2] = {"email", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsApplyOobCodeResponse, email)},
 };
 const PosternSchema postern__v1__accounts_apply_oob_code_response__table = {
     &postern__v1__accounts_apply_oob_code_response__descriptor, postern__v1__accounts_apply_oob_code_response__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__accounts_reset_password_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsResetPasswordRequest, tenant_id)},
-    [2] = {"oob_code", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsResetPasswordRequest, oob_code)},
-    [3] = {"new_password", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__AccountsResetPasswordRequest, new_password)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsResetPasswordRequest, tenant_id)},
+    [2] = {"oob_code", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsResetPasswordRequest, oob_code)},
+    [3] = {"new_password", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AccountsResetPasswordRequest, new_password)},
 };
 const PosternSchema postern__v1__accounts_reset_password_request__table = {
     &postern__v1__accounts_reset_password_request__descriptor, postern__v1__accounts_reset_password_request__fields, 4, 1, 1,
 };
 
 static const PosternField postern__v1__accounts_reset_password_response__fields[] = {
-    [1] = {"email", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsResetPasswordResponse, email)},
-    [2] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsResetPasswordResponse, device_token)},
+    [1] = {"email", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsResetPasswordResponse, email)},
+    [2] = {"device_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsResetPasswordResponse, device_token)},
 };
 const PosternSchema postern__v1__accounts_reset_password_response__table = {
     &postern__v1__accounts_reset_password_response__descriptor, postern__v1__accounts_reset_password_response__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__auth_uri_parameter__fields[] = {
-    [1] = {"name", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AuthUriParameter, name)},
-    [2] = {"value", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AuthUriParameter, value)},
+    [1] = {"name", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AuthUriParameter, name)},
+    [2] = {"value", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AuthUriParameter, value)},
 };
 const PosternSchema postern__v1__auth_uri_parameter__table = {
     &postern__v1__auth_uri_parameter__descriptor, postern__v1__auth_uri_parameter__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__accounts_create_auth_uri_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"identifier", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"continue_uri", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [5] = {"scopes", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
-    [6] = {"custom_parameters", &postern__v1__auth_uri_parameter__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [7] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 4, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"identifier", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"provider_id", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"continue_uri", 0, 0, 9, 2, 0, 3, 0, 0},
+    [5] = {"scopes", 0, 0, 9, 2, 1, 0, 0, 0},
+    [6] = {"custom_parameters", &postern__v1__auth_uri_parameter__table, 0, 10, 2, 1, 0, 0, 0},
+    [7] = {"end_user_ip", 0, 0, 9, 2, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__accounts_create_auth_uri_request__table = {
     &postern__v1__accounts_create_auth_uri_request__descriptor, postern__v1__accounts_create_auth_uri_request__fields, 8, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_create_auth_uri_response__fields[] = {
-    [1] = {"registered", 0, 0x0, 0x0, 4, 0, 0, 0, 0},
-    [2] = {"sign_in_methods", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
-    [3] = {"auth_uri", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [4] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [5] = {"nonce", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [6] = {"code_verifier", 0, 0x0, 0x0, 9, 2, 0, 4, 0},
+    [1] = {"registered", 0, 0, 4, 0, 0, 0, 0, 0},
+    [2] = {"sign_in_methods", 0, 0, 9, 2, 1, 0, 0, 0},
+    [3] = {"auth_uri", 0, 0, 9, 2, 0, 1, 0, 0},
+    [4] = {"session_id", 0, 0, 9, 2, 0, 2, 0, 0},
+    [5] = {"nonce", 0, 0, 9, 2, 0, 3, 0, 0},
+    [6] = {"code_verifier", 0, 0, 9, 2, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__accounts_create_auth_uri_response__table = {
     &postern__v1__accounts_create_auth_uri_response__descriptor, postern__v1__accounts_create_auth_uri_response__fields, 7, 1, 0,
 };
 
 static const PosternField postern__v1__accounts_unlink_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsUnlinkRequest, tenant_id)},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsUnlinkRequest, id_token)},
-    [3] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__AccountsUnlinkRequest, provider_id)},
-    [4] = {"force", 0, 0x0, 0x0, 4, 0, 0, 3, offsetof(Postern__V1__AccountsUnlinkRequest, force)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsUnlinkRequest, tenant_id)},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsUnlinkRequest, id_token)},
+    [3] = {"provider_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AccountsUnlinkRequest, provider_id)},
+    [4] = {"force", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__AccountsUnlinkRequest, force)},
 };
 const PosternSchema postern__v1__accounts_unlink_request__table = {
     &postern__v1__accounts_unlink_request__descriptor, postern__v1__accounts_unlink_request__fields, 5, 0, 1,
 };
 
 static const PosternField postern__v1__accounts_unlink_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__accounts_unlink_response__table = {
     &postern__v1__accounts_unlink_response__descriptor, postern__v1__accounts_unlink_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_reauthenticate_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"password", &postern__v1__email_password_credential__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [4] = {"idp", &postern__v1__idp_credential__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [5] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [6] = {"email_link", &postern__v1__email_link_credential__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [7] = {"custom_token", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [8] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 4, 0},
-    [9] = {"phone", &postern__v1__phone_credential__table, 0x0, 0x0, 10, 2, 0, 2, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"password", &postern__v1__email_password_credential__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"idp", &postern__v1__idp_credential__table, 0, 10, 2, 0, 2, 0, 0},
+    [5] = {"end_user_ip", 0, 0, 9, 2, 0, 3, 0, 0},
+    [6] = {"email_link", &postern__v1__email_link_credential__table, 0, 10, 2, 0, 2, 0, 0},
+    [7] = {"custom_token", 0, 0, 9, 2, 0, 2, 0, 0},
+    [8] = {"device_token", 0, 0, 9, 2, 0, 4, 0, 0},
+    [9] = {"phone", &postern__v1__phone_credential__table, 0, 10, 2, 0, 2, 0, 0},
 };
 const PosternSchema postern__v1__accounts_reauthenticate_request__table = {
     &postern__v1__accounts_reauthenticate_request__descriptor, postern__v1__accounts_reauthenticate_request__fields, 10, 1, 0,
 };
 
 static const PosternField postern__v1__accounts_reauthenticate_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"device_token", 0, 0, 9, 2, 0, 2, 0, 0},
 };
 const PosternSchema postern__v1__accounts_reauthenticate_response__table = {
     &postern__v1__accounts_reauthenticate_response__descriptor, postern__v1__accounts_reauthenticate_response__fields, 4, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_custom_token_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsSignInWithCustomTokenRequest, tenant_id)},
-    [2] = {"token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsSignInWithCustomTokenRequest, token)},
-    [3] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__AccountsSignInWithCustomTokenRequest, end_user_ip)},
-    [4] = {"device_name", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__AccountsSignInWithCustomTokenRequest, device_name)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsSignInWithCustomTokenRequest, tenant_id)},
+    [2] = {"token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsSignInWithCustomTokenRequest, token)},
+    [3] = {"end_user_ip", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AccountsSignInWithCustomTokenRequest, end_user_ip)},
+    [4] = {"device_name", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__AccountsSignInWithCustomTokenRequest, device_name)},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_custom_token_request__table = {
     &postern__v1__accounts_sign_in_with_custom_token_request__descriptor, postern__v1__accounts_sign_in_with_custom_token_request__fields, 5, 1, 1,
 };
 
 static const PosternField postern__v1__accounts_sign_in_with_custom_token_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"is_new_user", 0, 0x0, 0x0, 4, 0, 0, 2, 0},
-    [4] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"is_new_user", 0, 0, 4, 0, 0, 2, 0, 0},
+    [4] = {"device_token", 0, 0, 9, 2, 0, 3, 0, 0},
 };
 const PosternSchema postern__v1__accounts_sign_in_with_custom_token_response__table = {
     &postern__v1__accounts_sign_in_with_custom_token_response__descriptor, postern__v1__accounts_sign_in_with_custom_token_response__fields, 5, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_lookup_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsLookupRequest, tenant_id)},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsLookupRequest, id_token)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsLookupRequest, tenant_id)},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsLookupRequest, id_token)},
 };
 const PosternSchema postern__v1__accounts_lookup_request__table = {
     &postern__v1__accounts_lookup_request__descriptor, postern__v1__accounts_lookup_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__accounts_lookup_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__accounts_lookup_response__table = {
     &postern__v1__accounts_lookup_response__descriptor, postern__v1__accounts_lookup_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_update_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [4] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [5] = {"photo_url", 0, 0x0, 0x0, 9, 2, 0, 4, 0},
-    [6] = {"password", 0, 0x0, 0x0, 9, 2, 0, 5, 0},
-    [7] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 6, 0},
-    [8] = {"email", 0, 0x0, 0x0, 9, 2, 0, 7, 0},
-    [9] = {"end_user_ip", 0, 0x0, 0x0, 9, 2, 0, 8, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"display_name", 0, 0, 9, 2, 0, 3, 0, 0},
+    [5] = {"photo_url", 0, 0, 9, 2, 0, 4, 0, 0},
+    [6] = {"password", 0, 0, 9, 2, 0, 5, 0, 0},
+    [7] = {"validate_only", 0, 0, 4, 0, 0, 6, 0, 0},
+    [8] = {"email", 0, 0, 9, 2, 0, 7, 0, 0},
+    [9] = {"end_user_ip", 0, 0, 9, 2, 0, 8, 0, 0},
 };
 const PosternSchema postern__v1__accounts_update_request__table = {
     &postern__v1__accounts_update_request__descriptor, postern__v1__accounts_update_request__fields, 10, 1, 0,
 };
 
 static const PosternField postern__v1__accounts_update_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"tokens", &postern__v1__token_pair__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"device_token", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"tokens", &postern__v1__token_pair__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"device_token", 0, 0, 9, 2, 0, 2, 0, 0},
 };
 const PosternSchema postern__v1__accounts_update_response__table = {
     &postern__v1__accounts_update_response__descriptor, postern__v1__accounts_update_response__fields, 4, 0, 0,
 };
 
 static const PosternField postern__v1__accounts_delete_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__AccountsDeleteRequest, tenant_id)},
-    [2] = {"id_token", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__AccountsDeleteRequest, id_token)},
-    [3] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 2, offsetof(Postern__V1__AccountsDeleteRequest, validate_only)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AccountsDeleteRequest, tenant_id)},
+    [2] = {"id_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__AccountsDeleteRequest, id_token)},
+    [3] = {"validate_only", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__AccountsDeleteRequest, validate_only)},
 };
 const PosternSchema postern__v1__accounts_delete_request__table = {
     &postern__v1__accounts_delete_request__descriptor, postern__v1__accounts_delete_request__fields, 4, 0, 1,
@@ -2466,245 +2640,247 @@ const PosternSchema postern__v1__accounts_delete_response__table = {
 };
 
 static const PosternField postern__v1__users_create_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersCreateRequest, tenant_id)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersCreateRequest, uid)},
-    [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__UsersCreateRequest, email)},
-    [4] = {"email_verified", 0, 0x0, 0x0, 4, 0, 0, 3, offsetof(Postern__V1__UsersCreateRequest, email_verified)},
-    [5] = {"password", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__UsersCreateRequest, password)},
-    [6] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 5, offsetof(Postern__V1__UsersCreateRequest, display_name)},
-    [7] = {"photo_url", 0, 0x0, 0x0, 9, 2, 0, 6, offsetof(Postern__V1__UsersCreateRequest, photo_url)},
-    [8] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 7, offsetof(Postern__V1__UsersCreateRequest, phone_number)},
-    [9] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 8, offsetof(Postern__V1__UsersCreateRequest, disabled)},
-    [10] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 9, offsetof(Postern__V1__UsersCreateRequest, validate_only)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersCreateRequest, tenant_id)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersCreateRequest, uid)},
+    [3] = {"email", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__UsersCreateRequest, email)},
+    [4] = {"email_verified", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__UsersCreateRequest, email_verified)},
+    [5] = {"password", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__UsersCreateRequest, password)},
+    [6] = {"display_name", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__UsersCreateRequest, display_name)},
+    [7] = {"photo_url", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__V1__UsersCreateRequest, photo_url)},
+    [8] = {"phone_number", 0, 0, 9, 2, 0, 7, 0, offsetof(Postern__V1__UsersCreateRequest, phone_number)},
+    [9] = {"disabled", 0, 0, 4, 0, 0, 8, 0, offsetof(Postern__V1__UsersCreateRequest, disabled)},
+    [10] = {"validate_only", 0, 0, 4, 0, 0, 9, 0, offsetof(Postern__V1__UsersCreateRequest, validate_only)},
 };
 const PosternSchema postern__v1__users_create_request__table = {
     &postern__v1__users_create_request__descriptor, postern__v1__users_create_request__fields, 11, 1, 1,
 };
 
 static const PosternField postern__v1__users_create_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_create_response__table = {
     &postern__v1__users_create_response__descriptor, postern__v1__users_create_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__users_get_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersGetRequest, tenant_id)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersGetRequest, uid)},
-    [3] = {"include_last_refresh", 0, 0x0, 0x0, 4, 0, 0, 2, offsetof(Postern__V1__UsersGetRequest, include_last_refresh)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersGetRequest, tenant_id)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersGetRequest, uid)},
+    [3] = {"include_last_refresh", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__UsersGetRequest, include_last_refresh)},
 };
 const PosternSchema postern__v1__users_get_request__table = {
     &postern__v1__users_get_request__descriptor, postern__v1__users_get_request__fields, 4, 0, 1,
 };
 
 static const PosternField postern__v1__users_get_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_get_response__table = {
     &postern__v1__users_get_response__descriptor, postern__v1__users_get_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__users_get_by_email_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersGetByEmailRequest, tenant_id)},
-    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersGetByEmailRequest, email)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersGetByEmailRequest, tenant_id)},
+    [2] = {"email", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersGetByEmailRequest, email)},
 };
 const PosternSchema postern__v1__users_get_by_email_request__table = {
     &postern__v1__users_get_by_email_request__descriptor, postern__v1__users_get_by_email_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__users_get_by_email_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_get_by_email_response__table = {
     &postern__v1__users_get_by_email_response__descriptor, postern__v1__users_get_by_email_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__users_get_by_phone_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersGetByPhoneRequest, tenant_id)},
-    [2] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersGetByPhoneRequest, phone_number)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersGetByPhoneRequest, tenant_id)},
+    [2] = {"phone_number", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersGetByPhoneRequest, phone_number)},
 };
 const PosternSchema postern__v1__users_get_by_phone_request__table = {
     &postern__v1__users_get_by_phone_request__descriptor, postern__v1__users_get_by_phone_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__users_get_by_phone_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_get_by_phone_response__table = {
     &postern__v1__users_get_by_phone_response__descriptor, postern__v1__users_get_by_phone_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__provider_identity__fields[] = {
-    [1] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__ProviderIdentity, provider_id)},
-    [2] = {"raw_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ProviderIdentity, raw_id)},
-    [3] = {"issuer", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__ProviderIdentity, issuer)},
+    [1] = {"provider_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProviderIdentity, provider_id)},
+    [2] = {"raw_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ProviderIdentity, raw_id)},
+    [3] = {"issuer", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__ProviderIdentity, issuer)},
 };
 const PosternSchema postern__v1__provider_identity__table = {
     &postern__v1__provider_identity__descriptor, postern__v1__provider_identity__fields, 4, 0, 1,
 };
 
 static const PosternField postern__v1__users_get_by_provider_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"identity", &postern__v1__provider_identity__table, 0x0, 0x0, 10, 2, 0, 1, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"identity", &postern__v1__provider_identity__table, 0, 10, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__users_get_by_provider_request__table = {
     &postern__v1__users_get_by_provider_request__descriptor, postern__v1__users_get_by_provider_request__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__users_get_by_provider_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_get_by_provider_response__table = {
     &postern__v1__users_get_by_provider_response__descriptor, postern__v1__users_get_by_provider_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__users_batch_get_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"uids", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
-    [3] = {"emails", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
-    [4] = {"phone_numbers", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
-    [5] = {"identities", &postern__v1__provider_identity__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"uids", 0, 0, 9, 2, 1, 0, 0, 0},
+    [3] = {"emails", 0, 0, 9, 2, 1, 0, 0, 0},
+    [4] = {"phone_numbers", 0, 0, 9, 2, 1, 0, 0, 0},
+    [5] = {"identities", &postern__v1__provider_identity__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_batch_get_request__table = {
     &postern__v1__users_batch_get_request__descriptor, postern__v1__users_batch_get_request__fields, 6, 0, 0,
 };
 
 static const PosternField postern__v1__user_name__fields[] = {
-    [1] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [3] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [4] = {"identity", &postern__v1__provider_identity__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"uid", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"email", 0, 0, 9, 2, 0, 0, 0, 0},
+    [3] = {"phone_number", 0, 0, 9, 2, 0, 0, 0, 0},
+    [4] = {"identity", &postern__v1__provider_identity__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__user_name__table = {
     &postern__v1__user_name__descriptor, postern__v1__user_name__fields, 5, 0, 0,
 };
 
 static const PosternField postern__v1__users_batch_get_response__fields[] = {
-    [1] = {"users", &postern__v1__user__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [2] = {"not_found", &postern__v1__user_name__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [3] = {"not_read", &postern__v1__user_name__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"users", &postern__v1__user__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"not_found", &postern__v1__user_name__table, 0, 10, 2, 1, 0, 0, 0},
+    [3] = {"not_read", &postern__v1__user_name__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_batch_get_response__table = {
     &postern__v1__users_batch_get_response__descriptor, postern__v1__users_batch_get_response__fields, 4, 0, 0,
 };
 
 static const PosternField postern__v1__users_count_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersCountRequest, tenant_id)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersCountRequest, tenant_id)},
 };
 const PosternSchema postern__v1__users_count_request__table = {
     &postern__v1__users_count_request__descriptor, postern__v1__users_count_request__fields, 2, 0, 1,
 };
 
 static const PosternField postern__v1__users_count_response__fields[] = {
-    [1] = {"count", 0, 0x0, 0x0, 1, 0, 0, 0, offsetof(Postern__V1__UsersCountResponse, count)},
+    [1] = {"count", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__UsersCountResponse, count)},
 };
 const PosternSchema postern__v1__users_count_response__table = {
     &postern__v1__users_count_response__descriptor, postern__v1__users_count_response__fields, 2, 0, 1,
 };
 
+static const uint64_t postern_v1_UserOrder__values[] = {0x1f};
+
 static const PosternField postern__v1__users_query_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 1, 0},
-    [3] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 2, 0},
-    [4] = {"order", 0, 0x1f, 0x0, 5, 0, 0, 3, 0},
-    [5] = {"descending", 0, 0x0, 0x0, 4, 0, 0, 4, 0},
-    [6] = {"email_prefix", 0, 0x0, 0x0, 9, 2, 0, 5, 0},
-    [7] = {"email_part", 0, 0x0, 0x0, 9, 2, 0, 6, 0},
-    [8] = {"display_name_prefix", 0, 0x0, 0x0, 9, 2, 0, 7, 0},
-    [9] = {"phone_number_prefix", 0, 0x0, 0x0, 9, 2, 0, 8, 0},
-    [10] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 9, 0},
-    [11] = {"raw_id", 0, 0x0, 0x0, 9, 2, 0, 10, 0},
-    [12] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 11, 0},
-    [13] = {"email_verified", 0, 0x0, 0x0, 4, 0, 0, 12, 0},
-    [14] = {"created_from_micros", 0, 0x0, 0x0, 1, 0, 0, 13, 0},
-    [15] = {"created_before_micros", 0, 0x0, 0x0, 1, 0, 0, 14, 0},
-    [16] = {"last_sign_in_from_micros", 0, 0x0, 0x0, 1, 0, 0, 15, 0},
-    [17] = {"last_sign_in_before_micros", 0, 0x0, 0x0, 1, 0, 0, 16, 0},
-    [18] = {"claim_name", 0, 0x0, 0x0, 9, 2, 0, 17, 0},
-    [19] = {"claim_value_json", 0, 0x0, 0x0, 9, 2, 0, 18, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"page_size", 0, 0, 2, 0, 0, 1, 0, 0},
+    [3] = {"page_token", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"order", 0, postern_v1_UserOrder__values, 5, 0, 0, 3, 1, 0},
+    [5] = {"descending", 0, 0, 4, 0, 0, 4, 0, 0},
+    [6] = {"email_prefix", 0, 0, 9, 2, 0, 5, 0, 0},
+    [7] = {"email_part", 0, 0, 9, 2, 0, 6, 0, 0},
+    [8] = {"display_name_prefix", 0, 0, 9, 2, 0, 7, 0, 0},
+    [9] = {"phone_number_prefix", 0, 0, 9, 2, 0, 8, 0, 0},
+    [10] = {"provider_id", 0, 0, 9, 2, 0, 9, 0, 0},
+    [11] = {"raw_id", 0, 0, 9, 2, 0, 10, 0, 0},
+    [12] = {"disabled", 0, 0, 4, 0, 0, 11, 0, 0},
+    [13] = {"email_verified", 0, 0, 4, 0, 0, 12, 0, 0},
+    [14] = {"created_from_micros", 0, 0, 1, 0, 0, 13, 0, 0},
+    [15] = {"created_before_micros", 0, 0, 1, 0, 0, 14, 0, 0},
+    [16] = {"last_sign_in_from_micros", 0, 0, 1, 0, 0, 15, 0, 0},
+    [17] = {"last_sign_in_before_micros", 0, 0, 1, 0, 0, 16, 0, 0},
+    [18] = {"claim_name", 0, 0, 9, 2, 0, 17, 0, 0},
+    [19] = {"claim_value_json", 0, 0, 9, 2, 0, 18, 0, 0},
 };
 const PosternSchema postern__v1__users_query_request__table = {
     &postern__v1__users_query_request__descriptor, postern__v1__users_query_request__fields, 20, 0, 0,
 };
 
 static const PosternField postern__v1__users_query_response__fields[] = {
-    [1] = {"users", &postern__v1__user__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [3] = {"scanned", 0, 0x0, 0x0, 2, 0, 0, 1, 0},
-    [4] = {"is_complete", 0, 0x0, 0x0, 4, 0, 0, 2, 0},
+    [1] = {"users", &postern__v1__user__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
+    [3] = {"scanned", 0, 0, 2, 0, 0, 1, 0, 0},
+    [4] = {"is_complete", 0, 0, 4, 0, 0, 2, 0, 0},
 };
 const PosternSchema postern__v1__users_query_response__table = {
     &postern__v1__users_query_response__descriptor, postern__v1__users_query_response__fields, 5, 0, 0,
 };
 
 static const PosternField postern__v1__users_list_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersListRequest, tenant_id)},
-    [2] = {"page_size", 0, 0x0, 0x0, 2, 0, 0, 1, offsetof(Postern__V1__UsersListRequest, page_size)},
-    [3] = {"page_token", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__UsersListRequest, page_token)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersListRequest, tenant_id)},
+    [2] = {"page_size", 0, 0, 2, 0, 0, 1, 0, offsetof(Postern__V1__UsersListRequest, page_size)},
+    [3] = {"page_token", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__UsersListRequest, page_token)},
 };
 const PosternSchema postern__v1__users_list_request__table = {
     &postern__v1__users_list_request__descriptor, postern__v1__users_list_request__fields, 4, 0, 1,
 };
 
 static const PosternField postern__v1__users_list_response__fields[] = {
-    [1] = {"users", &postern__v1__user__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [2] = {"next_page_token", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
+    [1] = {"users", &postern__v1__user__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_list_response__table = {
     &postern__v1__users_list_response__descriptor, postern__v1__users_list_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__users_update_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [4] = {"email", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [5] = {"email_verified", 0, 0x0, 0x0, 4, 0, 0, 4, 0},
-    [6] = {"password", 0, 0x0, 0x0, 9, 2, 0, 5, 0},
-    [7] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 6, 0},
-    [8] = {"photo_url", 0, 0x0, 0x0, 9, 2, 0, 7, 0},
-    [9] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 8, 0},
-    [10] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 9, 0},
-    [11] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 10, 0},
-    [12] = {"custom_claims_json", 0, 0x0, 0x0, 8, 2, 0, 11, 0},
-    [13] = {"link_providers", &postern__v1__provider_info__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [14] = {"unlink_provider_ids", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
-    [15] = {"revoke_tokens", 0, 0x0, 0x0, 4, 0, 0, 12, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"email", 0, 0, 9, 2, 0, 3, 0, 0},
+    [5] = {"email_verified", 0, 0, 4, 0, 0, 4, 0, 0},
+    [6] = {"password", 0, 0, 9, 2, 0, 5, 0, 0},
+    [7] = {"display_name", 0, 0, 9, 2, 0, 6, 0, 0},
+    [8] = {"photo_url", 0, 0, 9, 2, 0, 7, 0, 0},
+    [9] = {"phone_number", 0, 0, 9, 2, 0, 8, 0, 0},
+    [10] = {"disabled", 0, 0, 4, 0, 0, 9, 0, 0},
+    [11] = {"validate_only", 0, 0, 4, 0, 0, 10, 0, 0},
+    [12] = {"custom_claims_json", 0, 0, 8, 2, 0, 11, 0, 0},
+    [13] = {"link_providers", &postern__v1__provider_info__table, 0, 10, 2, 1, 0, 0, 0},
+    [14] = {"unlink_provider_ids", 0, 0, 9, 2, 1, 0, 0, 0},
+    [15] = {"revoke_tokens", 0, 0, 4, 0, 0, 12, 0, 0},
 };
 const PosternSchema postern__v1__users_update_request__table = {
     &postern__v1__users_update_request__descriptor, postern__v1__users_update_request__fields, 16, 1, 0,
 };
 
 static const PosternField postern__v1__users_update_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"ignored_claims", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"ignored_claims", 0, 0, 9, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_update_response__table = {
     &postern__v1__users_update_response__descriptor, postern__v1__users_update_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__users_set_custom_claims_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersSetCustomClaimsRequest, tenant_id)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersSetCustomClaimsRequest, uid)},
-    [3] = {"custom_claims_json", 0, 0x0, 0x0, 8, 2, 0, 2, offsetof(Postern__V1__UsersSetCustomClaimsRequest, custom_claims_json)},
-    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3, offsetof(Postern__V1__UsersSetCustomClaimsRequest, validate_only)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersSetCustomClaimsRequest, tenant_id)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersSetCustomClaimsRequest, uid)},
+    [3] = {"custom_claims_json", 0, 0, 8, 2, 0, 2, 0, offsetof(Postern__V1__UsersSetCustomClaimsRequest, custom_claims_json)},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__UsersSetCustomClaimsRequest, validate_only)},
 };
 const PosternSchema postern__v1__users_set_custom_claims_request__table = {
     &postern__v1__users_set_custom_claims_request__descriptor, postern__v1__users_set_custom_claims_request__fields, 5, 0, 1,
 };
 
 static const PosternField postern__v1__users_set_custom_claims_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"ignored_claims", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"ignored_claims", 0, 0, 9, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_set_custom_claims_response__table = {
     &postern__v1__users_set_custom_claims_response__descriptor, postern__v1__users_set_custom_claims_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__users_delete_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersDeleteRequest, tenant_id)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersDeleteRequest, uid)},
-    [3] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 2, offsetof(Postern__V1__UsersDeleteRequest, validate_only)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersDeleteRequest, tenant_id)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersDeleteRequest, uid)},
+    [3] = {"validate_only", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__UsersDeleteRequest, validate_only)},
 };
 const PosternSchema postern__v1__users_delete_request__table = {
     &postern__v1__users_delete_request__descriptor, postern__v1__users_delete_request__fields, 4, 0, 1,
@@ -2715,101 +2891,101 @@ const PosternSchema postern__v1__users_delete_response__table = {
 };
 
 static const PosternField postern__v1__users_batch_delete_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"uids", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
-    [3] = {"force", 0, 0x0, 0x0, 4, 0, 0, 1, 0},
-    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 2, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"uids", 0, 0, 9, 2, 1, 0, 0, 0},
+    [3] = {"force", 0, 0, 4, 0, 0, 1, 0, 0},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 2, 0, 0},
 };
 const PosternSchema postern__v1__users_batch_delete_request__table = {
     &postern__v1__users_batch_delete_request__descriptor, postern__v1__users_batch_delete_request__fields, 5, 0, 0,
 };
 
 static const PosternField postern__v1__batch_rejection__fields[] = {
-    [1] = {"index", 0, 0x0, 0x0, 2, 0, 0, 0, offsetof(Postern__V1__BatchRejection, index)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__BatchRejection, uid)},
-    [3] = {"reason", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__BatchRejection, reason)},
-    [4] = {"message", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__BatchRejection, message)},
+    [1] = {"index", 0, 0, 2, 0, 0, 0, 0, offsetof(Postern__V1__BatchRejection, index)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__BatchRejection, uid)},
+    [3] = {"reason", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__BatchRejection, reason)},
+    [4] = {"message", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__BatchRejection, message)},
 };
 const PosternSchema postern__v1__batch_rejection__table = {
     &postern__v1__batch_rejection__descriptor, postern__v1__batch_rejection__fields, 5, 0, 1,
 };
 
 static const PosternField postern__v1__users_batch_delete_response__fields[] = {
-    [1] = {"deleted_count", 0, 0x0, 0x0, 2, 0, 0, 0, 0},
-    [2] = {"rejections", &postern__v1__batch_rejection__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"deleted_count", 0, 0, 2, 0, 0, 0, 0, 0},
+    [2] = {"rejections", &postern__v1__batch_rejection__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_batch_delete_response__table = {
     &postern__v1__users_batch_delete_response__descriptor, postern__v1__users_batch_delete_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__users_revoke_tokens_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersRevokeTokensRequest, tenant_id)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersRevokeTokensRequest, uid)},
-    [3] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 2, offsetof(Postern__V1__UsersRevokeTokensRequest, validate_only)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersRevokeTokensRequest, tenant_id)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersRevokeTokensRequest, uid)},
+    [3] = {"validate_only", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__UsersRevokeTokensRequest, validate_only)},
 };
 const PosternSchema postern__v1__users_revoke_tokens_request__table = {
     &postern__v1__users_revoke_tokens_request__descriptor, postern__v1__users_revoke_tokens_request__fields, 4, 0, 1,
 };
 
 static const PosternField postern__v1__users_revoke_tokens_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_revoke_tokens_response__table = {
     &postern__v1__users_revoke_tokens_response__descriptor, postern__v1__users_revoke_tokens_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__users_create_custom_token_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersCreateCustomTokenRequest, tenant_id)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersCreateCustomTokenRequest, uid)},
-    [3] = {"claims_json", 0, 0x0, 0x0, 8, 2, 0, 2, offsetof(Postern__V1__UsersCreateCustomTokenRequest, claims_json)},
-    [4] = {"lifetime_seconds", 0, 0x0, 0x0, 1, 0, 0, 3, offsetof(Postern__V1__UsersCreateCustomTokenRequest, lifetime_seconds)},
-    [5] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 4, offsetof(Postern__V1__UsersCreateCustomTokenRequest, validate_only)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersCreateCustomTokenRequest, tenant_id)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersCreateCustomTokenRequest, uid)},
+    [3] = {"claims_json", 0, 0, 8, 2, 0, 2, 0, offsetof(Postern__V1__UsersCreateCustomTokenRequest, claims_json)},
+    [4] = {"lifetime_seconds", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__UsersCreateCustomTokenRequest, lifetime_seconds)},
+    [5] = {"validate_only", 0, 0, 4, 0, 0, 4, 0, offsetof(Postern__V1__UsersCreateCustomTokenRequest, validate_only)},
 };
 const PosternSchema postern__v1__users_create_custom_token_request__table = {
     &postern__v1__users_create_custom_token_request__descriptor, postern__v1__users_create_custom_token_request__fields, 6, 0, 1,
 };
 
 static const PosternField postern__v1__users_create_custom_token_response__fields[] = {
-    [1] = {"custom_token", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 1, 0},
-    [3] = {"ignored_claims", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
+    [1] = {"custom_token", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"expires_at_micros", 0, 0, 1, 0, 0, 1, 0, 0},
+    [3] = {"ignored_claims", 0, 0, 9, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_create_custom_token_response__table = {
     &postern__v1__users_create_custom_token_response__descriptor, postern__v1__users_create_custom_token_response__fields, 4, 1, 0,
 };
 
 static const PosternField postern__v1__users_add_second_factor_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersAddSecondFactorRequest, tenant_id)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersAddSecondFactorRequest, uid)},
-    [3] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__UsersAddSecondFactorRequest, phone_number)},
-    [4] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__UsersAddSecondFactorRequest, display_name)},
-    [5] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 4, offsetof(Postern__V1__UsersAddSecondFactorRequest, validate_only)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersAddSecondFactorRequest, tenant_id)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersAddSecondFactorRequest, uid)},
+    [3] = {"phone_number", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__UsersAddSecondFactorRequest, phone_number)},
+    [4] = {"display_name", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__UsersAddSecondFactorRequest, display_name)},
+    [5] = {"validate_only", 0, 0, 4, 0, 0, 4, 0, offsetof(Postern__V1__UsersAddSecondFactorRequest, validate_only)},
 };
 const PosternSchema postern__v1__users_add_second_factor_request__table = {
     &postern__v1__users_add_second_factor_request__descriptor, postern__v1__users_add_second_factor_request__fields, 6, 0, 1,
 };
 
 static const PosternField postern__v1__users_add_second_factor_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"factor_id", 0, 0, 9, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__users_add_second_factor_response__table = {
     &postern__v1__users_add_second_factor_response__descriptor, postern__v1__users_add_second_factor_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__users_remove_second_factor_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersRemoveSecondFactorRequest, tenant_id)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersRemoveSecondFactorRequest, uid)},
-    [3] = {"factor_id", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__UsersRemoveSecondFactorRequest, factor_id)},
-    [4] = {"all", 0, 0x0, 0x0, 4, 0, 0, 3, offsetof(Postern__V1__UsersRemoveSecondFactorRequest, all)},
-    [5] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 4, offsetof(Postern__V1__UsersRemoveSecondFactorRequest, validate_only)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersRemoveSecondFactorRequest, tenant_id)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersRemoveSecondFactorRequest, uid)},
+    [3] = {"factor_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__UsersRemoveSecondFactorRequest, factor_id)},
+    [4] = {"all", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__UsersRemoveSecondFactorRequest, all)},
+    [5] = {"validate_only", 0, 0, 4, 0, 0, 4, 0, offsetof(Postern__V1__UsersRemoveSecondFactorRequest, validate_only)},
 };
 const PosternSchema postern__v1__users_remove_second_factor_request__table = {
     &postern__v1__users_remove_second_factor_request__descriptor, postern__v1__users_remove_second_factor_request__fields, 6, 0, 1,
 };
 
 static const PosternField postern__v1__users_remove_second_factor_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_remove_second_factor_response__table = {
     &postern__v1__users_remove_second_factor_response__descriptor, postern__v1__users_remove_second_factor_response__fields, 2, 0, 0,
@@ -2820,10 +2996,10 @@ const PosternSchema postern__v1__argon2id_spec__table = {
 };
 
 static const PosternField postern__v1__firebase_scrypt_spec__fields[] = {
-    [1] = {"signer_key", 0, 0x0, 0x0, 8, 2, 0, 0, offsetof(Postern__V1__FirebaseScryptSpec, signer_key)},
-    [2] = {"salt_separator", 0, 0x0, 0x0, 8, 2, 0, 1, offsetof(Postern__V1__FirebaseScryptSpec, salt_separator)},
-    [3] = {"rounds", 0, 0x0, 0x0, 2, 0, 0, 2, offsetof(Postern__V1__FirebaseScryptSpec, rounds)},
-    [4] = {"memory_cost", 0, 0x0, 0x0, 2, 0, 0, 3, offsetof(Postern__V1__FirebaseScryptSpec, memory_cost)},
+    [1] = {"signer_key", 0, 0, 8, 2, 0, 0, 0, offsetof(Postern__V1__FirebaseScryptSpec, signer_key)},
+    [2] = {"salt_separator", 0, 0, 8, 2, 0, 1, 0, offsetof(Postern__V1__FirebaseScryptSpec, salt_separator)},
+    [3] = {"rounds", 0, 0, 2, 0, 0, 2, 0, offsetof(Postern__V1__FirebaseScryptSpec, rounds)},
+    [4] = {"memory_cost", 0, 0, 2, 0, 0, 3, 0, offsetof(Postern__V1__FirebaseScryptSpec, memory_cost)},
 };
 const PosternSchema postern__v1__firebase_scrypt_spec__table = {
     &postern__v1__firebase_scrypt_spec__descriptor, postern__v1__firebase_scrypt_spec__fields, 5, 1, 1,
@@ -2834,201 +3010,205 @@ const PosternSchema postern__v1__bcrypt_spec__table = {
 };
 
 static const PosternField postern__v1__password_hash_spec__fields[] = {
-    [1] = {"argon2id", &postern__v1__argon2id_spec__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"firebase_scrypt", &postern__v1__firebase_scrypt_spec__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [3] = {"bcrypt", &postern__v1__bcrypt_spec__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"argon2id", &postern__v1__argon2id_spec__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"firebase_scrypt", &postern__v1__firebase_scrypt_spec__table, 0, 10, 2, 0, 0, 0, 0},
+    [3] = {"bcrypt", &postern__v1__bcrypt_spec__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__password_hash_spec__table = {
     &postern__v1__password_hash_spec__descriptor, postern__v1__password_hash_spec__fields, 4, 1, 0,
 };
 
 static const PosternField postern__v1__import_second_factor__fields[] = {
-    [1] = {"factor", &postern__v1__second_factor__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"totp_secret", 0, 0x0, 0x0, 8, 2, 0, 1, 0},
+    [1] = {"factor", &postern__v1__second_factor__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"totp_secret", 0, 0, 8, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__import_second_factor__table = {
     &postern__v1__import_second_factor__descriptor, postern__v1__import_second_factor__fields, 3, 1, 0,
 };
 
 static const PosternField postern__v1__import_user__fields[] = {
-    [1] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"email", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"email_verified", 0, 0x0, 0x0, 4, 0, 0, 2, 0},
-    [4] = {"display_name", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [5] = {"photo_url", 0, 0x0, 0x0, 9, 2, 0, 4, 0},
-    [6] = {"phone_number", 0, 0x0, 0x0, 9, 2, 0, 5, 0},
-    [7] = {"disabled", 0, 0x0, 0x0, 4, 0, 0, 6, 0},
-    [8] = {"custom_claims_json", 0, 0x0, 0x0, 8, 2, 0, 7, 0},
-    [9] = {"created_at_micros", 0, 0x0, 0x0, 1, 0, 0, 8, 0},
-    [10] = {"last_sign_in_at_micros", 0, 0x0, 0x0, 1, 0, 0, 9, 0},
-    [11] = {"password_hash", 0, 0x0, 0x0, 8, 2, 0, 10, 0},
-    [12] = {"salt", 0, 0x0, 0x0, 8, 2, 0, 11, 0},
-    [13] = {"providers", &postern__v1__provider_info__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [14] = {"hash_spec", 0, 0x0, 0x0, 9, 2, 0, 12, 0},
-    [15] = {"email_link_sign_in", 0, 0x0, 0x0, 4, 0, 0, 13, 0},
-    [16] = {"password_updated_at_micros", 0, 0x0, 0x0, 1, 0, 0, 14, 0},
-    [17] = {"second_factors", &postern__v1__import_second_factor__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"uid", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"email", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"email_verified", 0, 0, 4, 0, 0, 2, 0, 0},
+    [4] = {"display_name", 0, 0, 9, 2, 0, 3, 0, 0},
+    [5] = {"photo_url", 0, 0, 9, 2, 0, 4, 0, 0},
+    [6] = {"phone_number", 0, 0, 9, 2, 0, 5, 0, 0},
+    [7] = {"disabled", 0, 0, 4, 0, 0, 6, 0, 0},
+    [8] = {"custom_claims_json", 0, 0, 8, 2, 0, 7, 0, 0},
+    [9] = {"created_at_micros", 0, 0, 1, 0, 0, 8, 0, 0},
+    [10] = {"last_sign_in_at_micros", 0, 0, 1, 0, 0, 9, 0, 0},
+    [11] = {"password_hash", 0, 0, 8, 2, 0, 10, 0, 0},
+    [12] = {"salt", 0, 0, 8, 2, 0, 11, 0, 0},
+    [13] = {"providers", &postern__v1__provider_info__table, 0, 10, 2, 1, 0, 0, 0},
+    [14] = {"hash_spec", 0, 0, 9, 2, 0, 12, 0, 0},
+    [15] = {"email_link_sign_in", 0, 0, 4, 0, 0, 13, 0, 0},
+    [16] = {"password_updated_at_micros", 0, 0, 1, 0, 0, 14, 0, 0},
+    [17] = {"second_factors", &postern__v1__import_second_factor__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__import_user__table = {
     &postern__v1__import_user__descriptor, postern__v1__import_user__fields, 18, 1, 0,
 };
 
 static const PosternField postern__v1__named_hash_spec__fields[] = {
-    [1] = {"name", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"spec", &postern__v1__password_hash_spec__table, 0x0, 0x0, 10, 2, 0, 1, 0},
+    [1] = {"name", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"spec", &postern__v1__password_hash_spec__table, 0, 10, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__named_hash_spec__table = {
     &postern__v1__named_hash_spec__descriptor, postern__v1__named_hash_spec__fields, 3, 1, 0,
 };
 
+static const uint64_t postern_v1_ImportConflict__values[] = {0xf};
+
 static const PosternField postern__v1__users_import_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"spec", &postern__v1__password_hash_spec__table, 0x0, 0x0, 10, 2, 0, 1, 0},
-    [3] = {"on_conflict", 0, 0xf, 0x0, 5, 0, 0, 2, 0},
-    [4] = {"users", &postern__v1__import_user__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [5] = {"hash_specs", &postern__v1__named_hash_spec__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [6] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"spec", &postern__v1__password_hash_spec__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"on_conflict", 0, postern_v1_ImportConflict__values, 5, 0, 0, 2, 1, 0},
+    [4] = {"users", &postern__v1__import_user__table, 0, 10, 2, 1, 0, 0, 0},
+    [5] = {"hash_specs", &postern__v1__named_hash_spec__table, 0, 10, 2, 1, 0, 0, 0},
+    [6] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
 };
 const PosternSchema postern__v1__users_import_request__table = {
     &postern__v1__users_import_request__descriptor, postern__v1__users_import_request__fields, 7, 1, 0,
 };
 
 static const PosternField postern__v1__import_rejection__fields[] = {
-    [1] = {"index", 0, 0x0, 0x0, 1, 0, 0, 0, offsetof(Postern__V1__ImportRejection, index)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__ImportRejection, uid)},
-    [3] = {"reason", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__ImportRejection, reason)},
-    [4] = {"message", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__ImportRejection, message)},
+    [1] = {"index", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__ImportRejection, index)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__ImportRejection, uid)},
+    [3] = {"reason", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__ImportRejection, reason)},
+    [4] = {"message", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__ImportRejection, message)},
 };
 const PosternSchema postern__v1__import_rejection__table = {
     &postern__v1__import_rejection__descriptor, postern__v1__import_rejection__fields, 5, 0, 1,
 };
 
 static const PosternField postern__v1__users_import_response__fields[] = {
-    [1] = {"created_count", 0, 0x0, 0x0, 1, 0, 0, 0, 0},
-    [2] = {"replaced_count", 0, 0x0, 0x0, 1, 0, 0, 1, 0},
-    [3] = {"skipped_count", 0, 0x0, 0x0, 1, 0, 0, 2, 0},
-    [4] = {"rejections", &postern__v1__import_rejection__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [5] = {"checkpoint", 0, 0x0, 0x0, 1, 0, 0, 3, 0},
-    [6] = {"ignored_claims", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
+    [1] = {"created_count", 0, 0, 1, 0, 0, 0, 0, 0},
+    [2] = {"replaced_count", 0, 0, 1, 0, 0, 1, 0, 0},
+    [3] = {"skipped_count", 0, 0, 1, 0, 0, 2, 0, 0},
+    [4] = {"rejections", &postern__v1__import_rejection__table, 0, 10, 2, 1, 0, 0, 0},
+    [5] = {"checkpoint", 0, 0, 1, 0, 0, 3, 0, 0},
+    [6] = {"ignored_claims", 0, 0, 9, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_import_response__table = {
     &postern__v1__users_import_response__descriptor, postern__v1__users_import_response__fields, 7, 0, 0,
 };
 
 static const PosternField postern__v1__users_export_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersExportRequest, tenant_id)},
-    [2] = {"cursor", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersExportRequest, cursor)},
-    [3] = {"include_password_hashes", 0, 0x0, 0x0, 4, 0, 0, 2, offsetof(Postern__V1__UsersExportRequest, include_password_hashes)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersExportRequest, tenant_id)},
+    [2] = {"cursor", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersExportRequest, cursor)},
+    [3] = {"include_password_hashes", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__UsersExportRequest, include_password_hashes)},
 };
 const PosternSchema postern__v1__users_export_request__table = {
     &postern__v1__users_export_request__descriptor, postern__v1__users_export_request__fields, 4, 0, 1,
 };
 
 static const PosternField postern__v1__users_export_response__fields[] = {
-    [1] = {"users", &postern__v1__import_user__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [2] = {"hash_specs", &postern__v1__named_hash_spec__table, 0x0, 0x0, 10, 2, 1, 0, 0},
-    [3] = {"cursor", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
+    [1] = {"users", &postern__v1__import_user__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"hash_specs", &postern__v1__named_hash_spec__table, 0, 10, 2, 1, 0, 0, 0},
+    [3] = {"cursor", 0, 0, 9, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_export_response__table = {
     &postern__v1__users_export_response__descriptor, postern__v1__users_export_response__fields, 4, 1, 0,
 };
 
 static const PosternField postern__v1__users_link_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"provider", &postern__v1__provider_info__table, 0x0, 0x0, 10, 2, 0, 2, 0},
-    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3, 0},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"provider", &postern__v1__provider_info__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
 };
 const PosternSchema postern__v1__users_link_request__table = {
     &postern__v1__users_link_request__descriptor, postern__v1__users_link_request__fields, 5, 0, 0,
 };
 
 static const PosternField postern__v1__users_link_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_link_response__table = {
     &postern__v1__users_link_response__descriptor, postern__v1__users_link_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__users_unlink_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersUnlinkRequest, tenant_id)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersUnlinkRequest, uid)},
-    [3] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__UsersUnlinkRequest, provider_id)},
-    [4] = {"validate_only", 0, 0x0, 0x0, 4, 0, 0, 3, offsetof(Postern__V1__UsersUnlinkRequest, validate_only)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersUnlinkRequest, tenant_id)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersUnlinkRequest, uid)},
+    [3] = {"provider_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__UsersUnlinkRequest, provider_id)},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__UsersUnlinkRequest, validate_only)},
 };
 const PosternSchema postern__v1__users_unlink_request__table = {
     &postern__v1__users_unlink_request__descriptor, postern__v1__users_unlink_request__fields, 5, 0, 1,
 };
 
 static const PosternField postern__v1__users_unlink_response__fields[] = {
-    [1] = {"user", &postern__v1__user__table, 0x0, 0x0, 10, 2, 0, 0, 0},
+    [1] = {"user", &postern__v1__user__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_unlink_response__table = {
     &postern__v1__users_unlink_response__descriptor, postern__v1__users_unlink_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__users_generate_oob_link_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersGenerateOobLinkRequest, tenant_id)},
-    [2] = {"request_type", 0, 0xff, 0x0, 5, 0, 0, 1, offsetof(Postern__V1__UsersGenerateOobLinkRequest, request_type)},
-    [3] = {"email", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__UsersGenerateOobLinkRequest, email)},
-    [4] = {"new_email", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__UsersGenerateOobLinkRequest, new_email)},
-    [5] = {"continue_url", 0, 0x0, 0x0, 9, 2, 0, 4, offsetof(Postern__V1__UsersGenerateOobLinkRequest, continue_url)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersGenerateOobLinkRequest, tenant_id)},
+    [2] = {"request_type", 0, postern_v1_OobRequestType__values, 5, 0, 0, 1, 1, offsetof(Postern__V1__UsersGenerateOobLinkRequest, request_type)},
+    [3] = {"email", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__UsersGenerateOobLinkRequest, email)},
+    [4] = {"new_email", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__UsersGenerateOobLinkRequest, new_email)},
+    [5] = {"continue_url", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__UsersGenerateOobLinkRequest, continue_url)},
 };
 const PosternSchema postern__v1__users_generate_oob_link_request__table = {
     &postern__v1__users_generate_oob_link_request__descriptor, postern__v1__users_generate_oob_link_request__fields, 6, 0, 1,
 };
 
 static const PosternField postern__v1__users_generate_oob_link_response__fields[] = {
-    [1] = {"oob_code", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersGenerateOobLinkResponse, oob_code)},
-    [2] = {"oob_link", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersGenerateOobLinkResponse, oob_link)},
-    [3] = {"expires_at_micros", 0, 0x0, 0x0, 1, 0, 0, 2, offsetof(Postern__V1__UsersGenerateOobLinkResponse, expires_at_micros)},
-    [4] = {"not_me_link", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__UsersGenerateOobLinkResponse, not_me_link)},
+    [1] = {"oob_code", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersGenerateOobLinkResponse, oob_code)},
+    [2] = {"oob_link", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersGenerateOobLinkResponse, oob_link)},
+    [3] = {"expires_at_micros", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__UsersGenerateOobLinkResponse, expires_at_micros)},
+    [4] = {"not_me_link", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__UsersGenerateOobLinkResponse, not_me_link)},
 };
 const PosternSchema postern__v1__users_generate_oob_link_response__table = {
     &postern__v1__users_generate_oob_link_response__descriptor, postern__v1__users_generate_oob_link_response__fields, 5, 1, 1,
 };
 
 static const PosternField postern__v1__users_explain_link_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersExplainLinkRequest, tenant_id)},
-    [2] = {"provider_id", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersExplainLinkRequest, provider_id)},
-    [3] = {"claims_json", 0, 0x0, 0x0, 8, 2, 0, 2, offsetof(Postern__V1__UsersExplainLinkRequest, claims_json)},
-    [4] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 3, offsetof(Postern__V1__UsersExplainLinkRequest, uid)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersExplainLinkRequest, tenant_id)},
+    [2] = {"provider_id", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersExplainLinkRequest, provider_id)},
+    [3] = {"claims_json", 0, 0, 8, 2, 0, 2, 0, offsetof(Postern__V1__UsersExplainLinkRequest, claims_json)},
+    [4] = {"uid", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__UsersExplainLinkRequest, uid)},
 };
 const PosternSchema postern__v1__users_explain_link_request__table = {
     &postern__v1__users_explain_link_request__descriptor, postern__v1__users_explain_link_request__fields, 5, 0, 1,
 };
 
+static const uint64_t postern_v1_LinkOutcome__values[] = {0x7f};
+
 static const PosternField postern__v1__users_explain_link_response__fields[] = {
-    [1] = {"outcome", 0, 0x7f, 0x0, 5, 0, 0, 0, 0},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"email_trusted", 0, 0x0, 0x0, 4, 0, 0, 2, 0},
-    [4] = {"reason", 0, 0x0, 0x0, 9, 2, 0, 3, 0},
-    [5] = {"explanation", 0, 0x0, 0x0, 9, 2, 0, 4, 0},
-    [6] = {"removed_provider_ids", 0, 0x0, 0x0, 9, 2, 1, 0, 0},
+    [1] = {"outcome", 0, postern_v1_LinkOutcome__values, 5, 0, 0, 0, 1, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"email_trusted", 0, 0, 4, 0, 0, 2, 0, 0},
+    [4] = {"reason", 0, 0, 9, 2, 0, 3, 0, 0},
+    [5] = {"explanation", 0, 0, 9, 2, 0, 4, 0, 0},
+    [6] = {"removed_provider_ids", 0, 0, 9, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_explain_link_response__table = {
     &postern__v1__users_explain_link_response__descriptor, postern__v1__users_explain_link_response__fields, 7, 0, 0,
 };
 
 static const PosternField postern__v1__users_list_sessions_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersListSessionsRequest, tenant_id)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersListSessionsRequest, uid)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersListSessionsRequest, tenant_id)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersListSessionsRequest, uid)},
 };
 const PosternSchema postern__v1__users_list_sessions_request__table = {
     &postern__v1__users_list_sessions_request__descriptor, postern__v1__users_list_sessions_request__fields, 3, 0, 1,
 };
 
 static const PosternField postern__v1__users_list_sessions_response__fields[] = {
-    [1] = {"sessions", &postern__v1__session__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"sessions", &postern__v1__session__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__users_list_sessions_response__table = {
     &postern__v1__users_list_sessions_response__descriptor, postern__v1__users_list_sessions_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__users_revoke_session_request__fields[] = {
-    [1] = {"tenant_id", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__V1__UsersRevokeSessionRequest, tenant_id)},
-    [2] = {"uid", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__V1__UsersRevokeSessionRequest, uid)},
-    [3] = {"session_id", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__V1__UsersRevokeSessionRequest, session_id)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersRevokeSessionRequest, tenant_id)},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersRevokeSessionRequest, uid)},
+    [3] = {"session_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__UsersRevokeSessionRequest, session_id)},
 };
 const PosternSchema postern__v1__users_revoke_session_request__table = {
     &postern__v1__users_revoke_session_request__descriptor, postern__v1__users_revoke_session_request__fields, 4, 0, 1,
@@ -3039,64 +3219,66 @@ const PosternSchema postern__v1__users_revoke_session_response__table = {
 };
 
 static const PosternField postern__wire__v1__wire_key_value__fields[] = {
-    [1] = {"key", 0, 0x0, 0x0, 9, 2, 0, 0, offsetof(Postern__Wire__V1__WireKeyValue, key)},
-    [2] = {"value", 0, 0x0, 0x0, 9, 2, 0, 1, offsetof(Postern__Wire__V1__WireKeyValue, value)},
+    [1] = {"key", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__Wire__V1__WireKeyValue, key)},
+    [2] = {"value", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__Wire__V1__WireKeyValue, value)},
 };
 const PosternSchema postern__wire__v1__wire_key_value__table = {
     &postern__wire__v1__wire_key_value__descriptor, postern__wire__v1__wire_key_value__fields, 3, 0, 1,
 };
 
 static const PosternField postern__wire__v1__wire_request__fields[] = {
-    [1] = {"service", 0, 0x0, 0x0, 9, 2, 0, 0, 0},
-    [2] = {"method", 0, 0x0, 0x0, 9, 2, 0, 1, 0},
-    [3] = {"payload", 0, 0x0, 0x0, 8, 2, 0, 2, 0},
-    [4] = {"timeout_nano", 0, 0x0, 0x0, 1, 0, 0, 3, 0},
-    [5] = {"metadata", &postern__wire__v1__wire_key_value__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"service", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"method", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"payload", 0, 0, 8, 2, 0, 2, 0, 0},
+    [4] = {"timeout_nano", 0, 0, 1, 0, 0, 3, 0, 0},
+    [5] = {"metadata", &postern__wire__v1__wire_key_value__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__wire__v1__wire_request__table = {
     &postern__wire__v1__wire_request__descriptor, postern__wire__v1__wire_request__fields, 6, 0, 0,
 };
 
 static const PosternField postern__wire__v1__wire_response__fields[] = {
-    [1] = {"status", &google__rpc__status__table, 0x0, 0x0, 10, 2, 0, 0, 0},
-    [2] = {"payload", 0, 0x0, 0x0, 8, 2, 0, 1, 0},
-    [3] = {"metadata", &postern__wire__v1__wire_key_value__table, 0x0, 0x0, 10, 2, 1, 0, 0},
+    [1] = {"status", &google__rpc__status__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"payload", 0, 0, 8, 2, 0, 1, 0, 0},
+    [3] = {"metadata", &postern__wire__v1__wire_key_value__table, 0, 10, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__wire__v1__wire_response__table = {
     &postern__wire__v1__wire_response__descriptor, postern__wire__v1__wire_response__fields, 4, 0, 0,
 };
 
 static const PosternField postern__wire__v1__wire_hello__fields[] = {
-    [1] = {"protocol_version", 0, 0x0, 0x0, 3, 0, 0, 0, offsetof(Postern__Wire__V1__WireHello, protocol_version)},
-    [2] = {"frame_bytes_max", 0, 0x0, 0x0, 3, 0, 0, 1, offsetof(Postern__Wire__V1__WireHello, frame_bytes_max)},
-    [3] = {"streams_max", 0, 0x0, 0x0, 3, 0, 0, 2, offsetof(Postern__Wire__V1__WireHello, streams_max)},
-    [4] = {"initial_window", 0, 0x0, 0x0, 3, 0, 0, 3, offsetof(Postern__Wire__V1__WireHello, initial_window)},
-    [5] = {"features", 0, 0x0, 0x0, 1, 0, 0, 4, offsetof(Postern__Wire__V1__WireHello, features)},
-    [6] = {"software", 0, 0x0, 0x0, 9, 2, 0, 5, offsetof(Postern__Wire__V1__WireHello, software)},
-    [7] = {"authorization", 0, 0x0, 0x0, 9, 2, 0, 6, offsetof(Postern__Wire__V1__WireHello, authorization)},
+    [1] = {"protocol_version", 0, 0, 3, 0, 0, 0, 0, offsetof(Postern__Wire__V1__WireHello, protocol_version)},
+    [2] = {"frame_bytes_max", 0, 0, 3, 0, 0, 1, 0, offsetof(Postern__Wire__V1__WireHello, frame_bytes_max)},
+    [3] = {"streams_max", 0, 0, 3, 0, 0, 2, 0, offsetof(Postern__Wire__V1__WireHello, streams_max)},
+    [4] = {"initial_window", 0, 0, 3, 0, 0, 3, 0, offsetof(Postern__Wire__V1__WireHello, initial_window)},
+    [5] = {"features", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__Wire__V1__WireHello, features)},
+    [6] = {"software", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__Wire__V1__WireHello, software)},
+    [7] = {"authorization", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__Wire__V1__WireHello, authorization)},
 };
 const PosternSchema postern__wire__v1__wire_hello__table = {
     &postern__wire__v1__wire_hello__descriptor, postern__wire__v1__wire_hello__fields, 8, 0, 1,
 };
 
+static const uint64_t postern_wire_v1_WireCode__values[] = {0xff};
+
 static const PosternField postern__wire__v1__wire_go_away__fields[] = {
-    [1] = {"last_stream_id", 0, 0x0, 0x0, 3, 0, 0, 0, offsetof(Postern__Wire__V1__WireGoAway, last_stream_id)},
-    [2] = {"code", 0, 0xff, 0x0, 5, 0, 0, 1, offsetof(Postern__Wire__V1__WireGoAway, code)},
-    [3] = {"text", 0, 0x0, 0x0, 9, 2, 0, 2, offsetof(Postern__Wire__V1__WireGoAway, text)},
+    [1] = {"last_stream_id", 0, 0, 3, 0, 0, 0, 0, offsetof(Postern__Wire__V1__WireGoAway, last_stream_id)},
+    [2] = {"code", 0, postern_wire_v1_WireCode__values, 5, 0, 0, 1, 1, offsetof(Postern__Wire__V1__WireGoAway, code)},
+    [3] = {"text", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__Wire__V1__WireGoAway, text)},
 };
 const PosternSchema postern__wire__v1__wire_go_away__table = {
     &postern__wire__v1__wire_go_away__descriptor, postern__wire__v1__wire_go_away__fields, 4, 0, 1,
 };
 
 static const PosternField postern__wire__v1__wire_cancel__fields[] = {
-    [1] = {"code", 0, 0xff, 0x0, 5, 0, 0, 0, offsetof(Postern__Wire__V1__WireCancel, code)},
+    [1] = {"code", 0, postern_wire_v1_WireCode__values, 5, 0, 0, 0, 1, offsetof(Postern__Wire__V1__WireCancel, code)},
 };
 const PosternSchema postern__wire__v1__wire_cancel__table = {
     &postern__wire__v1__wire_cancel__descriptor, postern__wire__v1__wire_cancel__fields, 2, 0, 1,
 };
 
 static const PosternField postern__wire__v1__wire_window__fields[] = {
-    [1] = {"credit", 0, 0x0, 0x0, 3, 0, 0, 0, offsetof(Postern__Wire__V1__WireWindow, credit)},
+    [1] = {"credit", 0, 0, 3, 0, 0, 0, 0, offsetof(Postern__Wire__V1__WireWindow, credit)},
 };
 const PosternSchema postern__wire__v1__wire_window__table = {
     &postern__wire__v1__wire_window__descriptor, postern__wire__v1__wire_window__fields, 2, 0, 1,

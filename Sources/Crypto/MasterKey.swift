@@ -38,7 +38,7 @@ public struct MasterKey: Sendable {
     /// For anything else that is authenticated by a label of its own: page tokens, pending factors, checkpoints.
     public func hmac(_ label: String) -> HMACKey { HMACKey(derive("hmac/" + label, count: 32)) }
 
-    private func derive(_ label: String, count: Int) -> Secret {
+    func derive(_ label: String, count: Int) -> Secret {
         HKDF.derive(key: secret, info: [UInt8]("postern/1/\(label)".utf8), count: count)
     }
 }

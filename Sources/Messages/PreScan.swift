@@ -118,10 +118,10 @@ struct PreScan {
         case .bool:
             guard value <= 1 else { throw .malformed }
         case .enumeration:
-            let values = value < 64 ? field.pointee.enum_values : field.pointee.enum_values_from_64
-            guard value < 128, values >> (value & 63) & 1 == 1 else {
-                throw .enumValue(field: name(of: field))
-            }
+            // Proof: a byte fits any integer.
+            guard value >> 6 < UInt64(field.pointee.enum_word_count),
+                field.pointee.enum_values[Int(value >> 6)] >> (value & 63) & 1 == 1
+            else { throw .enumValue(field: name(of: field)) }
         case .integer64, .fixed64, .fixed32, .bytes, .text, .message: break
         }
         return value

@@ -36,15 +36,21 @@ public struct DenialFeed: AsyncSequence, Sendable {
 
     /// Reads the feed for one task.
     public struct Iterator: AsyncIteratorProtocol {
-        private let feed: DenialFeed
-        /// The last refusal that is not to be told; nil: not asked for yet.
-        private var last: Int64?
-        private var stream: ServerStream<TenantsWatchDenialsResponse>.Iterator?
-        private var failureCount = 0
+        private var feed: ResumedFeed<TenantsWatchDenialsResponse, Denial>
 
         fileprivate init(feed: DenialFeed) {
-            self.feed = feed
-            self.last = feed.after
+            let (admin, options) = (feed.admin, feed.options)
+            self.feed = ResumedFeed(
+                after: feed.after,
+                newest: { () throws(Base.Failure) in
+                    var newest = admin.listDenials(pageSize: 1, options: options).makeAsyncIterator()
+                    return try await newest.next()?.sequence ?? 0
+                },
+                open: { after throws(Base.Failure) in
+                    let request = TenantsWatchDenialsRequest(tenantID: admin.tenantID, afterSequence: after)
+                    return try await admin.tenants.watchDenials(request, options: options).makeAsyncIterator()
+                },
+                read: { message in message.denial.map { ($0, $0.sequence) } })
         }
 
         /// The next refusal, called by `for try await`.
@@ -53,38 +59,6 @@ public struct DenialFeed: AsyncSequence, Sendable {
         }
 
         /// The next refusal, when there is one. Runs on the caller's actor, unlike the protocol's default.
-        public mutating func next() async throws(Base.Failure) -> Denial? {
-            while true {
-                do throws(Base.Failure) {
-                    if stream == nil { stream = try await open() }
-                    while let message = try await stream?.next() {
-                        guard let denial = message.denial else { continue }
-                        last = denial.sequence
-                        failureCount = 0
-                        return denial
-                    }
-                } catch {
-                    guard error.code == .unavailable, !error.is(.channelClosed) else { throw error }
-                }
-                stream = nil
-                failureCount += 1
-                try await pause(afterFailures: failureCount)
-            }
-        }
-
-        private mutating func open() async throws(Base.Failure) -> ServerStream<TenantsWatchDenialsResponse>.Iterator {
-            let after: Int64
-            if let last {
-                after = last
-            } else {
-                var newest = feed.admin.listDenials(pageSize: 1, options: feed.options).makeAsyncIterator()
-                after = try await newest.next()?.sequence ?? 0
-                last = after
-            }
-            // To the server 0 is "from now on", which would leave a gap whenever the stream is opened.
-            let request = TenantsWatchDenialsRequest(
-                tenantID: feed.admin.tenantID, afterSequence: after == 0 ? -1 : after)
-            return try await feed.admin.tenants.watchDenials(request, options: feed.options).makeAsyncIterator()
-        }
+        public mutating func next() async throws(Base.Failure) -> Denial? { try await feed.next() }
     }
 }

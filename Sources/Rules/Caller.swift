@@ -107,6 +107,15 @@ public final class Caller: Sendable {
         return tenantID
     }
 
+    /// The log of the default pool is the project's, too. PROJECT_EVENTS_NOT_ALLOWED.
+    public func requireEvents(of tenantID: Text) throws(Failure) {
+        guard !tenantID.isEmpty || has(.projectAdmin) else {
+            throw Failure(
+                .projectEventsNotAllowed,
+                "The event log of the default pool is the project's as well, and needs a project-admin.")
+        }
+    }
+
     /// Throws INSUFFICIENT_PERMISSION below `role`.
     public func require(_ role: Role) throws(Failure) {
         guard has(role) else {

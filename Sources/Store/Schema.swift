@@ -25,7 +25,8 @@ public enum Schema {
         id: 2, name: "events", owner: .keyPrefix, purge: .otherwise("deleteEvents leaves a checkpoint"))
     /// tenant ‖ 0x00 → the tenant's newest event: sequence and hash.
     static let eventHeads = Table<TenantPrefix, [UInt8]>(
-        id: 3, name: "event_heads", owner: .keyPrefix, purge: .otherwise("deleteEvents leaves a checkpoint"))
+        id: 3, name: "event_heads", owner: .keyPrefix, purge: .otherwise("deleteEvents leaves a checkpoint"),
+        news: .ofTenant)
     /// tenant ‖ 0x00 → what the tenant's rows take.
     static let tenantUsage = Table<TenantPrefix, StoredTenantUsage>(
         id: 4, name: "tenant_usage", owner: .nobody, purge: .otherwise("goes with the tenant's last row"))

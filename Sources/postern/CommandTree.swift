@@ -5,8 +5,8 @@ enum CommandTree {
         + OutboxCommands.all + UserCommands.all + UserFindCommands.all
         + UserLinkCommands.all + UserMFACommands.all + SessionCommands.all + RevocationCommands.all
         + KeyCommands.all + APIKeyCommands.all + CertificateMappingCommands.all + ServiceAccountCommands.all
-        + TokenCommands.all + AccountCommands.all + DenialCommands.all + ServerCommands.all + StoreCommands.all
-        + BackupCommands.all + ContextCommands.all
+        + TokenCommands.all + AccountCommands.all + DenialCommands.all + AuditCommands.all
+        + ServerCommands.all + StoreCommands.all + BackupCommands.all + ContextCommands.all
         + InformationCommands.all
 
     /// The first words of all commands, and what they are about.
@@ -22,6 +22,7 @@ enum CommandTree {
         ("account", "what end users do for themselves"),
         ("token", "verify, refresh, make and look into tokens"),
         ("denials", "what the self-service toggles refused"),
+        ("audit", "the log of who changed what, and its proof"),
         ("apikey", "credentials of the server's callers"),
         ("certificate", "certificates of clients, and the roles they have"),
         ("service-account", "identities for programs, and their keys"),

@@ -104,7 +104,12 @@ import Testing
         // Values above 63 have bits of their own.
         #expect(refusal(EventRecord.self, EncodedBytes.integer(2, 72)) == nil)
         #expect(refusal(EventRecord.self, EncodedBytes.integer(2, 72 - 64)) == nil)
-        #expect(refusal(EventRecord.self, EncodedBytes.integer(2, 79)) == .enumValue(field: "kind"))
+        for value: UInt64 in [79, 128, 139, 191, 192, 1_024, 1 << 40] {
+            #expect(refusal(EventRecord.self, EncodedBytes.integer(2, value)) == .enumValue(field: "kind"))
+        }
+        // Values from 128 on lie in a third word.
+        #expect(refusal(EventRecord.self, EncodedBytes.integer(2, 127)) == nil)
+        #expect(refusal(EventRecord.self, EncodedBytes.integer(2, 140)) == nil)
         #expect(refusal(WireCancel.self, EncodedBytes.integer(1, UInt64(bitPattern: -1))) == .enumValue(field: "code"))
     }
 

@@ -17,6 +17,7 @@ import Testing
             try await Self.callUsers(acme, recorder)
             try await Self.callSignIn(acme, scene, recorder)
             try await UserMethods.call(acme, recorder)
+            try await AuditMethods.call(acme, recorder)
             try await Self.callSecondFactors(acme, recorder)
             try await Self.callProviders(acme, recorder)
             try await Self.callMail(acme, scene, recorder)

@@ -8,7 +8,8 @@ import Testing
 @Suite struct ChangeTests {
     /// Commands that change nothing on a server: each new one is added here or names the server it changes.
     private static let readOnly: Set<String> = [
-        "account auth-uri", "account lookup", "apikey list", "backup create", "backup restore",
+        "account auth-uri", "account lookup", "apikey list",
+        "audit export", "audit key", "audit list", "audit verify", "audit watch", "backup create", "backup restore",
         "backup verify", "certificate list", "completion bash", "context add", "context list",
         "context rm", "context show", "context use", "denials list", "denials watch", "email-config get",
         "help exit-codes", "key list", "outbox get", "outbox list", "provider get", "provider list", "provider test",

@@ -58,15 +58,16 @@ typedef struct PosternField {{
     // Null where the message has no field of this number.
     const char *name;
     const struct PosternSchema *message;
-    // Bit n of both together, the low 64 first, is set when n is a value of the enum.
-    uint64_t enum_values;
-    uint64_t enum_values_from_64;
+    // Of an enum: bit n of these words together, the low 64 first, is set when n is one of its values. Else null.
+    const uint64_t *enum_values;
     // FieldKind in Sources/Messages.
     uint8_t kind;
     uint8_t wire_type;
     uint8_t is_repeated;
     // Which bit tells that a singular field, or any member of a oneof, was seen.
     uint8_t seen_bit;
+    // How many words `enum_values` has.
+    uint8_t enum_word_count;
     // Of a flat message: where the value stands in the C struct.
     uint16_t offset;
 }} PosternField;
@@ -151,6 +152,11 @@ def _write_tables(schema, folder, include):
     header, source = [SCHEMA_TYPES], [f"// {NOTE}", '#include "messages.h"', ""]
     done = set()
 
+    def values(enum):
+        if enum.full_name not in done:
+            done.add(enum.full_name)
+            source.extend([f"static const uint64_t {_values_name(enum)}[] = {{{', '.join(_words(enum))}}};", ""])
+
     def table(message):
         if message.full_name in done:
             return
@@ -158,6 +164,8 @@ def _write_tables(schema, folder, include):
         for field in message.fields:
             if isinstance(field.target, Message):
                 table(field.target)
+            elif KINDS[field.type] == KIND_ENUM:
+                values(field.target)
         name = message.c_lower
         count = max([f.number for f in message.fields], default=0) + 1
         if message.fields:
@@ -178,6 +186,15 @@ def _write_tables(schema, folder, include):
     (folder / "schema.c").write_text("\n".join(source))
 
 
+def _values_name(enum):
+    return f"{enum.full_name.replace('.', '_')}__values"
+
+
+def _words(enum):
+    """The values of an enum as bits of 64-bit words."""
+    return [f"{enum.mask >> shift & (1 << 64) - 1:#x}" for shift in range(0, enum.mask.bit_length(), 64)]
+
+
 def _is_flat(message):
     return bool(message.fields) and all(
         not f.repeated and f.oneof is None and f.type in FLAT_TYPES for f in message.fields)
@@ -195,11 +212,11 @@ def _field_rows(message):
                 bits += 1
             bit = seen[key]
         nested = f"&{field.target.c_lower}__table" if isinstance(field.target, Message) else "0"
-        values = field.target.mask if kind == KIND_ENUM else 0
-        mask = f"{values & (1 << 64) - 1:#x}, {values >> 64:#x}"
+        is_enum = kind == KIND_ENUM
+        values, words = (_values_name(field.target), len(_words(field.target))) if is_enum else ("0", 0)
         offset = f"offsetof({message.c_type}, {naming.c_field(field.name)})" if _is_flat(message) else "0"
-        yield (f'    [{field.number}] = {{"{field.name}", {nested}, {mask}, {kind}, {WIRE_TYPES.get(kind, 0)}, '
-               f"{int(field.repeated)}, {bit}, {offset}}},")
+        yield (f'    [{field.number}] = {{"{field.name}", {nested}, {values}, {kind}, {WIRE_TYPES.get(kind, 0)}, '
+               f"{int(field.repeated)}, {bit}, {words}, {offset}}},")
 
 
 def _write_descriptor_set(schema, folder, include):

@@ -1,7 +1,7 @@
 """Reads the .proto files through protoc and holds them as a small model; refuses what Postern does not allow.
 
 Refused: proto3 optional (protoc-c 1.4 cannot), groups, messages that contain themselves (protobuf-c has no recursion
-limit), enums without a zero or with values above 127, field numbers above 255, more than 64 singular fields in a
+limit), enums without a zero or with values above 1023, field numbers above 255, more than 64 singular fields in a
 message (the pre-scan keeps them in one word), and two types with one Swift name.
 """
 
@@ -181,8 +181,8 @@ class Schema:
         full_name = ".".join([package, *outer, proto.name])
         cases = [(naming.enum_case(proto.name, v.name), v.number, doc(*path, 2, i)) for i, v in enumerate(proto.value)]
         numbers = [number for _, number, _ in cases]
-        if numbers[0] != 0 or min(numbers) < 0 or max(numbers) > 127 or len(set(numbers)) != len(numbers):
-            raise SchemaError(f"{full_name}: values must start at 0, lie in 0..127 and differ")
+        if numbers[0] != 0 or min(numbers) < 0 or max(numbers) > 1023 or len(set(numbers)) != len(numbers):
+            raise SchemaError(f"{full_name}: values must start at 0, lie in 0..1023 and differ")
         result = EnumType(full_name, naming.swift_type_path(package, [*outer, proto.name]), doc(*path), cases,
                           [v.name for v in proto.value], naming.c_type(full_name))
         self._types[full_name] = result

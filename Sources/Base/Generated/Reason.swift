@@ -427,6 +427,9 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// The credential may not export password hashes. Use an API key that was made with export_password_hashes, or
     /// leave include_password_hashes out.
     case passwordHashExportNotAllowed = 305
+    /// The event log of the default pool is the project's as well: it tells of credentials, signing keys and other
+    /// tenants. Ask with the credential of a project-admin.
+    case projectEventsNotAllowed = 330
     /// A second factor of an import needs a phone number, or a TOTP secret of 10 to 64 bytes; there are at most 5,
     /// each with an id of its own.
     case invalidSecondFactor = 306
@@ -668,6 +671,7 @@ extension Reason {
         case .userNotDisabled: "USER_NOT_DISABLED"
         case .namedTwice: "NAMED_TWICE"
         case .passwordHashExportNotAllowed: "PASSWORD_HASH_EXPORT_NOT_ALLOWED"
+        case .projectEventsNotAllowed: "PROJECT_EVENTS_NOT_ALLOWED"
         case .invalidSecondFactor: "INVALID_SECOND_FACTOR"
         case .connectionFailed: "CONNECTION_FAILED"
         case .connectionLost: "CONNECTION_LOST"
@@ -722,7 +726,7 @@ extension Reason {
             .unauthenticated
         case .insufficientPermission, .tenantSuspended, .projectDisabled, .userDisabled, .operationNotAllowed,
             .passwordLoginDisabled, .adminOnlyOperation, .adminRestrictedOperation, .smsRegionNotAllowed,
-            .secondFactorsNotAllowed, .passwordHashExportNotAllowed, .authorizationRefused:
+            .secondFactorsNotAllowed, .passwordHashExportNotAllowed, .projectEventsNotAllowed, .authorizationRefused:
             .permissionDenied
         case .tenantNotFound, .unknownService, .userNotFound, .sessionNotFound, .noSuchProvider, .providerNotFound,
             .outboxMessageNotFound, .apiKeyNotFound, .certificateMappingNotFound, .serviceAccountNotFound,

@@ -17,6 +17,7 @@
 #include "postern/store/v1/pending_credential.pb-c.h"
 #include "postern/v1/providers.pb-c.h"
 #include "postern/store/v1/provider.pb-c.h"
+#include "postern/v1/audit.pb-c.h"
 #include "postern/v1/quotas.pb-c.h"
 #include "postern/v1/certificates.pb-c.h"
 #include "postern/v1/service_accounts.pb-c.h"

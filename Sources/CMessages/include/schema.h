@@ -10,15 +10,16 @@ typedef struct PosternField {
     // Null where the message has no field of this number.
     const char *name;
     const struct PosternSchema *message;
-    // Bit n of both together, the low 64 first, is set when n is a value of the enum.
-    uint64_t enum_values;
-    uint64_t enum_values_from_64;
+    // Of an enum: bit n of these words together, the low 64 first, is set when n is one of its values. Else null.
+    const uint64_t *enum_values;
     // FieldKind in Sources/Messages.
     uint8_t kind;
     uint8_t wire_type;
     uint8_t is_repeated;
     // Which bit tells that a singular field, or any member of a oneof, was seen.
     uint8_t seen_bit;
+    // How many words `enum_values` has.
+    uint8_t enum_word_count;
     // Of a flat message: where the value stands in the C struct.
     uint16_t offset;
 } PosternField;
@@ -186,6 +187,32 @@ extern const PosternSchema postern__store__v1__stored_identity_issuers__table;
 static inline const PosternSchema *postern__store__v1__stored_identity_issuers__schema(void) { return &postern__store__v1__stored_identity_issuers__table; }
 extern const PosternSchema postern__store__v1__stored_provider__table;
 static inline const PosternSchema *postern__store__v1__stored_provider__schema(void) { return &postern__store__v1__stored_provider__table; }
+extern const PosternSchema postern__v1__event_proof__table;
+static inline const PosternSchema *postern__v1__event_proof__schema(void) { return &postern__v1__event_proof__table; }
+extern const PosternSchema postern__v1__audit_event__table;
+static inline const PosternSchema *postern__v1__audit_event__schema(void) { return &postern__v1__audit_event__table; }
+extern const PosternSchema postern__v1__event_filter__table;
+static inline const PosternSchema *postern__v1__event_filter__schema(void) { return &postern__v1__event_filter__table; }
+extern const PosternSchema postern__v1__audit_list_events_request__table;
+static inline const PosternSchema *postern__v1__audit_list_events_request__schema(void) { return &postern__v1__audit_list_events_request__table; }
+extern const PosternSchema postern__v1__audit_list_events_response__table;
+static inline const PosternSchema *postern__v1__audit_list_events_response__schema(void) { return &postern__v1__audit_list_events_response__table; }
+extern const PosternSchema postern__v1__audit_watch_events_request__table;
+static inline const PosternSchema *postern__v1__audit_watch_events_request__schema(void) { return &postern__v1__audit_watch_events_request__table; }
+extern const PosternSchema postern__v1__audit_watch_events_response__table;
+static inline const PosternSchema *postern__v1__audit_watch_events_response__schema(void) { return &postern__v1__audit_watch_events_response__table; }
+extern const PosternSchema postern__v1__audit_checkpoint__table;
+static inline const PosternSchema *postern__v1__audit_checkpoint__schema(void) { return &postern__v1__audit_checkpoint__table; }
+extern const PosternSchema postern__v1__signed_audit_checkpoint__table;
+static inline const PosternSchema *postern__v1__signed_audit_checkpoint__schema(void) { return &postern__v1__signed_audit_checkpoint__table; }
+extern const PosternSchema postern__v1__audit_sign_checkpoint_request__table;
+static inline const PosternSchema *postern__v1__audit_sign_checkpoint_request__schema(void) { return &postern__v1__audit_sign_checkpoint_request__table; }
+extern const PosternSchema postern__v1__audit_sign_checkpoint_response__table;
+static inline const PosternSchema *postern__v1__audit_sign_checkpoint_response__schema(void) { return &postern__v1__audit_sign_checkpoint_response__table; }
+extern const PosternSchema postern__v1__audit_get_key_request__table;
+static inline const PosternSchema *postern__v1__audit_get_key_request__schema(void) { return &postern__v1__audit_get_key_request__table; }
+extern const PosternSchema postern__v1__audit_get_key_response__table;
+static inline const PosternSchema *postern__v1__audit_get_key_response__schema(void) { return &postern__v1__audit_get_key_response__table; }
 extern const PosternSchema postern__v1__tenant_quotas__table;
 static inline const PosternSchema *postern__v1__tenant_quotas__schema(void) { return &postern__v1__tenant_quotas__table; }
 extern const PosternSchema postern__v1__caller_quotas__table;

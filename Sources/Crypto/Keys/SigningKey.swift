@@ -64,6 +64,19 @@ public final class SigningKey: Sendable {
         guard isFitting else { throw .unsoundKey }
     }
 
+    static let ed25519SeedByteCount = 32
+
+    /// The Ed25519 key of these 32 bytes (RFC 8032 §5.1.5): the same bytes make the same key.
+    static func ed25519(seed: Secret) -> SigningKey {
+        OpenSSL.start
+        let pointer = seed.withBytes { EVP_PKEY_new_raw_private_key_ex(nil, "ED25519", nil, $0.octets, $0.count) }
+        guard let pointer, let key = try? SigningKey(sound: KeyHandle(owning: pointer), .edDSA) else {
+            // Proof: any 32 bytes are a seed, and only `MasterKey` makes them.
+            OpenSSL.fail("EVP_PKEY_new_raw_private_key_ex")
+        }
+        return key
+    }
+
     private init(sound key: KeyHandle, _ algorithm: SigningAlgorithm) throws(CryptoError) {
         self.key = key
         self.publicKey = try VerificationKey(publicPartOf: key, algorithm)

@@ -9,6 +9,8 @@ extension ChangeTopic {
     public static func user(_ key: UserKey) -> ChangeTopic { ChangeTopic("user", key.bytes) }
     /// The refusals of the tenant's self-service toggles.
     public static func denials(_ tenantID: Text) -> ChangeTopic { Tables.denials.topic(ofTenant: tenantID) }
+    /// The tenant's event log.
+    public static func events(_ tenantID: Text) -> ChangeTopic { ReadTransaction.eventsTopic(tenant: tenantID) }
     /// The tenant's settings.
     public static func tenant(_ tenantID: Text) -> ChangeTopic { Tables.tenants.topic(of: TenantPrefix(tenantID)) }
     /// The topic of the revocations that the tenant's verifiers follow.

@@ -60,6 +60,7 @@ public final class Project: Sendable {
     public let anonymousExpiry: AnonymousExpiry
     public let eventUpkeep: EventUpkeep
     public let backups: Backups
+    public let auditSigner: AuditSigner
 
     // MARK: Requests
 
@@ -127,7 +128,7 @@ public final class Project: Sendable {
         (anonymousExpiry, eventUpkeep) = (AnonymousExpiry(resources, users: users), EventUpkeep(resources))
         self.backups = Backups(resources, masterKey, projectID: configuration.projectID, pool: pools.blocking)
         (idempotencyHashKey, pageTokenKey) = (masterKey.hmac("idempotency"), masterKey.hmac("page token"))
-        self.startedAt = resources.clock.now()
+        (startedAt, auditSigner) = (resources.clock.now(), AuditSigner(masterKey, projectID: configuration.projectID))
     }
 }
 

@@ -341,7 +341,7 @@ extension PendingAccountChange: ConvertibleToC {
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__PendingAccountChange>, arena: Arena) {
         target.pointee.account_hash = arena.copy(self.accountHash)
         if let value = self.account { target.pointee.account = arena.make(value) }
-        target.pointee.kind = Postern__Store__V1__EventKind(rawValue: UInt32(self.kind.rawValue))
+        target.pointee.kind = Postern__V1__EventKind(rawValue: UInt32(self.kind.rawValue))
         target.pointee.detail = arena.copy(self.detail)
         target.pointee.ends_sessions = Postern__Store__V1__SessionEnd(rawValue: UInt32(self.endsSessions.rawValue))
     }

@@ -22,91 +22,6 @@ public enum GuessOutcome: Int32, Sendable, CaseIterable {
     case forgiven = 3
 }
 
-public enum EventKind: Int32, Sendable, CaseIterable {
-    case unspecified = 0
-    case userCreated = 1
-    case userUpdated = 2
-    case userDeleted = 3
-    case userImported = 4
-    case signedIn = 5
-    case sessionRevoked = 6
-    case tokensRevoked = 7
-    case passwordChanged = 8
-    case tenantCreated = 9
-    case tenantUpdated = 10
-    case tenantDeleted = 11
-    case apiKeyCreated = 12
-    case apiKeyRevoked = 13
-    case signingKeyCreated = 14
-    case signingKeyRetired = 15
-    case adminRecovered = 16
-    case providerCreated = 17
-    case providerUpdated = 18
-    case providerDeleted = 19
-    case emailVerified = 20
-    case emailChanged = 21
-    case emailRecovered = 22
-    case passwordReset = 23
-    case outboxMessageRead = 24
-    case oobLinkGenerated = 25
-    case emailConfigUpdated = 26
-    case providerLinked = 27
-    case providerUnlinked = 28
-    /// Whoever proved the account's unverified email took it over: what was unproved is gone.
-    case credentialsRemoved = 29
-    case reauthenticated = 30
-    case serviceAccountCreated = 31
-    case serviceAccountUpdated = 32
-    case serviceAccountDeleted = 33
-    case serviceAccountKeyCreated = 34
-    case serviceAccountKeyRevoked = 35
-    /// An admin had a token made by which somebody can sign in as the user.
-    case customTokenCreated = 36
-    case tenantSuspended = 66
-    case tenantResumed = 67
-    case apiKeyUpdated = 68
-    /// Identities of the provider's former issuer count as those of the present one.
-    case providerRebound = 72
-    case signingKeyRevoked = 73
-    /// An unproved email was taken from the account: its mailbox proved to be somebody else's.
-    case emailReleased = 80
-    /// Who has the mailbox said "this was not me"; `detail` says whether the address was the account's already.
-    case emailRejected = 81
-    /// The store was older than its witness, or had none any more, and that was accepted; `detail` says which.
-    case storeRolledBack = 86
-    /// A backup was begun; it holds every password hash. `detail` says by which way: rpc or schedule.
-    case backupTaken = 82
-    /// The store comes from a backup; `detail` says of when, and up to which event.
-    case backupRestored = 83
-    /// An operator started the server with --accept-clock: the machine's clock counts, whatever time the store had seen.
-    case clockAccepted = 88
-    /// The machine's clock had jumped ahead and stayed there; from here on events have its time.
-    case clockJumpBelieved = 89
-    /// A code was sent to a phone number; `detail` says what for and to which region.
-    case verificationCodeSent = 110
-    /// Somebody tried five wrong codes: the code is void.
-    case verificationCodeExhausted = 111
-    case phoneNumberChanged = 112
-    case smsConfigUpdated = 113
-    /// `detail` of these is the kind and the factor's id.
-    case secondFactorEnrolled = 120
-    case secondFactorRemoved = 121
-    /// Whoever has the mailbox took a factor back that was enrolled.
-    case secondFactorReverted = 122
-    /// A first factor was proved, and a second one is asked for.
-    case secondFactorAsked = 123
-    /// A wrong code was tried.
-    case secondFactorFailed = 124
-    case recoveryCodeUsed = 125
-    case recoveryCodesRenewed = 126
-    /// A tenant's sessions that had shown no second factor were ended; `detail` says how many.
-    case sessionsWithoutFactorEnded = 127
-    /// An admin had the tenant's users exported with what their passwords are checked with.
-    case passwordHashesExported = 45
-    case certificateMappingCreated = 116
-    case certificateMappingDeleted = 117
-}
-
 public struct StoredUser: Message {
     /// A postern.v1.User as encoded: Users.Get copies these bytes. Must stay field 1.
     public var user: [UInt8] = []
@@ -996,7 +911,7 @@ extension EventRecord: ConvertibleToC {
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__EventRecord>, arena: Arena) {
         target.pointee.time_micros = self.timeMicros
-        target.pointee.kind = Postern__Store__V1__EventKind(rawValue: UInt32(self.kind.rawValue))
+        target.pointee.kind = Postern__V1__EventKind(rawValue: UInt32(self.kind.rawValue))
         target.pointee.tenant_id = arena.copy(self.tenantID)
         target.pointee.uid = arena.copy(self.uid)
         target.pointee.actor = arena.copy(self.actor)

@@ -231,6 +231,53 @@ public struct ProvidersClient: Sendable {
     }
 }
 
+/// The event log: who changed what, when, and who was refused. Each tenant has a log of its own; the log of the default
+/// pool is the project's as well. A log only grows, but for events that are older than the tenant keeps them. Each event
+/// holds the hash of the one before it.
+///
+/// ```swift
+/// let client = AuditClient(channel: channel)
+/// print(try await client.listEvents(AuditListEventsRequest()))
+/// ```
+public struct AuditClient: Sendable {
+    let channel: Channel
+
+    /// Creates a client whose calls go over `channel`.
+    public init(channel: Channel) { self.channel = channel }
+
+    /// A page of a log, newest first. Every condition that is set must hold. Conditions are checked event by event, and a
+    /// page reads 1,000 events or 1 MiB at most: `scanned` says how many, and the page token goes on behind them. Refusals:
+    /// PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+    public func listEvents(_ request: AuditListEventsRequest, options: CallOptions = .init()) async throws(Failure)
+        -> AuditListEventsResponse
+    {
+        try await channel.unary("postern.v1.Audit", "ListEvents", request, idempotent: true, options: options)
+    }
+
+    /// The events that fulfil the conditions as they are committed, after those since `after_sequence`. Refusals:
+    /// PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE.
+    public func watchEvents(_ request: AuditWatchEventsRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ServerStream<AuditWatchEventsResponse>
+    {
+        try await channel.serverStream("postern.v1.Audit", "WatchEvents", request, options: options)
+    }
+
+    /// Where the log stands now, signed: whoever has the log's events and this can tell that none is missing or altered.
+    /// Refusals: PROJECT_EVENTS_NOT_ALLOWED.
+    public func signCheckpoint(_ request: AuditSignCheckpointRequest, options: CallOptions = .init()) async throws(Failure)
+        -> AuditSignCheckpointResponse
+    {
+        try await channel.unary("postern.v1.Audit", "SignCheckpoint", request, idempotent: true, options: options)
+    }
+
+    /// The public key of checkpoints. It stays the same for as long as the server's master key does.
+    public func getKey(_ request: AuditGetKeyRequest, options: CallOptions = .init()) async throws(Failure)
+        -> AuditGetKeyResponse
+    {
+        try await channel.unary("postern.v1.Audit", "GetKey", request, idempotent: true, options: options)
+    }
+}
+
 /// Verifying and renewing tokens.
 ///
 /// ```swift

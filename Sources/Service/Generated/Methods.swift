@@ -130,6 +130,34 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 20_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// A page of a log, newest first. Every condition that is set must hold. Conditions are checked event by event, and a
+    /// page reads 1,000 events or 1 MiB at most: `scanned` says how many, and the page token goes on behind them. Refusals:
+    /// PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+    static let auditListEvents = MethodDescriptor(
+        service: "postern.v1.Audit", method: "ListEvents", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// The events that fulfil the conditions as they are committed, after those since `after_sequence`. Refusals:
+    /// PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE.
+    static let auditWatchEvents = MethodDescriptor(
+        service: "postern.v1.Audit", method: "WatchEvents", requestStreaming: false, responseStreaming: true,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Where the log stands now, signed: whoever has the log's events and this can tell that none is missing or altered.
+    /// Refusals: PROJECT_EVENTS_NOT_ALLOWED.
+    static let auditSignCheckpoint = MethodDescriptor(
+        service: "postern.v1.Audit", method: "SignCheckpoint", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// The public key of checkpoints. It stays the same for as long as the server's master key does.
+    static let auditGetKey = MethodDescriptor(
+        service: "postern.v1.Audit", method: "GetKey", requestStreaming: false, responseStreaming: false, role: .any,
+        tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: false,
+        allowedBeyondQuota: false, allowedWhenSuspended: false)
+
     /// Checks an ID token: form, signature, issuer, audience, times, and always that it is not revoked, the session lives
     /// and the user exists and is enabled.
     ///
@@ -868,6 +896,10 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ProvidersDelete.self, .providersDelete)
     registry.register(ProvidersRebind.self, .providersRebind)
     registry.register(ProvidersTest.self, .providersTest)
+    registry.register(AuditListEvents.self, .auditListEvents)
+    registry.register(AuditWatchEvents.self, .auditWatchEvents)
+    registry.register(AuditSignCheckpoint.self, .auditSignCheckpoint)
+    registry.register(AuditGetKey.self, .auditGetKey)
     registry.register(TokensVerifyIdToken.self, .tokensVerifyIdToken)
     registry.register(TokensRefresh.self, .tokensRefresh)
     registry.register(TokensCreateSessionCookie.self, .tokensCreateSessionCookie)

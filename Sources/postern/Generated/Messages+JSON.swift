@@ -39,6 +39,78 @@ extension Messages.EmailDelivery {
     }
 }
 
+extension Messages.EventKind {
+    var json: JSONValue {
+        switch self {
+        case .unspecified: "EVENT_KIND_UNSPECIFIED"
+        case .userCreated: "EVENT_KIND_USER_CREATED"
+        case .userUpdated: "EVENT_KIND_USER_UPDATED"
+        case .userDeleted: "EVENT_KIND_USER_DELETED"
+        case .userImported: "EVENT_KIND_USER_IMPORTED"
+        case .signedIn: "EVENT_KIND_SIGNED_IN"
+        case .sessionRevoked: "EVENT_KIND_SESSION_REVOKED"
+        case .tokensRevoked: "EVENT_KIND_TOKENS_REVOKED"
+        case .passwordChanged: "EVENT_KIND_PASSWORD_CHANGED"
+        case .tenantCreated: "EVENT_KIND_TENANT_CREATED"
+        case .tenantUpdated: "EVENT_KIND_TENANT_UPDATED"
+        case .tenantDeleted: "EVENT_KIND_TENANT_DELETED"
+        case .apiKeyCreated: "EVENT_KIND_API_KEY_CREATED"
+        case .apiKeyRevoked: "EVENT_KIND_API_KEY_REVOKED"
+        case .signingKeyCreated: "EVENT_KIND_SIGNING_KEY_CREATED"
+        case .signingKeyRetired: "EVENT_KIND_SIGNING_KEY_RETIRED"
+        case .adminRecovered: "EVENT_KIND_ADMIN_RECOVERED"
+        case .providerCreated: "EVENT_KIND_PROVIDER_CREATED"
+        case .providerUpdated: "EVENT_KIND_PROVIDER_UPDATED"
+        case .providerDeleted: "EVENT_KIND_PROVIDER_DELETED"
+        case .emailVerified: "EVENT_KIND_EMAIL_VERIFIED"
+        case .emailChanged: "EVENT_KIND_EMAIL_CHANGED"
+        case .emailRecovered: "EVENT_KIND_EMAIL_RECOVERED"
+        case .passwordReset: "EVENT_KIND_PASSWORD_RESET"
+        case .outboxMessageRead: "EVENT_KIND_OUTBOX_MESSAGE_READ"
+        case .oobLinkGenerated: "EVENT_KIND_OOB_LINK_GENERATED"
+        case .emailConfigUpdated: "EVENT_KIND_EMAIL_CONFIG_UPDATED"
+        case .providerLinked: "EVENT_KIND_PROVIDER_LINKED"
+        case .providerUnlinked: "EVENT_KIND_PROVIDER_UNLINKED"
+        case .credentialsRemoved: "EVENT_KIND_CREDENTIALS_REMOVED"
+        case .reauthenticated: "EVENT_KIND_REAUTHENTICATED"
+        case .serviceAccountCreated: "EVENT_KIND_SERVICE_ACCOUNT_CREATED"
+        case .serviceAccountUpdated: "EVENT_KIND_SERVICE_ACCOUNT_UPDATED"
+        case .serviceAccountDeleted: "EVENT_KIND_SERVICE_ACCOUNT_DELETED"
+        case .serviceAccountKeyCreated: "EVENT_KIND_SERVICE_ACCOUNT_KEY_CREATED"
+        case .serviceAccountKeyRevoked: "EVENT_KIND_SERVICE_ACCOUNT_KEY_REVOKED"
+        case .customTokenCreated: "EVENT_KIND_CUSTOM_TOKEN_CREATED"
+        case .tenantSuspended: "EVENT_KIND_TENANT_SUSPENDED"
+        case .tenantResumed: "EVENT_KIND_TENANT_RESUMED"
+        case .apiKeyUpdated: "EVENT_KIND_API_KEY_UPDATED"
+        case .providerRebound: "EVENT_KIND_PROVIDER_REBOUND"
+        case .signingKeyRevoked: "EVENT_KIND_SIGNING_KEY_REVOKED"
+        case .emailReleased: "EVENT_KIND_EMAIL_RELEASED"
+        case .emailRejected: "EVENT_KIND_EMAIL_REJECTED"
+        case .storeRolledBack: "EVENT_KIND_STORE_ROLLED_BACK"
+        case .backupTaken: "EVENT_KIND_BACKUP_TAKEN"
+        case .backupRestored: "EVENT_KIND_BACKUP_RESTORED"
+        case .clockAccepted: "EVENT_KIND_CLOCK_ACCEPTED"
+        case .clockJumpBelieved: "EVENT_KIND_CLOCK_JUMP_BELIEVED"
+        case .verificationCodeSent: "EVENT_KIND_VERIFICATION_CODE_SENT"
+        case .verificationCodeExhausted: "EVENT_KIND_VERIFICATION_CODE_EXHAUSTED"
+        case .phoneNumberChanged: "EVENT_KIND_PHONE_NUMBER_CHANGED"
+        case .smsConfigUpdated: "EVENT_KIND_SMS_CONFIG_UPDATED"
+        case .secondFactorEnrolled: "EVENT_KIND_SECOND_FACTOR_ENROLLED"
+        case .secondFactorRemoved: "EVENT_KIND_SECOND_FACTOR_REMOVED"
+        case .secondFactorReverted: "EVENT_KIND_SECOND_FACTOR_REVERTED"
+        case .secondFactorAsked: "EVENT_KIND_SECOND_FACTOR_ASKED"
+        case .secondFactorFailed: "EVENT_KIND_SECOND_FACTOR_FAILED"
+        case .recoveryCodeUsed: "EVENT_KIND_RECOVERY_CODE_USED"
+        case .recoveryCodesRenewed: "EVENT_KIND_RECOVERY_CODES_RENEWED"
+        case .sessionsWithoutFactorEnded: "EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED"
+        case .passwordHashesExported: "EVENT_KIND_PASSWORD_HASHES_EXPORTED"
+        case .certificateMappingCreated: "EVENT_KIND_CERTIFICATE_MAPPING_CREATED"
+        case .certificateMappingDeleted: "EVENT_KIND_CERTIFICATE_MAPPING_DELETED"
+        case .callDenied: "EVENT_KIND_CALL_DENIED"
+        }
+    }
+}
+
 extension Messages.LinkOutcome {
     var json: JSONValue {
         switch self {
@@ -522,6 +594,71 @@ extension Messages.Argon2idSpec: MessageJSON {
     }
 }
 
+extension Messages.AuditCheckpoint: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("project_id", .string(self.projectID)),
+            .init("tenant_id", .string(self.tenantID)),
+            .init("sequence", .integer(self.sequence)),
+            .init("hash", .hexadecimal(self.hash)),
+            .init("time_micros", .integer(self.timeMicros)),
+            .init("cut_sequence", .integer(self.cutSequence)),
+        ])
+    }
+}
+
+extension Messages.AuditEvent: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("sequence", .integer(self.sequence)),
+            .init("time_micros", .integer(self.timeMicros)),
+            .init("kind", self.kind.json),
+            .init("uid", .string(self.uid)),
+            .init("caller", .string(self.caller)),
+            .init("request_id", .string(self.requestID)),
+            .init("detail", .string(self.detail)),
+            .init("proof", self.proof?.json ?? .null),
+        ])
+    }
+}
+
+extension Messages.AuditGetKeyResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("key_id", .string(self.keyID)),
+            .init("public_key", .hexadecimal(self.publicKey)),
+        ])
+    }
+}
+
+extension Messages.AuditListEventsResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("events", .array(self.events.map { $0.json })),
+            .init("next_page_token", .string(self.nextPageToken)),
+            .init("scanned", .integer(Int64(self.scanned))),
+            .init("is_complete", .bool(self.isComplete)),
+        ])
+    }
+}
+
+extension Messages.AuditSignCheckpointResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("signed", self.signed?.json ?? .null),
+            .init("checkpoint", self.checkpoint?.json ?? .null),
+        ])
+    }
+}
+
+extension Messages.AuditWatchEventsResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("event", self.event?.json ?? .null),
+        ])
+    }
+}
+
 extension Messages.BatchRejection: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -658,6 +795,16 @@ extension Messages.EmailTemplate: MessageJSON {
             .init("subject", .string(self.subject)),
             .init("text", .string(self.text)),
             .init("html", .string(self.html)),
+        ])
+    }
+}
+
+extension Messages.EventProof: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("global_sequence", .integer(self.globalSequence)),
+            .init("previous_hash", .hexadecimal(self.previousHash)),
+            .init("payload", .hexadecimal(self.payload)),
         ])
     }
 }
@@ -1297,6 +1444,16 @@ extension Messages.SessionsWatchAuthStateResponse: MessageJSON {
             .init("end_cause", .string(self.endCause)),
             .init("user", self.user?.json ?? .null),
             .init("session", self.session?.json ?? .null),
+        ])
+    }
+}
+
+extension Messages.SignedAuditCheckpoint: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("checkpoint", .hexadecimal(self.checkpoint)),
+            .init("signature", .hexadecimal(self.signature)),
+            .init("key_id", .string(self.keyID)),
         ])
     }
 }

@@ -37,7 +37,7 @@ enum ExitCode: Int32, CaseIterable {
         case .unavailable: "the server cannot be reached, is busy or did not answer in time: try again"
         case .partial: "some rows of an import were rejected"
         case .declined: "a question was answered with no"
-        case .damaged: "a store is damaged: restore a backup"
+        case .damaged: "a store or a backup is damaged, or an export of events is not what the server signed"
         case .interrupted: "interrupted (Ctrl-C)"
         }
     }

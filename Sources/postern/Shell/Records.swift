@@ -91,6 +91,18 @@ extension Denial: Record {
     var id: String { String(sequence) }
 }
 
+extension AuditEvent: Record {
+    static let columns = ["sequence", "time_micros", "kind", "uid", "caller", "detail"]
+
+    var id: String { String(sequence) }
+}
+
+extension AuditGetKeyResponse: Record {
+    static let columns = ["key_id", "public_key"]
+
+    var id: String { keyID.string }
+}
+
 extension DenialCount: Record {
     static let columns = ["hour_start_micros", "operation", "toggle", "count"]
 

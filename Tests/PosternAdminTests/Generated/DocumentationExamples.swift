@@ -20,6 +20,13 @@ extension ExampleValues {
         try await tenant.updateEmailConfig(EmailConfigChange { $0.senderName = "Acme" })
     }
 
+    // Sources/PosternAdmin/EventFeed.swift
+    func exampleOfEventFeed() async throws {
+        for try await event in tenant.watchEvents(EventFilter(kinds: [.callDenied])) {
+            print(event.caller, event.detail)
+        }
+    }
+
     // Sources/PosternAdmin/ImportReport.swift
     func exampleOfImportReport() async throws {
         let report = try await tenant.importUsers(rows, spec: spec)

@@ -75,6 +75,12 @@ extension ExampleValues {
     }
 
     // Sources/PosternClient/Generated/Stubs.swift
+    func exampleOfAuditClient() async throws {
+        let client = AuditClient(channel: channel)
+        print(try await client.listEvents(AuditListEventsRequest()))
+    }
+
+    // Sources/PosternClient/Generated/Stubs.swift
     func exampleOfTokensClient() async throws {
         let client = TokensClient(channel: channel)
         print(try await client.verifyIdToken(TokensVerifyIdTokenRequest()))

@@ -482,7 +482,7 @@ static const ProtobufCFieldDescriptor postern__store__v1__pending_account_change
     PROTOBUF_C_TYPE_ENUM,
     0,   /* quantifier_offset */
     offsetof(Postern__Store__V1__PendingAccountChange, kind),
-    &postern__store__v1__event_kind__descriptor,
+    &postern__v1__event_kind__descriptor,
     NULL,
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */

@@ -15,6 +15,7 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 #include "postern/store/v1/store.pb-c.h"
+#include "postern/v1/audit.pb-c.h"
 
 typedef struct Postern__Store__V1__StoredSecondFactors Postern__Store__V1__StoredSecondFactors;
 typedef struct Postern__Store__V1__StoredTotp Postern__Store__V1__StoredTotp;
@@ -101,13 +102,13 @@ struct  Postern__Store__V1__PendingAccountChange
   ProtobufCMessage base;
   ProtobufCBinaryData account_hash;
   Postern__Store__V1__StoredUser *account;
-  Postern__Store__V1__EventKind kind;
+  Postern__V1__EventKind kind;
   ProtobufCBinaryData detail;
   Postern__Store__V1__SessionEnd ends_sessions;
 };
 #define POSTERN__STORE__V1__PENDING_ACCOUNT_CHANGE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__pending_account_change__descriptor) \
-    , {0,NULL}, NULL, POSTERN__STORE__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED }
+    , {0,NULL}, NULL, POSTERN__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED }
 
 
 /* Postern__Store__V1__StoredSecondFactors methods */

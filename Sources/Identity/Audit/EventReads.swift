@@ -1,0 +1,41 @@
+public import Base
+public import Messages
+public import Store
+
+extension ReadTransaction {
+    /// A page of the tenant's events that fulfil the conditions.
+    public func events(
+        _ filter: EventFilter, tenantID: Text, from start: EventStart, reversed: Bool, bounds: PageBounds
+    ) throws -> EventPage {
+        let kinds = Set(filter.kinds)
+        return try events(tenant: tenantID, from: start, reversed: reversed, bounds: bounds) { event in
+            try filter.matches(EventRecord(decoding: event.payload), kinds: kinds)
+        }
+    }
+
+    /// The sequence of the tenant's newest event; 0 when there is none.
+    public func newestEventSequence(tenantID: Text) throws -> UInt64 { try eventHead(tenant: tenantID).sequence }
+}
+
+extension EventFilter {
+    /// Times are compared one by one: a clock that was set back leaves events that are out of order.
+    fileprivate func matches(_ event: EventRecord, kinds: Set<EventKind>) -> Bool {
+        (uid.isEmpty || uid == event.uid) && (kinds.isEmpty || kinds.contains(event.kind))
+            && (caller.isEmpty || caller == event.actor) && event.timeMicros >= fromMicros
+            && (beforeMicros == 0 || event.timeMicros < beforeMicros)
+    }
+}
+
+extension AuditEvent {
+    /// A stored event as it is told, with what its hash is made of if it is asked for.
+    public init(_ event: StoredEvent, includesProof: Bool) throws {
+        let record = try EventRecord(decoding: event.payload)
+        self.init(
+            sequence: Int64(clamping: event.sequence), timeMicros: record.timeMicros, kind: record.kind,
+            uid: record.uid, caller: record.actor, requestID: record.requestID, detail: record.detail)
+        guard includesProof else { return }
+        proof = EventProof(
+            globalSequence: Int64(clamping: event.globalSequence), previousHash: event.previousHash,
+            payload: event.payload)
+    }
+}

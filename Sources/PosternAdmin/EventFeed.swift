@@ -1,0 +1,65 @@
+public import Base
+public import Messages
+import PosternClient
+
+/// The events of one tenant's log, as they are committed.
+///
+/// Without a start the feed begins at the first `next()`. The feed never ends by itself. While the server cannot be
+/// reached the feed waits, and then goes on behind the last event that was read. Cancelling the task ends it with
+/// CANCELLED. It throws when the server refuses (for example because the credential was revoked or the tenant deleted)
+/// and when the channel was shut down.
+///
+/// ```swift
+/// for try await event in tenant.watchEvents(EventFilter(kinds: [.callDenied])) {
+///     print(event.caller, event.detail)
+/// }
+/// ```
+public struct EventFeed: AsyncSequence, Sendable {
+    /// The server's refusal, or the reason why the feed cannot go on.
+    public typealias Failure = Base.Failure
+
+    let admin: TenantAdmin
+    let filter: EventFilter
+    let after: Int64?
+    let options: CallOptions
+
+    init(admin: TenantAdmin, filter: EventFilter, after: Int64?, options: CallOptions) {
+        (self.admin, self.filter, self.after) = (admin, filter, after)
+        // Whoever follows waits for the server.
+        var waiting = options
+        waiting.waitsForConnection = true
+        self.options = waiting
+    }
+
+    /// Begins to read. Each iterator reads the whole feed.
+    public func makeAsyncIterator() -> Iterator { Iterator(feed: self) }
+
+    /// Reads the feed for one task.
+    public struct Iterator: AsyncIteratorProtocol {
+        private var feed: ResumedFeed<AuditWatchEventsResponse, AuditEvent>
+
+        fileprivate init(feed: EventFeed) {
+            let (admin, filter, options) = (feed.admin, feed.filter, feed.options)
+            self.feed = ResumedFeed(
+                after: feed.after,
+                newest: { () throws(Base.Failure) in
+                    var newest = admin.listEvents(pageSize: 1, options: options).makeAsyncIterator()
+                    return try await newest.next()?.sequence ?? 0
+                },
+                open: { after throws(Base.Failure) in
+                    let request = AuditWatchEventsRequest(
+                        tenantID: admin.tenantID, afterSequence: after, filter: filter)
+                    return try await admin.audit.watchEvents(request, options: options).makeAsyncIterator()
+                },
+                read: { message in message.event.map { ($0, $0.sequence) } })
+        }
+
+        /// The next event, called by `for try await`.
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> AuditEvent? {
+            try await next()
+        }
+
+        /// The next event, when there is one. Runs on the caller's actor, unlike the protocol's default.
+        public mutating func next() async throws(Base.Failure) -> AuditEvent? { try await feed.next() }
+    }
+}

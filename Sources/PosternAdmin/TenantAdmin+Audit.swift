@@ -1,0 +1,42 @@
+public import Base
+public import Messages
+public import PosternClient
+
+// MARK: - The event log
+
+extension TenantAdmin {
+    var audit: AuditClient { AuditClient(channel: channel) }
+
+    /// Lists the events that fulfil the conditions, the newest first unless `oldestFirst`.
+    ///
+    /// Throws PROJECT_EVENTS_NOT_ALLOWED for the default pool, whose log needs a project-admin.
+    public func listEvents(
+        _ filter: EventFilter = EventFilter(), oldestFirst: Bool = false, includeProof: Bool = false,
+        pageSize: Int32 = 0, options: CallOptions = .init()
+    ) -> Listing<AuditEvent> {
+        Listing { [audit, tenantID] token throws(Failure) in
+            let page = try await audit.listEvents(
+                AuditListEventsRequest(
+                    tenantID: tenantID, pageSize: pageSize, pageToken: token, filter: filter, oldestFirst: oldestFirst,
+                    includeProof: includeProof), options: options)
+            return (page.events, page.nextPageToken)
+        }
+    }
+
+    /// Follows the events that fulfil the conditions as they are committed, without a gap. `sequence` is the last event
+    /// to leave out: 0 begins with the oldest that is kept, nil begins now.
+    public func watchEvents(
+        _ filter: EventFilter = EventFilter(), after sequence: Int64? = nil, options: CallOptions = .init()
+    ) -> EventFeed {
+        EventFeed(admin: self, filter: filter, after: sequence, options: options)
+    }
+
+    /// Returns where the log stands, signed by the server: with it, whoever has the events can check them.
+    public func signCheckpoint(
+        options: CallOptions = .init()
+    ) async throws(Failure) -> (checkpoint: AuditCheckpoint, signed: SignedAuditCheckpoint) {
+        let request = AuditSignCheckpointRequest(tenantID: tenantID)
+        let answer = try await audit.signCheckpoint(request, options: options)
+        return (try required(answer.checkpoint), try required(answer.signed))
+    }
+}

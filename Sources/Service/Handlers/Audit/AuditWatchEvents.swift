@@ -1,0 +1,50 @@
+import Base
+import Identity
+import Messages
+import Rules
+import Store
+
+/// postern.v1.Audit/WatchEvents: reads what is new, then waits for more; nothing is kept per watcher.
+enum AuditWatchEvents: ServerStreamMethod {
+    private static let batchMax = 100
+    /// A credential that expires does so without a commit.
+    private static let lookEvery = Duration.seconds(60)
+
+    static func handle(
+        _ request: AuditWatchEventsRequest, _ call: StreamCall, _ replies: ReplyStream<AuditWatchEventsResponse>
+    ) async throws {
+        let tenantID = call.tenantID
+        try call.caller?.requireEvents(of: tenantID)
+        guard (-1..<Int64.max).contains(request.afterSequence) else {
+            throw Failure.invalid(.invalidSequence, field: "after_sequence", "must be -1, 0 or an event's sequence")
+        }
+        let store = call.project.store
+        var last = UInt64(clamping: request.afterSequence)
+        if request.afterSequence == 0 { last = try store.read { try $0.newestEventSequence(tenantID: tenantID) } }
+        // Followed before the first read, so that an event between the two is not slept through.
+        let watch = call.project.changes.watch([.events(tenantID), .tenant(tenantID)] + .callers, on: replies.loop)
+        defer { watch.end() }
+        let bounds = PageBounds(itemMax: batchMax, limits: call.limits)
+        while true {
+            _ = try call.stillAdmitted()
+            let (page, newest) = try store.read { transaction in
+                let page = try transaction.events(
+                    request.filter ?? EventFilter(), tenantID: tenantID, from: .after(last), reversed: false,
+                    bounds: bounds)
+                return (page, try transaction.newestEventSequence(tenantID: tenantID))
+            }
+            for event in page.events {
+                let message = try AuditEvent(event, includesProof: request.includeProof)
+                try await replies.send(AuditWatchEventsResponse(event: message))
+            }
+            last = page.last ?? max(last, newest)
+            if page.last == nil {
+                try await watch.next(timeout: lookEvery)
+            } else {
+                // A filter that nothing passes must not hold the loop.
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+        }
+    }
+}

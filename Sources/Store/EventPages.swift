@@ -1,0 +1,50 @@
+public import Base
+
+/// One page of a tenant's events, and where the next page begins.
+public struct EventPage: Sendable {
+    public fileprivate(set) var events: [StoredEvent] = []
+    /// The sequence of the last event that was read, when the log goes on behind it; nil on the last page.
+    public fileprivate(set) var last: UInt64?
+    /// How many events were read for the page, whether they are in it or not.
+    public fileprivate(set) var rowReadCount = 0
+}
+
+/// Where a page of events begins.
+public enum EventStart: Sendable {
+    case first
+    /// With this event, or the next one in the page's order.
+    case at(UInt64)
+    case after(UInt64)
+}
+
+extension ReadTransaction {
+    /// Reads a page of the tenant's events: those that `isWanted` says, oldest first or, if `reversed`, newest first.
+    public func events(
+        tenant: Text, from start: EventStart, reversed: Bool = false, bounds: PageBounds,
+        isWanted: (StoredEvent) throws -> Bool
+    ) throws -> EventPage {
+        let place: ScanStart
+        switch start {
+        case .first: place = .first
+        case .at(let sequence): place = .at(EventKey(tenant: tenant, sequence: sequence))
+        case .after(let sequence): place = .after(EventKey(tenant: tenant, sequence: sequence))
+        }
+        var result = EventPage()
+        let rows = try page(
+            of: Schema.events, prefix: TenantPrefix(tenant), from: place, reversed: reversed, bounds: bounds
+        ) { row in
+            guard let event = StoredEvent(try row.key, record: row.value) else { throw corrupt(Schema.events.id) }
+            guard try isWanted(event) else { return .skipped }
+            result.events.append(event)
+            return .item(row.value)
+        }
+        // The item that did not fit any more was looked at, and begins the next page.
+        result.events.removeLast(result.events.count - rows.items.count)
+        result.last = rows.last?.sequence
+        result.rowReadCount = rows.rowReadCount
+        return result
+    }
+
+    /// The topic of the tenant's log is announced with each batch that adds to it.
+    public static func eventsTopic(tenant: Text) -> ChangeTopic { Schema.eventHeads.topic(ofTenant: tenant) }
+}

@@ -1,0 +1,129 @@
+import Base
+import JSON
+import Messages
+import PosternClient
+
+/// postern audit …
+enum AuditCommands {
+    static let all = [list, watch, export, key, verify]
+
+    private static let filterFlags = [
+        Flag("user", "UID", "about this user"),
+        Flag("kind", "KIND,…", "of these kinds: user-created, call-denied, …"),
+        Flag("caller", "ID", "made by this API key or service account"),
+        Flag("from", "TIME", "not before: 2026-01-31T12:00:00Z, or how long ago: 24h"), Flag("to", "TIME", "before"),
+    ]
+
+    static let list = Command(
+        path: ["audit", "list"], summary: "Lists the events of a tenant's log, newest first.",
+        example: "-t acme audit list --from 24h --kind tenant-updated,call-denied",
+        flags: filterFlags + [Flag("oldest-first", "in the order in which they happened"), limitFlag], isReadOnly: true
+    ) { session in
+        let request = AuditListEventsRequest(
+            tenantID: try session.tenantID(), filter: try filter(session.arguments),
+            oldestFirst: session.arguments.isSet("oldest-first"))
+        let client = AuditClient(channel: try session.channel())
+        try await printPages(session) { token, size in
+            var request = request
+            request.pageToken = token
+            request.pageSize = size
+            let page = try await client.listEvents(request, options: session.callOptions())
+            return (page.events, page.nextPageToken)
+        }
+    }
+
+    static let watch = Command(
+        path: ["audit", "watch"], summary: "Prints events as they happen, until Ctrl-C.",
+        example: "-t acme audit watch -o ndjson",
+        flags: filterFlags + [Flag("after", "SEQUENCE", "start behind this one instead of now")], isReadOnly: true
+    ) { session in
+        let client = AuditClient(channel: try session.channel())
+        var request = AuditWatchEventsRequest(
+            tenantID: try session.tenantID(),
+            afterSequence: try session.arguments.integer("after", in: 0...Int64.max - 1) ?? 0,
+            filter: try filter(session.arguments))
+        if request.afterSequence == 0 {
+            // To the server 0 is "from now on", which would leave a gap when the stream is begun again.
+            let newest = AuditListEventsRequest(tenantID: request.tenantID, pageSize: 1)
+            let page = try await client.listEvents(newest, options: session.callOptions())
+            request.afterSequence = page.events.first?.sequence ?? -1
+        }
+        var isFirst = true
+        var isBegun = false
+        try await session.keepWatching(while: { isBegun }) { options in
+            let stream = try await client.watchEvents(request, options: options)
+            isBegun = true
+            for try await message in stream {
+                guard let event = message.event else { continue }
+                session.output.printNext(event, isFirst: isFirst)
+                isFirst = false
+                request.afterSequence = event.sequence
+            }
+        }
+    }
+
+    static let export = Command(
+        path: ["audit", "export"],
+        summary: "Writes a whole log to a new file, with the server's signature of where it ends.",
+        example: "-t acme audit export /audits/acme.ndjson", operands: [.required("file")],
+        flags: [Flag("after", "SEQUENCE", "only what came behind this one, which an export of before ends with")],
+        isReadOnly: true
+    ) { session in
+        try await AuditExport(session).run()
+    }
+
+    static let key = Command(
+        path: ["audit", "key"],
+        summary: "Shows the public key of exports, or writes it to a new file (PEM) for who verifies them.",
+        example: "audit key /audits/audit-key.pem", operands: [.optional("file")], isReadOnly: true
+    ) { session in
+        let client = AuditClient(channel: try session.channel())
+        let key = try await client.getKey(AuditGetKeyRequest(), options: session.callOptions())
+        guard let path = session.arguments.operand(0) else { return session.output.print(key) }
+        try AuditKeyFile.write(key, to: path)
+        session.say("the key \(key.keyID) is in \(path)")
+    }
+
+    static let verify = Command(
+        path: ["audit", "verify"],
+        summary: "Says whether an export holds exactly the events that the server signed; asks no server.",
+        example: "audit verify /audits/acme.ndjson --public-key /audits/audit-key.pem", operands: [.required("file")],
+        flags: [
+            Flag("public-key", "FILE", "what audit key wrote, got by a way that the file did not come by"),
+            Flag("previous", "FILE", "an export of before: the log must go on from there"),
+        ], isReadOnly: true
+    ) { session in
+        try AuditVerification.run(session)
+    }
+
+    private static func filter(_ arguments: Arguments) throws -> EventFilter {
+        let now = Clock.system.now()
+        return EventFilter(
+            uid: arguments.text("user") ?? .empty, kinds: try kinds(arguments.value("kind")),
+            caller: arguments.text("caller") ?? .empty,
+            fromMicros: try arguments.timestamp("from", now: now)?.microseconds ?? 0,
+            beforeMicros: try arguments.timestamp("to", now: now)?.microseconds ?? 0)
+    }
+
+    static let kindNames = EventKind.allCases.map { ($0, name(of: $0)) }
+
+    /// `EVENT_KIND_USER_CREATED` is `user-created` on the command line.
+    private static func name(of kind: EventKind) -> String {
+        let words = (kind.json.string ?? "").split(separator: "_").dropFirst(2)
+        return words.joined(separator: "-").lowercased()
+    }
+
+    private static func kinds(_ value: String?) throws(CommandError) -> [EventKind] {
+        var kinds: [EventKind] = []
+        for word in value?.split(separator: ",").map(String.init) ?? [] {
+            guard let kind = kindNames.first(where: { $0.1 == word })?.0 else {
+                throw .usage(
+                    "--kind: there is no kind \(word)",
+                    hint: nearest(to: word, in: kindNames.map(\.1)).map { "did you mean \($0)?" }
+                        ?? "one of " + kindNames.map(\.1).joined(separator: ", "))
+            }
+            kinds.append(kind)
+        }
+        return kinds
+    }
+}
