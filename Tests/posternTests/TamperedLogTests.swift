@@ -61,7 +61,7 @@ import Testing
             // The event, or the one before it that it does not fit.
             let named = [Change.altered: 3, .dropped: 3, .swapped: 2, .appended: 6, .truncated: 6][change] ?? 0
             let finding = test.written.split(separator: "\n").first { $0.contains("broken chain") }
-            #expect(finding?.hasSuffix("event \(named)") == true, "\(test.written)")
+            #expect(finding?.hasSuffix("event \(named))") == true, "\(test.written)")
         }
     }
 
