@@ -72,7 +72,7 @@ let package = Package(
         library("Base", ["CThread"]),
         library("JSON", ["Base"]),  // one strict JSON parser, one writer
         library("Messages", ["Base", "CMessages", "CProtobufC"]),  // Swift value types over CMessages, pre-scan, arena
-        library("Reactor", ["Base", "CEvent"]),  // event loops that are serial executors; worker pools; HTTP side port
+        library("Reactor", ["Base", "CEvent"]),  // event loops that are serial executors; worker pools
         library("Crypto", ["Base", "COpenSSL", "CSodium", "CCrypt"]),  // random, password hashes, keys, sealing
         library("TLS", ["Base", "CTLS"]),  // TLS over a socket, certificates: of the server and of the clients
         library("Tokens", ["Base", "JSON", "Crypto"]),  // claims, key sets, the verifier: pure
@@ -82,7 +82,7 @@ let package = Package(
         library("Store", ["Base", "Messages", "Crypto", "CLMDB", "CStoreFault"]),  // LMDB: typed tables, group commit
         library("Wire", ["Base", "Messages"]),  // frames, envelopes, the connection's state machine: pure
         library("HTTP2", ["Base", "CNGHTTP2", "CZlib"]),  // frames, header fields and windows of HTTP/2; gzip
-        // Listener, byte stream, connection.
+        // Listener, byte stream, connection; HTTP side port.
         library("Transport", ["Base", "Messages", "Reactor", "Wire", "TLS", "HTTP2"]),
         library("Outbound", ["Base", "Reactor", "CCurl"]),  // HTTP to other servers, on the blocking pool
         // The owner of the signing keys.
@@ -119,7 +119,10 @@ let package = Package(
         program("postern", ["Base", "JSON", "Messages", "Crypto", "TLS", "PosternClient"]),
         program(
             "PosternBench",
-            ["Base", "JSON", "Messages", "Reactor", "Wire", "Crypto", "TLS", "PosternClient", "PosternVerifier"]),
+            [
+                "Base", "JSON", "Messages", "Reactor", "Wire", "Crypto", "TLS", "Transport", "PosternClient",
+                "PosternVerifier",
+            ]),
 
         // What using the libraries looks like; run by the tests.
         example("ExampleTerminal", "Terminal", ["Base", "PosternClient", "PosternAuth", "CQREncode"]),

@@ -174,9 +174,10 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     }
 
     /// On the loop's thread, or while no thread runs the loop.
-    var mayTouchBase: Bool { isCurrent || state.load(ordering: .acquiring) != State.running.rawValue }
+    public var mayTouchBase: Bool { isCurrent || state.load(ordering: .acquiring) != State.running.rawValue }
 
-    func checkOwner() { precondition(mayTouchBase, "not on \(name)") }
+    /// Traps where `mayTouchBase` is false.
+    public func checkOwner() { precondition(mayTouchBase, "not on \(name)") }
 
     // MARK: The turn
 

@@ -34,5 +34,12 @@ extension PrometheusPage {
         single(
             "postern_plaintext_refused_total", "counter", "Connections from other machines that spoke no TLS.",
             Double(metrics.plaintextRefused.value))
+        single(
+            "postern_proxy_headers_refused_total", "counter",
+            "Connections of proxies that were closed for their header.",
+            Double(server.proxyHeadersRefused.value))
+        single(
+            "postern_connections_silent_total", "counter", "Connections whose peer did not answer a PING.",
+            Double(server.metrics.connectionsSilent.value))
     }
 }

@@ -5,6 +5,7 @@ import JSON
 import Reactor
 import Signing
 import Tokens
+import Transport
 
 /// The pages of the HTTP side port, which the RPC port serves over HTTP/2 as well: health for load balancers, metrics,
 /// and the keys for verifiers.

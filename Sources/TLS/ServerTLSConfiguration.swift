@@ -24,21 +24,32 @@ extension TLSContext {
             .server, minimumVersion: configuration.minimumVersion, credential: configuration.credential,
             certificateListByteCountMax: configuration.certificateListByteCountMax)
         if let clients = configuration.clients { try ask(clients) }
-        // The server's lists are one of these two, so that the callback needs no memory of its own.
-        if configuration.protocols.contains(.http2) {
-            SSL_CTX_set_alpn_select_cb(
-                pointer,
-                { _, out, outCount, offered, offeredCount, _ in
-                    selectProtocol([.native, .http2], out, outCount, offered, offeredCount)
-                }, nil)
-        } else {
-            SSL_CTX_set_alpn_select_cb(
-                pointer,
-                { _, out, outCount, offered, offeredCount, _ in
-                    selectProtocol([.native], out, outCount, offered, offeredCount)
-                }, nil)
-        }
+        let protocols = configuration.protocols
+        let choose =
+            protocols.contains(.http1) ? chooseHTTP1 : protocols.contains(.http2) ? chooseAnyCall : chooseNativeCall
+        SSL_CTX_set_alpn_select_cb(pointer, choose, nil)
     }
+}
+
+/// SSL_CTX_alpn_select_cb_func of OpenSSL.
+private typealias ALPNCallback =
+    @convention(c) (
+        OpaquePointer?, UnsafeMutablePointer<UnsafePointer<UInt8>?>?, UnsafeMutablePointer<UInt8>?,
+        UnsafePointer<UInt8>?, UInt32, UnsafeMutableRawPointer?
+    ) -> Int32
+
+// The server's lists are one of these three, so that the callback needs no memory of its own.
+
+private let chooseHTTP1: ALPNCallback = { _, out, outCount, offered, offeredCount, _ in
+    selectProtocol([.http1], out, outCount, offered, offeredCount)
+}
+
+private let chooseAnyCall: ALPNCallback = { _, out, outCount, offered, offeredCount, _ in
+    selectProtocol([.native, .http2], out, outCount, offered, offeredCount)
+}
+
+private let chooseNativeCall: ALPNCallback = { _, out, outCount, offered, offeredCount, _ in
+    selectProtocol([.native], out, outCount, offered, offeredCount)
 }
 
 /// Chooses the first protocol of the client's list that is ours (RFC 7301 §3.2). Each of the list is a byte with its

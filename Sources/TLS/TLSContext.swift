@@ -1,9 +1,10 @@
 import CTLS
 
-/// The protocol of calls inside of TLS, by its ALPN name (RFC 7301).
+/// The protocol inside of TLS, by its ALPN name (RFC 7301).
 public enum ApplicationProtocol: String, Sendable, CaseIterable {
     case native = "postern/1"
     case http2 = "h2"
+    case http1 = "http/1.1"
 }
 
 /// The oldest version of TLS that is spoken; 1.3 is the newest.

@@ -59,6 +59,7 @@ extension Connection {
             }
             let now = Instant.now
             if !hasSeenFirstByte, !chooseSession(now: now) { return closeNow() }
+            keepalive.heard(at: now, lastReadAt: lastReadAt)
             lastReadAt = now
             decode(now: now)
         case .wouldBlock: break
@@ -115,6 +116,7 @@ extension Connection {
     private func pauseReading() {
         let now = Instant.now
         if readingPausedSince == nil { readingPausedSince = now }
+        keepalive.postpone(to: now)
         watch?.setReading(false)
         armTimer(now: now)
     }
@@ -180,6 +182,7 @@ extension Connection {
         case .windowOpened(0): wakeSenders()
         case .windowOpened(let stream): calls[stream]?.wakeSender()
         case .echo: finishDrain()
+        case .probeAnswered: lastReadAt = keepalive.lastTraffic
         case .close: beginClosing()
         }
     }

@@ -17,6 +17,7 @@ extension Connection {
         switch phase {
         case .open, .peerClosed:
             limit(idleDeadline)
+            limit(keepaliveDeadline)
             limit(handshakeDeadline)
             if !session.hasSeenRequest { limit(acceptedAt.advanced(by: limits.firstRequestTimeout)) }
             if let partialFrameDeadline { limit(partialFrameDeadline) }
@@ -85,8 +86,11 @@ extension Connection {
                 endSession(.idleTimeout)
             } else if let deadline = session.deadline, deadline <= now {
                 perform(session.deadlinePassed(now: now, output: &output))
+            } else if keepaliveDeadline <= now {
+                keepaliveDeadlinePassed(now: now)
             }
         }
+        guard phase != .closed else { return }
         expireCalls(now: now)
         if lastReadAt.advanced(by: Self.trimAfter) <= now {
             input.releaseIfIdle()

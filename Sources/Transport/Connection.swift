@@ -27,7 +27,7 @@ public actor Connection {
     /// The connection's number, counted over all connections of the server. Logs and request ids name it.
     public nonisolated let id: UInt64
     public nonisolated let peerAddress: Text
-    /// The group of the peer's address, as `PeerGroup` has it.
+    /// The peer's group, by which places and handshakes are bounded.
     nonisolated let peers: Text
     /// The dispatcher's own data about this connection.
     public let context: AnyObject
@@ -91,20 +91,21 @@ public actor Connection {
     var timer: Timer?
     let acceptedAt: Instant
     var lastReadAt: Instant
+    @exclusivity(unchecked) var keepalive: Keepalive
     var lastWriteProgressAt: Instant
     var hasSeenFirstByte = false
     var lingersUntil = Instant.distantFuture
 
     /// Takes over `byteStream`, which is connected and non-blocking.
     init(
-        owning byteStream: any ByteStream, of peers: Text, speaking protocols: any ProtocolChoice, id: UInt64,
-        on loop: EventLoop, dispatcher: any Dispatcher, metrics: TransportMetrics, share: LoopShare,
-        owner: any ConnectionOwner
+        owning byteStream: any ByteStream, from peer: Peer, acceptedAt: Instant,
+        speaking protocols: any ProtocolChoice, id: UInt64, on loop: EventLoop, dispatcher: any Dispatcher,
+        metrics: TransportMetrics, share: LoopShare, owner: any ConnectionOwner
     ) {
         self.loop = loop
         self.id = id
-        self.peerAddress = Socket.peerAddress(byteStream.descriptor)
-        self.peers = peers
+        self.peerAddress = peer.address
+        self.peers = peer.group
         self.byteStream = byteStream
         self.stage = byteStream.stage
         self.protocols = protocols
@@ -114,10 +115,11 @@ public actor Connection {
         self.share = share
         self.owner = owner
         let now = Instant.now
-        self.acceptedAt = now
+        self.acceptedAt = acceptedAt
         self.unauthenticatedSince = now
         self.lastReadAt = now
         self.lastWriteProgressAt = now
+        self.keepalive = Keepalive(heardAt: now)
     }
 
     /// Begins to read. On the loop.

@@ -62,6 +62,8 @@ public final class TransportMetrics: Sendable {
     public let connectionsWithoutCredentialEnded = Counter()
     /// Connections without a credential that gave up their place for a new one.
     public let connectionsDisplaced = Counter()
+    /// Connections whose peer did not answer a PING.
+    public let connectionsSilent = Counter()
     /// Connections that were closed for the memory they held.
     public let connectionsClosedForMemory = Counter()
     /// Calls that were refused because too much memory was held.

@@ -38,6 +38,13 @@ extension GRPCSession {
         return false
     }
 
+    func appendProbe(output: inout OutputQueue) -> Bool {
+        guard !isClosed else { return false }
+        engine.ping(Self.probePing)
+        pump(&output)
+        return true
+    }
+
     func windowOpened(stream id: UInt32) {
         guard isWindowAwaited, id == 0 || streams[id] != nil else { return }
         notices.append(.windowOpened(id))

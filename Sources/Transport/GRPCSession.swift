@@ -14,7 +14,7 @@ import Wire
 final class GRPCSession: ProtocolSession, HTTP2Events {
     /// The P of HTTP/2's preface.
     static let firstByte = UInt8(ascii: "P")
-    static let drainPing: UInt64 = 1
+    static let (drainPing, probePing): (UInt64, UInt64) = (1, 2)
 
     /// What the connection has to do, in its order; not bound to the turn of a call.
     enum Notice {
@@ -22,6 +22,7 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
         case present(GRPCStream, id: UInt32)
         case windowOpened(UInt32)
         case echo
+        case probeAnswered
         case close
     }
 
@@ -124,6 +125,7 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
             case .cancel(let stream): return .cancel(stream: stream)
             case .windowOpened(let stream): return .windowOpened(stream: stream)
             case .echo: return .echo
+            case .probeAnswered: return .probeAnswered
             case .close: return .close
             case .present(let stream, let id):
                 guard stream.id == id, let authorization = stream.headers.authorization else { continue }
@@ -231,6 +233,7 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
 
     func pingAcknowledged(_ opaque: UInt64) {
         if opaque == Self.drainPing { notices.append(.echo) }
+        if opaque == Self.probePing { notices.append(.probeAnswered) }
     }
 
     func peerLeft() {

@@ -6,6 +6,7 @@ import Wire
 final class NativeSession: ProtocolSession {
     /// The first byte of a frame's length, which is far below 16 MiB.
     static let firstByte: UInt8 = 0
+    private static let (drainPing, probePing): (UInt64, UInt64) = (1, 2)
 
     private(set) var hasSeenRequest = false
     // Proof: both are values that know neither this session nor its connection, which runs on one thread.
@@ -69,7 +70,7 @@ final class NativeSession: ProtocolSession {
         case .pong(let opaque):
             output.appendAhead { ControlFrame.ping(opaque, ack: true).append(to: &$0) }
             return .none
-        case .pingAcknowledged: return .echo
+        case .pingAcknowledged(let opaque): return opaque == Self.probePing ? .probeAnswered : .echo
         case .close(_, let farewell):
             if let farewell { output.append { farewell.append(to: &$0) } }
             return .close
@@ -107,8 +108,14 @@ final class NativeSession: ProtocolSession {
 
     func beginDrain(output: inout OutputQueue) -> SessionEvent {
         let event = event(state.beginDrain(), &output)
-        if !state.isClosed, let ping = state.ping(1) { output.append { ping.append(to: &$0) } }
+        if !state.isClosed, let ping = state.ping(Self.drainPing) { output.append { ping.append(to: &$0) } }
         return event
+    }
+
+    func appendProbe(output: inout OutputQueue) -> Bool {
+        guard !state.isClosed, let ping = state.ping(Self.probePing) else { return false }
+        output.append { ping.append(to: &$0) }
+        return true
     }
 
     func finishDrain(output: inout OutputQueue) -> SessionEvent { event(state.finishDrain(), &output) }

@@ -18,15 +18,17 @@ struct PortStream: ByteStream {
 
     private let socket: Socket
     private let tls: ServerTLS
+    private let port: ServerTLS.Port
     private let mayBePlain: Bool
     private var state = State.undecided
     /// What the client must begin with inside of TLS, because it named that protocol (ALPN).
     private var firstByte: UInt8?
 
-    init(_ socket: Socket, tls: ServerTLS) {
+    init(_ socket: Socket, from peer: Peer, tls: ServerTLS, on port: ServerTLS.Port = .rpc) {
         self.socket = socket
         self.tls = tls
-        self.mayBePlain = tls.allowsPlaintext(from: socket)
+        self.port = port
+        self.mayBePlain = tls.allowsPlaintext(from: peer, on: port)
     }
 
     var descriptor: Int32 { socket.descriptor }
@@ -55,9 +57,10 @@ struct PortStream: ByteStream {
         }
         let peeked = socket.peek(into: buffer)
         guard case .bytes(let count) = peeked, count > 0 else { return peeked }
-        guard buffer.load(as: UInt8.self) == Self.handshakeRecord else {
+        let first = buffer.load(as: UInt8.self)
+        guard first == Self.handshakeRecord else {
             guard mayBePlain else {
-                tls.metrics.plaintextRefused.add()
+                tls.refusedPlaintext(firstByte: first)
                 state = .refused
                 return .refused
             }
@@ -65,7 +68,7 @@ struct PortStream: ByteStream {
             return socket.read(into: buffer, byteCount: byteCount)
         }
         do {
-            let session = try tls.makeSession(descriptor: socket.descriptor)
+            let session = try tls.makeSession(descriptor: socket.descriptor, on: port)
             state = .tls(session)
             return read(session, into: buffer, byteCount: byteCount)
         } catch {
@@ -131,8 +134,9 @@ struct PortStream: ByteStream {
 
 extension ApplicationProtocol {
     /// As `ProtocolSession.firstByte` of the protocol that has this name.
-    fileprivate var firstByte: UInt8 {
+    fileprivate var firstByte: UInt8? {
         switch self {
+        case .http1: nil
         case .native: NativeSession.firstByte
         case .http2: UInt8(ascii: "P")
         }

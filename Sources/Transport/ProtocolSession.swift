@@ -46,6 +46,8 @@ protocol ProtocolSession: AnyObject {
     func end(_ reason: CloseReason, output: inout OutputQueue) -> SessionEvent
     /// Tells the client to go elsewhere; what it sent before it knew is still taken. An `echo` tells that it has come.
     func beginDrain(output: inout OutputQueue) -> SessionEvent
+    /// Asks the peer whether it is there; `probeAnswered` is its answer. False: this peer cannot be asked.
+    func appendProbe(output: inout OutputQueue) -> Bool
     /// Refuses new calls, and ends the connection behind the last call.
     func finishDrain(output: inout OutputQueue) -> SessionEvent
 
@@ -86,6 +88,7 @@ extension ProtocolSession {
     var deadline: Instant? { nil }
     func deadlinePassed(now: Instant, output: inout OutputQueue) -> SessionEvent { .none }
     func appendPage(stream: UInt32, _ page: HTTPResponse?, output: inout OutputQueue) {}
+    func appendProbe(output: inout OutputQueue) -> Bool { false }
 }
 
 /// What a connection has to do next. Whatever the session had to say for it is in the output already.
@@ -106,6 +109,8 @@ enum SessionEvent {
     case cancel(stream: UInt32)
     /// Messages may be sent on this stream again; 0: perhaps on any.
     case windowOpened(stream: UInt32)
+    /// The peer answered what `appendProbe` asked.
+    case probeAnswered
     /// The answer to `beginDrain` came, behind all that the client had sent before.
     case echo
     /// Take in nothing more, and close when the output is sent.

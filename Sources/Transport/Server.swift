@@ -31,6 +31,7 @@ public final class Server: Sendable, ConnectionOwner {
     public let memory: ConnectionMemory
     private let sharesByLoop: [ObjectIdentifier: LoopShare]
     private let relief: MemoryRelief
+    private let proxyIntake: ProxyIntake
 
     /// The first connection has the number behind `lastConnectionID`.
     public init(
@@ -55,17 +56,41 @@ public final class Server: Sendable, ConnectionOwner {
         }
         self.sharesByLoop = Dictionary(uniqueKeysWithValues: shares.map { (ObjectIdentifier($0.loop), $0) })
         self.relief = MemoryRelief(memory: memory, shares: shares)
+        self.proxyIntake = ProxyIntake(on: loops.loops[0], limits: limits, log: log)
         memory.onExhausted = { [weak relief] in relief?.begin() }
         memory.onEbb = { [weak relief] in relief?.giveBackSoon() }
     }
 
     /// Opens a port; connections are served from `Listener.start()` on. Without `tls`, all of them are in clear.
-    public func listen(_ address: SocketAddress, tls: ServerTLS? = nil) throws(ListenError) -> Listener {
+    /// `mode`: who may connect to a Unix domain socket. `proxies`: whose connections begin with a `ProxyHeader`.
+    public func listen(
+        _ address: SocketAddress, tls: ServerTLS? = nil, mode: UInt32 = 0o600, proxies: [IPNetwork] = []
+    ) throws(ListenError) -> Listener {
         if let tls { state.withLock { $0.tls = tls } }
         return try Listener(
-            address, on: loops.loops[0], log: log, mayAccept: { [self] in mayAccept($0) },
-            accepted: { [self] descriptor in adopt(descriptor, tls: tls) })
+            address, mode: mode, on: loops.loops[0], log: log, mayAccept: { [self] in mayAccept($0) },
+            accepted: { [self] descriptor in accept(descriptor, tls, proxies) })
     }
+
+    /// On the loop of the listeners.
+    private func accept(_ descriptor: Int32, _ tls: ServerTLS?, _ proxies: [IPNetwork]) {
+        let (socket, peer, acceptedAt) = (Socket(owning: descriptor), Peer(of: descriptor), Instant.now)
+        guard let address = peer.ipAddress, proxies.contains(where: { $0.contains(address) }) else {
+            return serve(socket, from: peer, tls, acceptedAt)
+        }
+        proxyIntake.read(socket, from: peer) { [self] in serve(socket, from: $0, tls, acceptedAt) }
+    }
+
+    private func serve(_ socket: Socket, from peer: Peer, _ tls: ServerTLS?, _ acceptedAt: Instant) {
+        if let tls {
+            adopt(PortStream(socket, from: peer, tls: tls), from: peer, acceptedAt: acceptedAt)
+        } else {
+            adopt(socket, from: peer, acceptedAt: acceptedAt)
+        }
+    }
+
+    /// Connections of proxies that were closed for their header.
+    public var proxyHeadersRefused: Counter { proxyIntake.refused }
 
     /// The TLS of the port that was opened last with any.
     public var tls: ServerTLS? { state.withLock { $0.tls } }
@@ -89,13 +114,13 @@ public final class Server: Sendable, ConnectionOwner {
 
     /// Serves a connected, non-blocking descriptor; closes it at once where a limit or the drain forbids it.
     public func adopt(_ descriptor: Int32, tls: ServerTLS? = nil) {
-        let socket = Socket(owning: descriptor)
-        if let tls { adopt(PortStream(socket, tls: tls)) } else { adopt(socket) }
+        serve(Socket(owning: descriptor), from: Peer(of: descriptor), tls, .now)
     }
 
-    func adopt(_ stream: sending any ByteStream) {
+    func adopt(_ stream: sending any ByteStream, from peer: Peer? = nil, acceptedAt: Instant = .now) {
         metrics.connectionsAccepted.add()
-        let peers = PeerGroup.of(stream.descriptor)
+        let peer = peer ?? Peer(of: stream.descriptor)
+        let peers = peer.group
         let (admission, displaced) = state.withLock { state -> (ConnectionPlaces.Admission, [Connection]) in
             guard !state.isDraining else { return (.refused, []) }
             let admission = state.places.admit(from: peers)
@@ -113,8 +138,8 @@ public final class Server: Sendable, ConnectionOwner {
         // Proof: `init` makes a share for each loop of the group, and `next` returns one of these.
         guard let share = sharesByLoop[ObjectIdentifier(loop)] else { preconditionFailure("a loop of another group") }
         let connection = Connection(
-            owning: stream, of: peers, speaking: protocols, id: id, on: loop, dispatcher: dispatcher,
-            metrics: metrics, share: share, owner: self)
+            owning: stream, from: peer, acceptedAt: acceptedAt, speaking: protocols, id: id, on: loop,
+            dispatcher: dispatcher, metrics: metrics, share: share, owner: self)
         state.withLock { $0.connections[id] = connection }
         metrics.connectionsOpen.add(1)
         loop.run { connection.assumeIsolated { $0.start() } }
@@ -164,6 +189,7 @@ public final class Server: Sendable, ConnectionOwner {
             return true
         }
         guard isNews else { return }
+        if firstByte == ProxyHeader.firstByte { return log.warning(ProxyHeader.strangerWarning, [:]) }
         log.warning(
             "a connection began with a byte of no protocol spoken here and was closed",
             ["connection": .integer(Int64(clamping: connection.id)), "byte": .integer(Int64(firstByte))])
@@ -210,6 +236,7 @@ public final class Server: Sendable, ConnectionOwner {
     /// Tells every client to go elsewhere, lets calls in flight come to their end, and returns when all connections are
     /// closed or `Limits.drainTimeout` is over.
     public func drain() async {
+        proxyIntake.close()
         let emptied = Promise<Void>()
         let connections = state.withLock { state in
             state.isDraining = true
@@ -228,6 +255,7 @@ public final class Server: Sendable, ConnectionOwner {
 
     /// Ends every connection, whatever is in flight.
     public func closeAll() async {
+        proxyIntake.close()
         let connections = state.withLock { state in
             state.isDraining = true
             return Array(state.connections.values)

@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 public import TLS
 
-/// The TLS of a port: which files it is made of, what of them is in use now, and who may do without it. Any thread.
+/// The TLS of the ports: which files it is made of, what of them is in use now, and who may do without it. Any thread.
 ///
 /// New connections get what the files held when they were last read and found good; others keep what they began with.
 public final class ServerTLS: Sendable {
@@ -27,15 +27,27 @@ public final class ServerTLS: Sendable {
         var files: [String] { [certificateFile, keyFile, clientCAFile, clientCRLFile].filter { !$0.isEmpty } }
     }
 
+    /// What a connection came in by.
+    enum Port: Sendable { case rpc, http }
+
+    /// One of each file, for each port.
+    private struct Contexts {
+        let rpc: TLSContext
+        let http: TLSContext
+
+        subscript(port: Port) -> TLSContext { port == .rpc ? rpc : http }
+    }
+
     public let metrics = TLSMetrics()
     private let settings: Settings
     private let limits: Limits
     private let log: Log
 
     private struct State {
-        var context: TLSContext
+        var contexts: Contexts
         /// The files as they were when they were last read, whether they were any good or not.
         var stamps: [FileStamp?]
+        var proxyLoggedAt: Instant?
     }
     private let state: Mutex<State>
 
@@ -45,15 +57,16 @@ public final class ServerTLS: Sendable {
         self.limits = limits
         self.log = log
         let stamps = settings.files.map { FileStamp($0) }
-        let context = try Self.load(settings, limits)
-        state = Mutex(State(context: context, stamps: stamps))
+        let contexts = try Self.load(settings, limits)
+        let context = contexts.rpc
+        state = Mutex(State(contexts: contexts, stamps: stamps))
         metrics.certificateExpiry.set(context.certificate?.expiresAt ?? 0)
         if context.certificate?.isNotYetValid == true {
             log.warning("the TLS certificate is not valid yet, by this machine's clock", [:])
         }
     }
 
-    private static func load(_ settings: Settings, _ limits: Limits) throws(TLSError) -> TLSContext {
+    private static func load(_ settings: Settings, _ limits: Limits) throws(TLSError) -> Contexts {
         let certificate = try TLSFile.read(settings.certificateFile, byteCountMax: limits.tlsFileMax, isSecret: false)
         let key = try TLSFile.read(settings.keyFile, byteCountMax: limits.tlsFileMax, isSecret: true)
         let credential: TLSCredential
@@ -65,8 +78,10 @@ public final class ServerTLS: Sendable {
         var configuration = ServerTLSConfiguration(
             credential: credential, certificateListByteCountMax: limits.tlsCertificateListMax)
         configuration.minimumVersion = settings.minimumVersion
+        var ofHTTP = configuration
+        ofHTTP.protocols = [.http1]
         configuration.clients = try clients(settings, limits)
-        return try TLSContext(configuration)
+        return Contexts(rpc: try TLSContext(configuration), http: try TLSContext(ofHTTP))
     }
 
     private static func clients(_ settings: Settings, _ limits: Limits) throws(TLSError) -> ClientTrust? {
@@ -96,9 +111,9 @@ public final class ServerTLS: Sendable {
         }
         guard hasChanged || !onlyIfChanged else { return }
         do throws(TLSError) {
-            let context = try Self.load(settings, limits)
-            state.withLock { $0.context = context }
-            let expiresAt = context.certificate?.expiresAt ?? 0
+            let contexts = try Self.load(settings, limits)
+            state.withLock { $0.contexts = contexts }
+            let expiresAt = contexts.rpc.certificate?.expiresAt ?? 0
             metrics.certificateExpiry.set(expiresAt)
             metrics.reloads.add()
             log.notice("the TLS certificate was read again", ["expires_at": .integer(expiresAt)])
@@ -110,14 +125,30 @@ public final class ServerTLS: Sendable {
 
     // MARK: Connections
 
-    func makeSession(descriptor: Int32) throws(TLSError) -> TLSSession {
+    func makeSession(descriptor: Int32, on port: Port) throws(TLSError) -> TLSSession {
         try TLSSession(
-            state.withLock { $0.context }, descriptor: descriptor, keyUpdateCountMax: limits.tlsKeyUpdatesMax)
+            state.withLock { $0.contexts[port] }, descriptor: descriptor, keyUpdateCountMax: limits.tlsKeyUpdatesMax)
     }
 
-    /// Plain text is for peers on this machine, whose bytes no network carries, unless the operator says otherwise.
-    func allowsPlaintext(from socket: Socket) -> Bool {
-        settings.allowsPlaintext || (!settings.isRequired && socket.isPeerOnThisMachine)
+    /// Plain text is for peers on this machine, whose bytes no network carries, unless the operator says otherwise. On
+    /// a Unix domain socket the file's mode says who may speak, and on the HTTP port there is nothing to hide from this
+    /// machine: `isRequired` is for neither.
+    func allowsPlaintext(from peer: Peer, on port: Port) -> Bool {
+        if settings.allowsPlaintext || peer.isLocalUser { return true }
+        return peer.isOnThisMachine && (!settings.isRequired || port == .http)
+    }
+
+    func refusedPlaintext(firstByte: UInt8) {
+        metrics.plaintextRefused.add()
+        // What a balancer sends that should be in proxy_protocol_from: once a second at most.
+        guard firstByte == ProxyHeader.firstByte else { return }
+        let now = Instant.now
+        let isNews = state.withLock { state in
+            if let last = state.proxyLoggedAt, now.nanoseconds(since: last) < 1_000_000_000 { return false }
+            state.proxyLoggedAt = now
+            return true
+        }
+        if isNews { log.warning(ProxyHeader.strangerWarning, [:]) }
     }
 
     func failed(_ error: TLSError, inHandshake: Bool) {

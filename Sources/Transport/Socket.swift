@@ -33,26 +33,6 @@ struct Socket: ByteStream {
         }
     }
 
-    /// Whether nothing between the peer and here is a network: a loopback address, or a local socket.
-    var isPeerOnThisMachine: Bool {
-        var storage = sockaddr_storage()
-        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        let code = withUnsafeMutablePointer(to: &storage) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &length) }
-        }
-        guard code == 0 else { return false }
-        // Proof: sa_family_t has 16 bits.
-        let family = Int32(storage.ss_family)
-        let address = withUnsafeBytes(of: &storage) { bytes in
-            switch family {
-            case AF_INET: IPAddress(bytes: Array(bytes[4..<8]))
-            case AF_INET6: IPAddress(bytes: Array(bytes[8..<24]))
-            default: IPAddress?.none
-            }
-        }
-        return family == AF_UNIX || address?.withoutMapping.reach == .loopback
-    }
-
     /// The corresponding C function is `send`, without SIGPIPE.
     func write(_ bytes: UnsafeRawBufferPointer) -> ByteStreamResult {
         while true {
@@ -91,20 +71,5 @@ struct Socket: ByteStream {
     static func set(_ descriptor: Int32, _ level: Int32, _ option: Int32, _ value: Int32) {
         var value = value
         _ = setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
-    }
-
-    /// The peer's numeric address, without the port; empty for a socket that has none.
-    static func peerAddress(_ descriptor: Int32) -> Text {
-        var storage = sockaddr_storage()
-        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        return withUnsafeMutablePointer(to: &storage) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                guard getpeername(descriptor, address, &length) == 0 else { return Text.empty }
-                var host = [CChar](repeating: 0, count: Int(NI_MAXHOST))
-                let code = getnameinfo(address, length, &host, socklen_t(host.count), nil, 0, NI_NUMERICHOST)
-                guard code == 0 else { return Text.empty }
-                return Text(unchecked: host.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })
-            }
-        }
     }
 }

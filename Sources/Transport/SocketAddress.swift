@@ -1,12 +1,26 @@
 import Glibc
 
-/// An address and port to listen on: `127.0.0.1:7400`, `[::1]:7400`. Port 0 lets the system choose.
+/// Where to listen: an address and port (`127.0.0.1:7400`, `[::1]:7400`), where port 0 lets the system choose, or a
+/// Unix domain socket (`unix:/run/postern/rpc.sock`).
 public struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
+    /// Empty for a Unix domain socket, and the port 0.
     public let host: String
     public let port: UInt16
+    /// Of a Unix domain socket; nil for others.
+    public let path: String?
 
-    /// Nil when `text` is not `host:port` with a numeric IPv4 or bracketed IPv6 host.
+    private static let unixPrefix = "unix:"
+    /// What `sockaddr_un` has room for, with the NUL behind it (unix(7)).
+    public static let pathByteCountMax = 107
+
+    /// Nil when `text` is neither `host:port` with a numeric IPv4 or bracketed IPv6 host nor `unix:` with an absolute
+    /// path.
     public init?(_ text: String) {
+        // Not bytes: what begins otherwise is read as numbers, or refused.
+        if text.hasPrefix(Self.unixPrefix) {
+            self.init(path: String(text.dropFirst(Self.unixPrefix.count)))
+            return
+        }
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
             return nil
         }
@@ -22,12 +36,21 @@ public struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
     public init?(host: String, port: UInt16) {
         self.host = host
         self.port = port
+        self.path = nil
         guard withSockaddr({ _, _ in true }) != nil else { return nil }
     }
 
-    /// 127.0.0.0/8 and ::1: reachable from this machine only.
+    /// Nil when the path is not absolute, or too long.
+    public init?(path: String) {
+        let isPath = path.utf8.first == UInt8(ascii: "/") && !path.utf8.contains(0)
+        guard isPath, path.utf8.count <= Self.pathByteCountMax else { return nil }
+        (self.host, self.port, self.path) = ("", 0, path)
+    }
+
+    /// 127.0.0.0/8, ::1 and Unix domain sockets: reachable from this machine only.
     public var isLoopback: Bool {
-        withSockaddr { address, _ in
+        if path != nil { return true }
+        return withSockaddr { address, _ in
             if address.pointee.sa_family == sa_family_t(AF_INET) {
                 return address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
                     UInt32(bigEndian: $0.pointee.sin_addr.s_addr) >> 24 == 127
@@ -39,10 +62,13 @@ public struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
         } ?? false
     }
 
-    public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+    public var description: String {
+        path.map { Self.unixPrefix + $0 } ?? (host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)")
+    }
 
     /// Nil when the host is not numeric.
     func withSockaddr<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result? {
+        if let path { return Self.withSockaddr(ofPath: path, body) }
         var four = sockaddr_in()
         if inet_pton(AF_INET, host, &four.sin_addr) == 1 {
             four.sin_family = sa_family_t(AF_INET)
@@ -64,5 +90,19 @@ public struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
             }
         }
         return nil
+    }
+
+    private static func withSockaddr<Result>(
+        ofPath path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+    ) -> Result {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let offset = MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 2
+        withUnsafeMutableBytes(of: &address) { $0[offset...].copyBytes(from: path.utf8.prefix(pathByteCountMax)) }
+        return withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
     }
 }

@@ -24,10 +24,9 @@ enum Daemon {
         defer { calls.sink?.close() }
         let tls = try configuration.makeTLS(log: log)
         let instance = try makeInstance(configuration, log: log, calls: calls)
-        let (listener, sidePort): (Listener, SidePort?)
+        let door: FrontDoor
         do {
-            listener = try instance.server.listen(addresses.rpc, tls: tls)
-            sidePort = try addresses.http.map { try SidePort(instance, $0) }
+            door = try FrontDoor(to: instance, at: addresses, configuration, tls: tls)
             _ = try waitFor {
                 try await instance.start(keepingFirstAdminKey: DataDirectory(configuration).adminKeyFile(log))
             }
@@ -40,19 +39,19 @@ enum Daemon {
         let stop = StopSignal(
             loop: instance.loops.loops[0], timeout: .seconds(configuration.drainTimeoutSeconds), log: log,
             onHangup: Self.onHangup(calls.sink?.reopen, reloader?.reload))
-        listener.start()
+        door.open()
         let schedule = backups.map { BackupSchedule(instance.project.backups, to: $0, log: log) }
         let manager = ServiceManager(environment: processEnvironment(), log: log)
-        manager.serving(at: "\(listener.address)")
+        manager.serving(at: door.description)
         manager.watch(instance.loops.loops)
-        logServing(configuration, at: listener.address, http: sidePort?.address, log)
+        logServing(configuration, door, log)
         stop.wait()
         log.notice("stopping", [:])
         manager.stopping()
-        listener.close()
+        door.closeToCalls()
         try? waitFor { await instance.drain() }
         schedule?.stop()
-        sidePort?.close()
+        door.closeToProbes()
         stop.cancel()
         reloader?.stop()
         instance.close()
@@ -70,14 +69,12 @@ enum Daemon {
         }
     }
 
-    private static func logServing(
-        _ configuration: Configuration, at address: SocketAddress, http: SocketAddress?, _ log: Log
-    ) {
+    private static func logServing(_ configuration: Configuration, _ door: FrontDoor, _ log: Log) {
         log.notice(
             "serving",
             [
-                "version": .text(version), "address": .text("\(address)"),
-                "http_address": .text(http.map { "\($0)" } ?? "off"),
+                "version": .text(version), "address": .text(door.description),
+                "http_address": .text(door.httpAddress),
                 "tls": .text(configuration.hasTLS ? configuration.tlsMinVersion : "off"),
                 "project": .text(configuration.projectID),
             ])
@@ -104,6 +101,7 @@ enum Daemon {
         made.passwordWorkers = configuration.effectivePasswordWorkers
         made.limits.setConnections(configuration, descriptors: Descriptors.raise(), log: log)
         made.limits.idleTimeout = .seconds(configuration.idleTimeoutSeconds)
+        made.limits.keepaliveInterval = .seconds(configuration.keepaliveSeconds)
         made.limits.drainTimeout = .seconds(configuration.drainTimeoutSeconds)
         made.outboundCAFile = configuration.outboundCAFile
         made.acceptsClock = configuration.acceptsClock
@@ -133,37 +131,8 @@ enum Daemon {
     }
 }
 
-/// Where to listen, checked: beyond loopback only when the operator said that clear text is fine.
-private struct Addresses {
-    let rpc: SocketAddress
-    let http: SocketAddress?
-
-    init(_ configuration: Configuration) throws {
-        self.rpc = try Self.parse(
-            configuration.listenAddress, "listen_address", configuration, mayBeRemote: configuration.hasTLS)
-        self.http =
-            configuration.httpAddress == "off"
-            ? nil : try Self.parse(configuration.httpAddress, "http_address", configuration)
-    }
-
-    private static func parse(
-        _ text: String, _ key: String, _ configuration: Configuration, mayBeRemote: Bool = false
-    ) throws -> SocketAddress {
-        guard let address = SocketAddress(text) else {
-            throw ConfigurationError(
-                description: "\(key): \"\(text)\" is not address:port, for example 127.0.0.1:7400 or [::1]:7400")
-        }
-        guard address.isLoopback || configuration.allowPlaintext || mayBeRemote else {
-            throw ConfigurationError(
-                description: "\(key): \(text) is reachable from other machines and there is no TLS; "
-                    + "bind to loopback, or say --allow-plaintext if the network is yours")
-        }
-        return address
-    }
-}
-
 extension Configuration {
-    /// The TLS of the RPC port, from its files; nil without any.
+    /// The TLS of the ports, from its files; nil without any.
     fileprivate func makeTLS(log: Log) throws -> ServerTLS? {
         guard hasTLS else { return nil }
         var settings = ServerTLS.Settings(certificateFile: tlsCertificateFile, keyFile: tlsKeyFile)
@@ -193,25 +162,4 @@ func waitFor<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Val
     done.wait()
     guard let result = outcome.withLock({ $0 }) else { preconditionFailure("async work ended without a result") }
     return try result.get()
-}
-
-/// The HTTP port, on a loop of its own: a scrape must not hold up calls.
-private final class SidePort {
-    let address: SocketAddress
-    private let loop = EventLoop(name: "http")
-    private let server: HTTPServer
-
-    init(_ instance: Instance, _ wanted: SocketAddress) throws {
-        server = try HTTPServer(
-            on: loop, address: wanted.host, port: wanted.port, routes: instance.sidePortRoutes,
-            limits: instance.project.limits, metrics: instance.httpMetrics)
-        address = SocketAddress(host: wanted.host, port: server.port) ?? wanted
-        loop.start()
-    }
-
-    func close() {
-        loop.stop()
-        loop.join()
-        server.close()
-    }
 }

@@ -31,7 +31,8 @@ extension Limits {
         let wanted = Int(configuration.connectionsMax)
         let possible = Descriptors.connectionsMax(
             descriptors: descriptors, threads: configuration.effectiveThreads,
-            httpConnectionsMax: configuration.httpAddress == "off" ? 0 : httpConnectionsMax, limits: self)
+            httpConnectionsMax: (configuration.httpAddress == "off" ? 0 : httpConnectionsMax)
+                + (configuration.proxyProtocolFrom.isEmpty ? 0 : tlsHandshakesPerAddressMax), limits: self)
         connectionsMax = min(wanted, possible)
         if possible < wanted {
             log.warning(

@@ -56,6 +56,37 @@ import Testing
         }
     }
 
+    /// Flags, and what the refusal names.
+    private static let refused: [([String], String)] = [
+        (["--listen-address", "127.0.0.1:1,"], "listen_address"),
+        (["--listen-address", "unix:rpc.sock"], "listen_address"),
+        (["--listen-address", many("127.0.0.1:0", 17)], "listen_address"),
+        (["--listen-address", "127.0.0.1:1,0.0.0.0:2"], "reachable from other machines"),
+        (["--http-address", "unix:/run/http.sock"], "http_address"),
+        (["--http-address", "0.0.0.0:9"], "http_address"),
+        (["--http-tls", "yes"], "http_tls"), (["--unix-socket-mode", "0888"], "unix_socket_mode"),
+        (["--unix-socket-mode", "1777"], "unix_socket_mode"), (["--unix-socket-mode", "-600"], "unix_socket_mode"),
+        (["--unix-socket-mode", "60"], "unix_socket_mode"),
+        (["--proxy-protocol-from", "proxy"], "proxy_protocol_from"),
+        (["--proxy-protocol-from", "10.0.0.0/8,"], "proxy_protocol_from"),
+        (["--proxy-protocol-from", "10.0.0.1/8"], "proxy_protocol_from"),
+        (["--proxy-protocol-from", many("10.0.0.1", 65)], "proxy_protocol_from"),
+        (["--keepalive-seconds", "-1"], "keepalive_seconds"),
+    ]
+
+    private static func many(_ text: String, _ count: Int) -> String {
+        Array(repeating: text, count: count).joined(separator: ",")
+    }
+
+    @Test(arguments: refused)
+    func `What cannot be listened on is refused at the start`(flags: [String], complaint: String) async throws {
+        try withTemporaryDirectory { directory in
+            let (status, said) = try Self.run(["--data-directory", "\(directory)/data"] + flags, in: directory)
+            let names = [complaint, "--" + complaint.replacing("_", with: "-")]
+            #expect(status == 1 && names.contains { said.contains($0) }, "\(said)")
+        }
+    }
+
     @Test func aWrongValueInAVariableOfOursIsStillRefused() async throws {
         try withTemporaryDirectory { directory in
             let (status, said) = try Self.run(["--print-config"], variables: ["POSTERN_THREADS=many"], in: directory)
@@ -76,7 +107,7 @@ import Testing
             // No setting says only "the default", but for what is off: files that a server may do without, backups.
             let off: Set<Text> = [
                 "outbound_ca_file", "backup_directory", "tls_certificate_file", "tls_key_file", "tls_client_ca_file",
-                "tls_client_crl_file",
+                "tls_client_crl_file", "proxy_protocol_from",
             ]
             for member in configuration.object ?? [] where !off.contains(member.name) {
                 #expect(member.value != 0 && member.value != "", "\(member.name)")

@@ -16,12 +16,16 @@ public final class TLSClient {
     private let timeoutSeconds: Int32
     private var received: [UInt8] = []
 
-    /// Connects, and shakes hands. With `isBytewise`, everything goes to the server in pieces of a byte.
+    /// Connects, sends `preface` in clear, and shakes hands. With `isBytewise`, everything goes to the server in pieces
+    /// of a byte.
     public init(
         port: UInt16, _ configuration: ClientTLSConfiguration, name: String = "localhost", timeoutSeconds: Int32 = 20,
-        isBytewise: Bool = false
+        isBytewise: Bool = false, preface: [UInt8] = []
     ) throws {
         let connected = try Self.connect(port)
+        guard Glibc.send(connected, preface, preface.count, Int32(MSG_NOSIGNAL)) == preface.count else {
+            throw Outcome.failed("send: \(errno)")
+        }
         descriptor = isBytewise ? try ByteRelay.start(to: connected) : connected
         self.timeoutSeconds = timeoutSeconds
         session = try TLSSession(TLSContext(configuration), descriptor: descriptor, keyUpdateCountMax: 16)

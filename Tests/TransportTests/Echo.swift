@@ -1,4 +1,5 @@
 import Base
+import Messages
 import Synchronization
 import TLS
 import Wire
@@ -9,6 +10,8 @@ import Wire
 final class Echo: Dispatcher {
     static let echo = "test.Service/Echo"
     static let hold = "test.Service/Hold"
+    /// Answers with the peer's address.
+    static let who = "test.Service/Who"
 
     /// Whom the certificates of clients named, in the order of their handshakes.
     let identified = Mutex<[PeerCertificate]>([])
@@ -31,7 +34,8 @@ final class Echo: Dispatcher {
             }
             return
         }
-        let payload = [UInt8](request.payload)
+        let isWho = request.method.elementsEqual("Who".utf8)
+        let payload = isWho ? WireKeyValue(key: connection.peerAddress).encoded() : [UInt8](request.payload)
         connection.respond(stream: stream, metadata: OutgoingMetadata()) { $0.append(contentsOf: payload) }
     }
 }

@@ -112,8 +112,8 @@ private final class NoOwner: ConnectionOwner {
         let share = LoopShare(
             of: loop, number: 0, memory: ConnectionMemory(limits: limits, loopCount: 1), limits: SharedLimits(limits))
         let connection = Connection(
-            owning: Socket(owning: theirs), of: "", speaking: Lines(), id: 1, on: loop, dispatcher: Echo(),
-            metrics: TransportMetrics(), share: share, owner: NoOwner())
+            owning: Socket(owning: theirs), from: Peer(of: theirs), acceptedAt: .now, speaking: Lines(), id: 1,
+            on: loop, dispatcher: Echo(), metrics: TransportMetrics(), share: share, owner: NoOwner())
         loop.run { connection.assumeIsolated { $0.start() } }
         let outcome: Result<Void, any Error>
         do { outcome = .success(try await body(client, connection)) } catch { outcome = .failure(error) }

@@ -17,6 +17,18 @@ import Testing
         #expect(address.description == text)
     }
 
+    @Test func pathsAreRead() throws {
+        let longest = "unix:/" + String(repeating: "a", count: SocketAddress.pathByteCountMax - 1)
+        for text in ["unix:/run/postern/rpc.sock", longest] {
+            let address = try #require(SocketAddress(text))
+            #expect(address.description == text && address.isLoopback)
+            #expect(address.path == String(text.dropFirst("unix:".count)))
+        }
+        for text in ["unix:", "unix:rpc.sock", "unix:@name", "unix:127.0.0.1:80", "Unix:/a", longest + "a"] {
+            #expect(SocketAddress(text) == nil, "\(text)")
+        }
+    }
+
     @Test(arguments: [
         "", ":", "7400", "localhost:7400", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "::1:80",
         "[::1]", "[::1:80", "127.0.0:80", "1.2.3.4.5:80", "256.0.0.1:80", "127.0.0.1:80 ",

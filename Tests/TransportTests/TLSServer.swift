@@ -15,20 +15,20 @@ struct TLSServer {
 
     static func run(
         limits: Limits = Limits(), configure: (inout ServerTLS.Settings, String) -> Void = { _, _ in },
-        _ body: (TLSServer) async throws -> Void
+        proxies: [IPNetwork] = [], log: Log = .silent, _ body: (TLSServer) async throws -> Void
     ) async throws {
         try await withTemporaryDirectory { directory in
             let certificates = try TestCertificates(in: directory)
             var settings = ServerTLS.Settings(
                 certificateFile: certificates.certificateFile, keyFile: certificates.keyFile)
             configure(&settings, directory)
-            let tls = try ServerTLS(settings, limits: limits, log: .silent)
+            let tls = try ServerTLS(settings, limits: limits, log: log)
             let loops = EventLoopGroup(count: 1, name: "tls")
             let echo = Echo()
-            let server = Server(loops: loops, dispatcher: echo, limits: limits, log: .silent, software: "test/1")
+            let server = Server(loops: loops, dispatcher: echo, limits: limits, log: log, software: "test/1")
             loops.start()
             guard let wanted = SocketAddress(host: "127.0.0.1", port: 0) else { preconditionFailure("no loopback") }
-            let listener = try server.listen(wanted, tls: tls)
+            let listener = try server.listen(wanted, tls: tls, proxies: proxies)
             listener.start()
             let outcome: Result<Void, any Error>
             do {

@@ -4,6 +4,7 @@ import JSON
 import Messages
 import Reactor
 import Synchronization
+import Transport
 
 /// An OpenID Connect provider of the tool's own on 127.0.0.1: discovery documents, one key set, and the ID tokens of
 /// whomever it is asked for.

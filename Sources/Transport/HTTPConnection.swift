@@ -1,22 +1,24 @@
 import Base
 import Glibc
+import Reactor
 
 /// One connection of the side port: reads a request, answers it, waits for the peer to close. On its loop only.
 final class HTTPConnection: SocketEvents {
     private enum Phase {
-        /// Next: `answering`, `closed`.
+        /// Next: `answering`, `lingering`, `closed`.
         case reading
         /// Next: `lingering`, `closed`.
         case answering
-        /// Everything is sent. Closing now, with unread input, would make the kernel reset the connection, and the
-        /// answer could be lost. Next: `closed`.
+        /// Everything is sent, or nothing can be. Closing now, with unread input, would make the kernel reset the
+        /// connection, and the answer could be lost. Next: `closed`.
         case lingering
         case closed
     }
 
     let peers: Text
 
-    private let descriptor: Int32
+    private static let readByteCount = 4_096
+    private var stream: any ByteStream
     private let loop: EventLoop
     private let timeout: Duration
     private let answer: (HTTPRequestHead) -> HTTPResponse
@@ -25,15 +27,17 @@ final class HTTPConnection: SocketEvents {
     /// While reading: the request's head so far. While answering: the rest of the answer.
     private var bytes: [UInt8] = []
     private var sentByteCount = 0
+    /// The stream has to send something before it can be read.
+    private var isReadBlockedByWrite = false
     private var watch: FileWatch?
     private var timer: Timer?
 
-    /// Takes over `descriptor`, which is connected and non-blocking. `closed` is called once.
+    /// Takes over `stream`, which is connected and non-blocking. `closed` is called once.
     init(
-        owning descriptor: Int32, from peers: Text, on loop: EventLoop, timeout: Duration,
+        owning stream: any ByteStream, from peers: Text, on loop: EventLoop, timeout: Duration,
         answer: @escaping (HTTPRequestHead) -> HTTPResponse, closed: @escaping (HTTPConnection) -> Void
     ) {
-        self.descriptor = descriptor
+        self.stream = stream
         self.peers = peers
         self.loop = loop
         self.timeout = timeout
@@ -42,7 +46,7 @@ final class HTTPConnection: SocketEvents {
     }
 
     func start() {
-        watch = FileWatch(on: loop, fileDescriptor: descriptor, handler: self)
+        watch = FileWatch(on: loop, fileDescriptor: stream.descriptor, handler: self)
         watch?.setReading(true)
         timer = Timer(on: loop) { [weak self] in self?.close() }
         timer?.arm(after: timeout)
@@ -54,20 +58,34 @@ final class HTTPConnection: SocketEvents {
         watch?.cancel()
         watch = nil
         timer?.cancel()
-        _ = Glibc.close(descriptor)
+        stream.close()
         closed(self)
     }
 
     func socketIsReadable() {
-        var chunk = [UInt8](repeating: 0, count: 4_096)
-        let count = recv(descriptor, &chunk, chunk.count, 0)
-        if count < 0 && (errno == EAGAIN || errno == EINTR) { return }
-        guard count > 0 else {
-            if phase == .answering { watch?.setReading(false) } else { close() }
-            return
+        repeat { readOnce() } while stream.hasPendingInput && phase == .reading && !isReadBlockedByWrite
+    }
+
+    private func readOnce() {
+        var chunk = [UInt8](repeating: 0, count: Self.readByteCount)
+        let result = chunk.withUnsafeMutableBytes { chunk -> ByteStreamResult in
+            guard let start = chunk.baseAddress else { return .wouldBlock }
+            return stream.read(into: start, byteCount: chunk.count)
         }
-        guard phase == .reading else { return }
-        bytes += chunk[..<count]
+        switch result {
+        case .bytes(0), .failed: if phase == .answering { watch?.setReading(false) } else { close() }
+        case .bytes(let count): if phase == .reading { received(chunk[..<count]) }
+        case .wouldBlock: break
+        case .wouldBlockWriting:
+            isReadBlockedByWrite = true
+            watch?.setReading(false)
+            watch?.setWriting(true)
+        case .refused: linger()
+        }
+    }
+
+    private func received(_ chunk: ArraySlice<UInt8>) {
+        bytes += chunk
         switch HTTPRequestHead.parse(bytes) {
         case .incomplete: break
         case .head(let head): send(answer(head), withBody: head.method != "HEAD")
@@ -77,25 +95,31 @@ final class HTTPConnection: SocketEvents {
     }
 
     func socketIsWritable() {
+        if isReadBlockedByWrite {
+            isReadBlockedByWrite = false
+            watch?.setWriting(false)
+            watch?.setReading(true)
+            socketIsReadable()
+        }
         guard phase == .answering else { return }
         while sentByteCount < bytes.count {
-            let count = bytes.withUnsafeBytes { bytes in
-                Glibc.send(
-                    descriptor, bytes.baseAddress.map { $0 + sentByteCount }, bytes.count - sentByteCount,
-                    Int32(MSG_NOSIGNAL))
-            }
-            if count < 0 && errno == EINTR { continue }
-            if count < 0 && errno == EAGAIN {
+            let result = bytes[sentByteCount...].withUnsafeBytes { stream.write($0) }
+            switch result {
+            case .bytes(let count): sentByteCount += count
+            case .wouldBlock, .wouldBlockWriting:
                 watch?.setWriting(true)
                 return
+            case .refused, .failed: return close()
             }
-            guard count >= 0 else { return close() }
-            sentByteCount += count
         }
+        linger()
+    }
+
+    private func linger() {
         phase = .lingering
         watch?.setWriting(false)
         watch?.setReading(true)
-        shutdown(descriptor, Int32(SHUT_WR))
+        stream.closeForWriting()
         timer?.cancel()
         timer?.arm(after: .seconds(1))
     }
@@ -108,7 +132,6 @@ final class HTTPConnection: SocketEvents {
         socketIsWritable()
     }
 }
-
 extension HTTPResponse {
     /// The response in the form of HTTP/1.1, without its body. The answer to HEAD has the length that GET would have.
     fileprivate var encodedHead: [UInt8] {

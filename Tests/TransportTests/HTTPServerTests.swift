@@ -2,6 +2,7 @@ import Base
 import Glibc
 import Reactor
 import Testing
+import Transport
 
 @Suite struct HTTPServerTests {
     private static let routes: [String: HTTPServer.Route] = [
@@ -160,6 +161,23 @@ import Testing
         first.close()
         first.close()
     }
+}
+
+private func end(_ loop: EventLoop) {
+    loop.stop()
+    loop.join()
+}
+
+private func send(_ text: String, to fileDescriptor: Int32) {
+    let count = text.utf8.count
+    precondition(write(fileDescriptor, text, count) == count)
+}
+
+/// What is there to read, at most 64 KiB; empty when there is nothing.
+private func receive(from fileDescriptor: Int32) -> String {
+    var bytes = [UInt8](repeating: 0, count: 65_536)
+    let count = read(fileDescriptor, &bytes, bytes.count)
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
 }
 
 /// One blocking exchange over a socket of our own; the client's sending side is closed after the request.

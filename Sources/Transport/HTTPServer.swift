@@ -1,24 +1,6 @@
 public import Base
 import Glibc
-
-/// The answer of a route of the side port.
-public struct HTTPResponse: Sendable {
-    public var status: Int
-    public var contentType: String
-    /// Further header fields, such as `Cache-Control`. Ours alone: never text from outside.
-    public var fields: [(name: String, value: String)]
-    public var body: [UInt8]
-
-    public init(
-        status: Int = 200, contentType: String = "text/plain; charset=utf-8",
-        fields: [(name: String, value: String)] = [], body: [UInt8]
-    ) {
-        self.status = status
-        self.contentType = contentType
-        self.fields = fields
-        self.body = body
-    }
-}
+public import Reactor
 
 /// The reason why the side port could not be opened.
 public struct HTTPServerError: Error, Sendable, CustomStringConvertible {
@@ -61,27 +43,38 @@ public final class HTTPServer: SocketEvents {
     /// The port that was bound: the system's choice when 0 was asked for.
     public let port: UInt16
 
-    private let routes: [String: Route]
+    private let routes: Routes
     private let limits: Limits
     private let metrics: HTTPServerMetrics
-    private let descriptor: Int32
+    private let socket: ListeningSocket
+    private let tls: ServerTLS?
     private var watch: FileWatch?
     private var resumeTimer: Timer?
     /// The open connections, the oldest first.
     private var connections: [HTTPConnection] = []
 
-    /// Binds and listens at once. `address` is an IPv4 or IPv6 address; `routes` are keyed by the exact path.
+    /// Binds and listens at once. `address` is an IPv4 or IPv6 address; `routes` are keyed by the exact path. With
+    /// `tls`, the port speaks TLS, and plain text with whom `ServerTLS` allows it.
     public init(
-        on loop: EventLoop, address: String, port: UInt16, routes: [String: Route], limits: Limits = Limits(),
-        metrics: HTTPServerMetrics = HTTPServerMetrics()
+        on loop: EventLoop, address: String, port: UInt16, routes: Routes, limits: Limits = Limits(),
+        metrics: HTTPServerMetrics = HTTPServerMetrics(), tls: ServerTLS? = nil
     ) throws(HTTPServerError) {
         loop.checkOwner()
-        (self.descriptor, self.port) = try listen(address, port)
+        guard let wanted = SocketAddress(host: address, port: port) else {
+            throw HTTPServerError(address: address, port: port, errno: EINVAL)
+        }
+        do throws(ListenError) {
+            self.socket = try ListeningSocket(wanted, backlog: 128)
+        } catch {
+            throw HTTPServerError(address: address, port: port, errno: error.code)
+        }
+        self.port = socket.address.port
+        self.tls = tls
         self.loop = loop
         self.routes = routes
         self.limits = limits
         self.metrics = metrics
-        watch = FileWatch(on: loop, fileDescriptor: descriptor, handler: WeakEvents(self))
+        watch = FileWatch(on: loop, fileDescriptor: socket.descriptor, handler: WeakEvents(self))
         watch?.setReading(true)
         resumeTimer = Timer(on: loop) { [unowned self] in watch?.setReading(true) }
     }
@@ -98,7 +91,7 @@ public final class HTTPServer: SocketEvents {
         watch.cancel()
         self.watch = nil
         resumeTimer?.cancel()
-        _ = Glibc.close(descriptor)
+        socket.close()
         let open = connections
         connections = []
         metrics.connectionsOpen.set(0)
@@ -108,11 +101,10 @@ public final class HTTPServer: SocketEvents {
     public func socketIsReadable() {
         // A bound per turn, so that a flood of connections does not keep the others waiting.
         for _ in 0..<16 {
-            let socket = accept(descriptor, nil, nil)
-            if socket >= 0 {
-                _ = fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK)
-                _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
-                admit(socket)
+            let connection = accept(socket.descriptor, nil, nil)
+            if connection >= 0 {
+                Socket.makeNonBlocking(connection)
+                admit(Socket(owning: connection))
                 continue
             }
             switch errno {
@@ -128,8 +120,11 @@ public final class HTTPServer: SocketEvents {
 
     public func socketIsWritable() {}
 
-    private func admit(_ socket: Int32) {
-        let peers = PeerGroup.of(socket)
+    private func admit(_ socket: Socket) {
+        let peer = Peer(of: socket.descriptor)
+        let peers = peer.group
+        var stream: any ByteStream = socket
+        if let tls { stream = PortStream(socket, from: peer, tls: tls, on: .http) }
         let ofAddress = connections.filter { $0.peers == peers }
         if ofAddress.count >= limits.httpConnectionsPerAddressMax {
             displace(ofAddress.first)
@@ -137,7 +132,7 @@ public final class HTTPServer: SocketEvents {
             displace(connections.first)
         }
         let connection = HTTPConnection(
-            owning: socket, from: peers, on: loop, timeout: limits.httpRequestTimeout,
+            owning: stream, from: peers, on: loop, timeout: limits.httpRequestTimeout,
             // Weak: a server that is dropped closes its connections when it is hardly there any more.
             answer: { [weak self] in self?.answer($0) ?? HTTPResponse(status: 503, body: []) },
             closed: { [weak self] in self?.removed($0) })
@@ -174,45 +169,4 @@ private final class WeakEvents: SocketEvents {
 
     func socketIsReadable() { server?.socketIsReadable() }
     func socketIsWritable() {}
-}
-
-/// A listening, non-blocking socket and the port it is bound to.
-private func listen(_ address: String, _ port: UInt16) throws(HTTPServerError) -> (descriptor: Int32, port: UInt16) {
-    var four = sockaddr_in()
-    var six = sockaddr_in6()
-    let isIPv6 = address.utf8.contains(UInt8(ascii: ":"))
-    four.sin_family = sa_family_t(AF_INET)
-    four.sin_port = port.bigEndian
-    six.sin6_family = sa_family_t(AF_INET6)
-    six.sin6_port = port.bigEndian
-    let isAddress = isIPv6 ? inet_pton(AF_INET6, address, &six.sin6_addr) : inet_pton(AF_INET, address, &four.sin_addr)
-    guard isAddress == 1 else { throw HTTPServerError(address: address, port: port, errno: EINVAL) }
-    let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-    let descriptor = socket(isIPv6 ? AF_INET6 : AF_INET, kind, 0)
-    guard descriptor >= 0 else { throw HTTPServerError(address: address, port: port, errno: errno) }
-    var one: Int32 = 1
-    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
-    let isBound =
-        isIPv6
-        ? withUnsafeBytes(of: &six) { bind(descriptor, $0.assumingMemoryBound(to: sockaddr.self).baseAddress, 28) == 0 }
-        : withUnsafeBytes(of: &four) {
-            bind(descriptor, $0.assumingMemoryBound(to: sockaddr.self).baseAddress, 16) == 0
-        }
-    guard isBound, Glibc.listen(descriptor, 128) == 0 else {
-        let code = errno
-        _ = Glibc.close(descriptor)
-        throw HTTPServerError(address: address, port: port, errno: code)
-    }
-    return (descriptor, boundPort(of: descriptor))
-}
-
-private func boundPort(of socket: Int32) -> UInt16 {
-    var address = sockaddr_storage()
-    var byteCount = socklen_t(MemoryLayout<sockaddr_storage>.size)
-    return withUnsafeMutableBytes(of: &address) { bytes in
-        let code = getsockname(socket, bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self), &byteCount)
-        precondition(code == 0, "getsockname of a listening socket: errno \(errno)")
-        // The port follows the family, for IPv4 and IPv6 alike.
-        return UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
-    }
 }

@@ -1,0 +1,83 @@
+import Base
+import Glibc
+import Reactor
+
+/// The other end of a connection, as limits, logs and audit know it.
+struct Peer: Sendable {
+    enum Kind: Sendable, Equatable {
+        case network(IPAddress)
+        /// A process of this machine, by its user's number.
+        case local(user: UInt32)
+        case unknown
+    }
+
+    let kind: Kind
+    /// Whether no network carries the bytes that come from it.
+    let isOnThisMachine: Bool
+
+    /// The peer of a connected socket.
+    init(of descriptor: Int32) {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let code = withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &length) }
+        }
+        // Proof: sa_family_t has 16 bits.
+        let family = code == 0 ? Int32(storage.ss_family) : AF_UNSPEC
+        let address = withUnsafeBytes(of: &storage) { bytes in
+            switch family {
+            case AF_INET: IPAddress(bytes: Array(bytes[4..<8]))
+            case AF_INET6: IPAddress(bytes: Array(bytes[8..<24]))
+            default: IPAddress?.none
+            }
+        }
+        if let address {
+            (kind, isOnThisMachine) = (.network(address), address.withoutMapping.reach == .loopback)
+        } else {
+            let user = family == AF_UNIX ? Self.localUser(descriptor) : nil
+            kind = user.map { Kind.local(user: $0) } ?? .unknown
+            isOnThisMachine = family == AF_UNIX
+        }
+    }
+
+    /// Whom a proxy says that it speaks for. What the client sends crosses a network before it comes to the proxy.
+    init(_ address: IPAddress, behind proxy: Peer) {
+        kind = .network(address)
+        isOnThisMachine = proxy.isOnThisMachine && address.withoutMapping.reach == .loopback
+    }
+
+    var ipAddress: IPAddress? {
+        if case .network(let address) = kind { address } else { nil }
+    }
+
+    var isLocalUser: Bool {
+        if case .local = kind { true } else { false }
+    }
+
+    /// Without a port, for logs and audit: `192.0.2.1`, `unix:1000`; empty for a peer that is unknown.
+    var address: Text {
+        switch kind {
+        case .network(let address): Text(unchecked: [UInt8]("\(address)".utf8))
+        case .local(let user): Text(unchecked: [UInt8]("unix:\(user)".utf8))
+        case .unknown: .empty
+        }
+    }
+
+    /// What all connections of one peer have in common, for limits: see `PeerGroup`. The connections of a local user
+    /// are those of one peer.
+    var group: Text {
+        switch kind {
+        case .network(let address): PeerGroup.of(address)
+        case .local, .unknown: address
+        }
+    }
+
+    /// The user that connected, as the kernel noted it then (SO_PEERCRED, unix(7)): a process, a user and a group.
+    private static func localUser(_ descriptor: Int32) -> UInt32? {
+        var credentials: (process: Int32, user: UInt32, group: UInt32) = (0, .max, .max)
+        // Proof: twelve bytes.
+        var length = socklen_t(MemoryLayout.size(ofValue: credentials))
+        let code = getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length)
+        return code == 0 ? credentials.user : nil
+    }
+}

@@ -1,0 +1,91 @@
+import Base
+import Glibc
+import Transport
+
+/// Where the server listens, for whom, and by what proxies.
+extension Configuration {
+    /// The addresses of the RPC port, as they are written.
+    var listenAddresses: [String] {
+        listenAddress.split(separator: ",", omittingEmptySubsequences: false).map { Self.trimmed($0) }
+    }
+
+    /// What must be so, and what to tell an operator when it is not.
+    var listeningRules: [(isSo: Bool, message: String)] {
+        [
+            (["on", "off"].contains(httpTLS), "http_tls: must be on or off"),
+            (socketMode != nil, "unix_socket_mode: must be the octal digits of a mode, such as 0600 or 0660"),
+            (
+                proxies != nil,
+                "proxy_protocol_from: must be networks such as 10.0.0.0/8 or 2001:db8::/32, with commas between them, "
+                    + "\(Limits().proxyNetworksMax) at most"
+            ),
+        ]
+    }
+
+    /// Who may connect to a Unix domain socket; nil for what is no mode.
+    var socketMode: mode_t? {
+        let digits = unixSocketMode.utf8
+        let isOctal = digits.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "7")).contains($0) }
+        guard isOctal, (3...4).contains(digits.count), let mode = mode_t(unixSocketMode, radix: 8) else { return nil }
+        return mode <= 0o777 ? mode : nil
+    }
+
+    /// The networks of proxies whose connections begin with a header; nil for what is none.
+    var proxies: [IPNetwork]? {
+        if proxyProtocolFrom.isEmpty { return [] }
+        let texts = proxyProtocolFrom.split(separator: ",", omittingEmptySubsequences: false)
+        let networks = texts.compactMap { IPNetwork(Self.trimmed($0)) }
+        return networks.count == texts.count && texts.count <= Limits().proxyNetworksMax ? networks : nil
+    }
+
+    private static func trimmed(_ text: Substring) -> String {
+        var text = text
+        while text.first == " " { text.removeFirst() }
+        while text.last == " " { text.removeLast() }
+        return String(text)
+    }
+}
+
+/// Where to listen, checked: beyond loopback only when the operator said that clear text is fine.
+struct Addresses {
+    let rpc: [SocketAddress]
+    let http: SocketAddress?
+
+    init(_ configuration: Configuration) throws {
+        let texts = configuration.listenAddresses
+        guard texts.count <= Limits().listenersMax else {
+            throw ConfigurationError(description: "listen_address: at most \(Limits().listenersMax) addresses")
+        }
+        self.rpc = try texts.map {
+            try Self.parse($0, "listen_address", configuration, mayBeRemote: configuration.hasTLS)
+        }
+        guard configuration.httpAddress != "off" else {
+            self.http = nil
+            return
+        }
+        // With TLS off, the operator has said by name that this port is in clear.
+        let http = try Self.parse(
+            configuration.httpAddress, "http_address", configuration,
+            mayBeRemote: configuration.httpTLS == "off" || configuration.hasTLS)
+        guard http.path == nil else {
+            throw ConfigurationError(description: "http_address: must be address:port")
+        }
+        self.http = http
+    }
+
+    private static func parse(
+        _ text: String, _ key: String, _ configuration: Configuration, mayBeRemote: Bool
+    ) throws -> SocketAddress {
+        guard let address = SocketAddress(text) else {
+            throw ConfigurationError(
+                description: "\(key): \"\(text)\" is neither address:port, for example 127.0.0.1:7400 or [::1]:7400, "
+                    + "nor unix: and an absolute path of \(SocketAddress.pathByteCountMax) bytes at most")
+        }
+        guard address.isLoopback || configuration.allowPlaintext || mayBeRemote else {
+            throw ConfigurationError(
+                description: "\(key): \(text) is reachable from other machines and there is no TLS; "
+                    + "bind to loopback, or say --allow-plaintext if the network is yours")
+        }
+        return address
+    }
+}

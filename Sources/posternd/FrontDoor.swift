@@ -1,0 +1,63 @@
+import Base
+import Identity
+import Reactor
+import Service
+import Transport
+
+/// What clients come in by: the listeners of the RPC port, and the HTTP port.
+struct FrontDoor: CustomStringConvertible {
+    private let listeners: [Listener]
+    private let sidePort: SidePort?
+
+    /// Binds everything. The RPC port takes connections from `open` on.
+    init(to instance: Instance, at addresses: Addresses, _ configuration: Configuration, tls: ServerTLS?) throws {
+        var listeners: [Listener] = []
+        do {
+            for address in addresses.rpc {
+                listeners.append(
+                    try instance.server.listen(
+                        address, tls: tls, mode: configuration.socketMode ?? 0o600,
+                        proxies: configuration.proxies ?? []))
+            }
+            sidePort = try addresses.http.map {
+                try SidePort(instance, $0, tls: configuration.httpTLS == "on" ? tls : nil)
+            }
+        } catch {
+            for listener in listeners { listener.close() }
+            throw error
+        }
+        self.listeners = listeners
+    }
+
+    /// The addresses of the RPC port.
+    var description: String { listeners.map { "\($0.address)" }.joined(separator: ",") }
+
+    var httpAddress: String { sidePort.map { "\($0.address)" } ?? "off" }
+
+    func open() { for listener in listeners { listener.start() } }
+
+    func closeToCalls() { for listener in listeners { listener.close() } }
+
+    func closeToProbes() { sidePort?.close() }
+}
+
+/// The HTTP port, on a loop of its own: a scrape must not hold up calls.
+private final class SidePort {
+    let address: SocketAddress
+    private let loop = EventLoop(name: "http")
+    private let server: HTTPServer
+
+    init(_ instance: Instance, _ wanted: SocketAddress, tls: ServerTLS?) throws {
+        server = try HTTPServer(
+            on: loop, address: wanted.host, port: wanted.port, routes: instance.sidePortRoutes,
+            limits: instance.project.limits, metrics: instance.httpMetrics, tls: tls)
+        address = SocketAddress(host: wanted.host, port: server.port) ?? wanted
+        loop.start()
+    }
+
+    func close() {
+        loop.stop()
+        loop.join()
+        server.close()
+    }
+}

@@ -1,0 +1,80 @@
+import Base
+import Messages
+import TLS
+import TestSupport
+import Testing
+import Wire
+
+@testable import Transport
+
+/// Peers that are silent are asked whether they are there.
+@Suite struct KeepaliveTests {
+    private static func limits(timeout: Duration, idleTimeout: Duration = .seconds(3_600)) -> Limits {
+        var limits = Limits()
+        limits.keepaliveInterval = .milliseconds(50)
+        limits.keepaliveTimeout = timeout
+        limits.idleTimeout = idleTimeout
+        return limits
+    }
+
+    /// A client that has greeted and called.
+    private static func connect(_ server: TLSServer) throws -> RawClient {
+        let client = try RawClient(port: server.port)
+        _ = try client.hello()
+        _ = try client.call(Echo.echo, WireKeyValue(key: "a"), returning: WireKeyValue.self)
+        return client
+    }
+
+    private static func answer(_ frame: RawClient.Frame, _ client: RawClient) throws {
+        var opaque: UInt64 = 0
+        for byte in frame.payload { opaque = opaque << 8 | UInt64(byte) }
+        var bytes = ByteBuffer()
+        ControlFrame.ping(opaque, ack: true).append(to: &bytes)
+        try client.send(bytes.copyBytes())
+    }
+
+    @Test func `A peer that does not answer is gone`() async throws {
+        try await TLSServer.run(limits: Self.limits(timeout: .milliseconds(100))) { server in
+            let client = try Self.connect(server)
+            let frames = try client.readUntilClosed()
+            #expect(frames.map(\.header.type) == [.ping])
+            #expect(server.server.metrics.connectionsSilent.value == 1)
+        }
+    }
+
+    @Test func `A peer that answers stays, and is idle all the same`() async throws {
+        try await TLSServer.run(limits: Self.limits(timeout: .seconds(60), idleTimeout: .milliseconds(700))) { server in
+            let client = try Self.connect(server)
+            var pings = 0
+            while true {
+                let frame = try client.readFrame()
+                guard frame.header.type == .ping else {
+                    #expect(frame.header.type == .goAway)
+                    break
+                }
+                pings += 1
+                // Only the end of idleness ends this.
+                try #require(pings < 1_000)
+                try Self.answer(frame, client)
+            }
+            #expect(pings > 1)
+            #expect(server.server.metrics.connectionsSilent.value == 0)
+        }
+    }
+
+    @Test func `Nobody is asked when it is off, or without a greeting`() async throws {
+        var off = Self.limits(timeout: .seconds(60), idleTimeout: .milliseconds(300))
+        off.keepaliveInterval = .zero
+        try await TLSServer.run(limits: off) { server in
+            let frames = try Self.connect(server).readUntilClosed()
+            #expect(!frames.contains { $0.header.type == .ping })
+        }
+        // A client that has not greeted does not know control frames.
+        try await TLSServer.run(limits: Self.limits(timeout: .seconds(60), idleTimeout: .milliseconds(300))) { server in
+            let client = try RawClient(port: server.port)
+            _ = try client.call(Echo.echo, WireKeyValue(key: "a"), returning: WireKeyValue.self)
+            #expect(try !client.readUntilClosed().contains { $0.header.type == .ping })
+            #expect(server.server.metrics.connectionsSilent.value == 0)
+        }
+    }
+}
