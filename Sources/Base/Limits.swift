@@ -266,6 +266,16 @@ public struct Limits: Sendable {
     public var denialsKeptAtLeast = 100
     public var denialsRecordedPerSecond = 200
 
+    // Calls that are refused because of their credential
+    /// Events of one credential's refused calls that are written at once, and how long until there is one more.
+    public var deniedCallsAtOnce = 10
+    public var deniedCallsEvery = Duration.minutes(10)
+    /// The same of all credentials together.
+    public var deniedCallsAtOnceInAll = 100
+    public var deniedCallsPerMinuteInAll = 60
+    /// Credentials whose refused calls are counted at a time.
+    public var deniedCallersMax = 1_000
+
     public init() {}
 
     /// Copies from `other` the bounds for decoding messages.

@@ -92,6 +92,9 @@ public final class Caller: Sendable {
         role == mapping.role && tenantID == mapping.scope?.onlyTenantID
     }
 
+    /// The metadata of a refusal that names the tenant that was asked for.
+    public static let requestedTenantKey = "requested_tenant"
+
     /// A role includes the lower ones.
     public func has(_ role: Role) -> Bool { self.role.rawValue >= role.rawValue }
 
@@ -100,9 +103,12 @@ public final class Caller: Sendable {
     public func tenant(requested: Text) throws(Failure) -> Text {
         guard let tenantID else { return requested }
         guard requested.isEmpty || requested == tenantID else {
+            // What can be a tenant's id, and nothing longer.
+            let named = requested.byteCount <= 64 ? [Failure.Entry(Self.requestedTenantKey, requested.string)] : []
             throw Failure(
                 .insufficientPermission,
-                "This credential is bound to another tenant; use one of tenant \"\(requested)\" or of all tenants.")
+                "This credential is bound to another tenant; use one of tenant \"\(requested)\" or of all tenants.",
+                metadata: named)
         }
         return tenantID
     }

@@ -237,6 +237,9 @@ extension PrometheusPage {
         single(
             "postern_event_faults_total", "counter", "Events that the sweep found missing or altered.",
             Double(project.eventUpkeep.faults.value))
+        single(
+            "postern_denied_calls_forgotten_total", "counter", "Refused calls that no event tells of.",
+            Double(project.callers.deniedCalls.forgottenCount))
     }
 
     mutating func store(_ statistics: StoreStatistics) {

@@ -41,7 +41,7 @@ extension Router {
                 let failure = exchange.requestID.bytes.withUnsafeBytes {
                     fail(
                         stream: exchange.stream, with: isLate ? Failure.deadlinePassedDuring : error, exchange.method,
-                        requestID: $0, start: exchange.start, on: carrier)
+                        by: exchange.caller, requestID: $0, start: exchange.start, on: carrier)
                 }
                 ended(exchange, failure: failure)
             }

@@ -97,7 +97,8 @@ public final class Router: Dispatcher {
         }
         var caller: Caller?
         do {
-            caller = try admit(incoming, to: method, context, on: carrier)
+            caller = try identify(incoming, for: method, context, on: carrier)
+            try caller?.require(method.descriptor.role)
             guard kind == method.kind else { throw Failure.wrongMethodShape }
             switch method.body {
             case .fast(let body):
@@ -114,21 +115,20 @@ public final class Router: Dispatcher {
             }
         } catch {
             let failure = fail(
-                stream: stream, with: error, method, requestID: requestID, start: incoming.start, on: carrier)
+                stream: stream, with: error, method, by: caller, requestID: requestID, start: incoming.start,
+                on: carrier)
             ended(incoming, of: method, by: caller, context, failure: failure, sentByteCount: 0)
         }
     }
 
-    /// The caller, whose role the method takes; nil where it needs none.
-    private func admit<Carrier: CallCarrier>(
-        _ incoming: IncomingCall, to method: RegisteredMethod, _ context: ConnectionContext,
+    /// The caller; nil where the method needs none.
+    private func identify<Carrier: CallCarrier>(
+        _ incoming: IncomingCall, for method: RegisteredMethod, _ context: ConnectionContext,
         on carrier: isolated Carrier
     ) throws -> Caller? {
-        let role = method.descriptor.role
-        if role == .unspecified { return nil }
+        if method.descriptor.role == .unspecified { return nil }
         let caller = try gate.caller(authorization: incoming.request.metadata.authorization, context: context)
         try countConnection(carrier, of: caller)
-        try caller.require(role)
         return caller
     }
 }
@@ -151,12 +151,17 @@ extension ClientCertificate {
 // MARK: - Outcomes
 
 extension Router {
-    /// Tells the client and the log of the server why a call failed.
+    /// Tells the client and the logs why a call failed.
     func fail<Carrier: CallCarrier>(
-        stream: UInt32, with error: any Error, _ method: RegisteredMethod, requestID: UnsafeRawBufferPointer,
-        start: Instant, on carrier: isolated Carrier
+        stream: UInt32, with error: any Error, _ method: RegisteredMethod, by caller: Caller?,
+        requestID: UnsafeRawBufferPointer, start: Instant, on carrier: isolated Carrier
     ) -> Failure {
         let failure = Failure(mapping: error)
+        if let caller, DeniedCalls.isDenial(failure) {
+            let requestID = Text(validating: requestID) ?? .empty
+            let call = DeniedCalls.Call(by: caller, of: method.descriptor.fullName, failure, requestID: requestID)
+            service.project.callers.deniedCalls.note(call)
+        }
         carrier.fail(stream: stream, failure, metadata: OutgoingMetadata(requestID: requestID))
         failureLog.write(
             method.descriptor, failure, error, requestID: Text(validating: requestID) ?? .empty, start: start,

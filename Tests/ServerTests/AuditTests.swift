@@ -162,6 +162,46 @@ import Testing
         }
     }
 
+    @Test func `A call beyond its credential is an event where that belongs, and a flood a few`() async throws {
+        try await withServer { server in
+            try Self.makeUsers(server, 1)
+            let root = try server.connect()
+            let _: TenantsCreateResponse = try root.call(
+                "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: "beta"))
+            let denied = EventFilter(kinds: [.callDenied])
+            func stream(_ tenantID: Text) throws -> RawStream<AuditWatchEventsResponse> {
+                try RawStream(
+                    server, "postern.v1.Audit/WatchEvents",
+                    AuditWatchEventsRequest(tenantID: tenantID, afterSequence: -1, filter: denied))
+            }
+            let (id, bound) = try Self.key(server, .tenantAdmin, "acme")
+            let log = try stream("acme")
+            expectRefusal("INSUFFICIENT_PERMISSION") {
+                let _: UsersGetResponse = try bound.call(
+                    "postern.v1.Users/Get", UsersGetRequest(tenantID: "beta", uid: "u0"))
+            }
+            let first = try #require(try log.next()?.event)
+            #expect(first.caller == id && first.detail == "postern.v1.Users/Get INSUFFICIENT_PERMISSION tenant beta")
+            for _ in 0..<50 {
+                expectRefusal("INSUFFICIENT_PERMISSION") {
+                    let _: ProjectListApiKeysResponse = try bound.call(
+                        "postern.v1.Project/ListApiKeys", ProjectListApiKeysRequest())
+                }
+            }
+            for _ in 0..<9 {
+                #expect(try log.next()?.event?.detail == "postern.v1.Project/ListApiKeys INSUFFICIENT_PERMISSION")
+            }
+            server.clock.advance(by: .minutes(10))
+            await server.project.sweep()
+            #expect(try log.next()?.event?.detail == "41 more calls")
+            #expect(try Self.events(root, "beta") { $0.filter = denied }.events.isEmpty)
+            // A credential of all tenants belongs to the project.
+            let (other, verifier) = try Self.key(server, .verifier, nil)
+            expectRefusal("INSUFFICIENT_PERMISSION") { _ = try Self.events(verifier, "acme") }
+            #expect(try stream("").next()?.event?.caller == other)
+        }
+    }
+
     @Test func `A checkpoint is signed with the published key, which follows from the master key`() async throws {
         try await withServer { server in
             try Self.makeUsers(server, 2)

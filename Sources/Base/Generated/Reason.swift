@@ -194,7 +194,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case invalidDuration = 88
     /// `heartbeat_seconds` is not between 0 and 300.
     case invalidHeartbeat = 89
-    /// `after_sequence` is below -1. Send -1, 0 or the sequence of a denial.
+    /// `after_sequence` is below -1, or `from_sequence` below 0. Send 0 or the sequence of a denial or an event; -1
+    /// asks a stream for all that are kept.
     case invalidSequence = 90
     /// The code is wrong, used up or replaced by a newer one. Ask for another.
     case invalidOOBCode = 91

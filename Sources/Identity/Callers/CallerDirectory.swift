@@ -18,6 +18,8 @@ public final class CallerDirectory: Sendable {
     /// The audience of caller JWTs.
     private let audience: Text
     private let credentials: TableMark
+    /// Tells of callers that were refused.
+    public let deniedCalls: DeniedCalls
     private static let scheme = [UInt8]("bearer ".utf8)
     private static let keyPrefix = [UInt8]("pk_".utf8)
     private static let idByteCount = 12
@@ -26,6 +28,7 @@ public final class CallerDirectory: Sendable {
     public init(resources: Resources, signers: ServiceAccountSigners, issuer: Text) {
         self.resources = resources
         self.signers = signers
+        self.deniedCalls = DeniedCalls(resources)
         self.audience = Text(unchecked: issuer.bytes + [UInt8]("/caller".utf8))
         self.credentials = TableMark(
             "callers",

@@ -23,6 +23,7 @@ extension Project {
             while try await store.write({ [now = clock.now()] in try $0.forgetRevocations(now: now, limit: 500) }) {}
             while try await store.write({ [now = clock.now()] in try $0.forgetGuesses(now: now, limit: 500) }) {}
             try await anonymousExpiry.sweep(now: clock.now())
+            await callers.deniedCalls.sweep()
             try await eventUpkeep.sweep(now: clock.now())
             _ = try store.checkReaders()
         } catch {

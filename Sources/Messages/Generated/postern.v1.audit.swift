@@ -90,7 +90,7 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case certificateMappingDeleted = 117
     /// A caller with a valid credential was refused: its role does not reach, or the tenant is another one's. `detail` is the
     /// method, the reason, and the tenant that was asked for. Where refusals of one caller come fast, one event tells of many:
-    /// `detail` then begins with how many were not written one by one.
+    /// `detail` then says how many were not written one by one.
     case callDenied = 140
 }
 

@@ -1,0 +1,77 @@
+public import Base
+import Messages
+public import Rules
+import Store
+import Synchronization
+
+/// Writes events of calls that were refused because their caller may not make them: a credential that is used beyond
+/// its role is a mistake or a theft, and its owner wants to know.
+///
+/// An event stands in the log of the tenant that the credential is bound to, or in the project's. Any thread.
+public final class DeniedCalls: Sendable {
+    /// A refused call.
+    public struct Call: Sendable {
+        let caller: DeniedCallRate.Caller
+        let detail: String
+        let requestID: Text
+
+        /// `method` is a full name. What the failure says of the tenant that was asked for is told, too.
+        public init(by caller: Caller, of method: String, _ failure: Failure, requestID: Text) {
+            let tenant = failure.metadata.first { $0.key == Caller.requestedTenantKey }?.value
+            self.caller = DeniedCallRate.Caller(id: caller.id, tenantID: caller.tenantID)
+            self.detail = "\(method) \(failure.reason)" + (tenant.map { " tenant \($0)" } ?? "")
+            self.requestID = requestID
+        }
+    }
+
+    private let resources: Resources
+    private let rate: Mutex<DeniedCallRate>
+
+    init(_ resources: Resources) {
+        self.resources = resources
+        self.rate = Mutex(DeniedCallRate(limits: resources.limits, now: resources.steadyClock.now()))
+    }
+
+    /// Whether a refusal tells of a credential, and not of an end user.
+    public static func isDenial(_ failure: Failure) -> Bool {
+        failure.is(.insufficientPermission, .projectEventsNotAllowed, .passwordHashExportNotAllowed)
+    }
+
+    /// Calls that no event tells of, because too many callers were refused at once.
+    public var forgottenCount: Int64 { rate.withLock { $0.forgotten } }
+
+    /// Notes a call; the event is written behind the answer. Never fails: whatever becomes of the event, the answer
+    /// stays the refusal.
+    public func note(_ call: Call) {
+        let now = resources.steadyClock.now()
+        guard let before = rate.withLock({ $0.admit(call.caller, now: now) }) else { return }
+        let detail = before == 0 ? call.detail : "\(before) before it; \(call.detail)"
+        Task { await write([(call.caller, Text(detail), call.requestID)]) }
+    }
+
+    /// Tells of what was only counted so far.
+    func sweep() async {
+        let due = rate.withLock { $0.takeDue(now: resources.steadyClock.now()) }
+        await write(due.map { ($0.caller, Text("\($0.count) more calls"), .empty) })
+    }
+
+    private func write(_ events: [(caller: DeniedCallRate.Caller, detail: Text, requestID: Text)]) async {
+        guard !events.isEmpty else { return }
+        let now = resources.clock.now()
+        do {
+            try await resources.store.write(for: .session) { transaction in
+                for event in events {
+                    // The log of a tenant that is deleted has ended.
+                    let tenantID = event.caller.tenantID ?? .empty
+                    let isLive = try transaction.get(Tables.tenants, TenantPrefix(tenantID))?.deleted == false
+                    try transaction.appendEvent(
+                        .callDenied, tenantID: isLive ? tenantID : .empty,
+                        origin: Origin(actor: event.caller.id, requestID: event.requestID, peerAddress: .empty),
+                        detail: event.detail, now: now)
+                }
+            }
+        } catch {
+            resources.log.error("refused calls were not recorded", ["error": .text("\(error)")])
+        }
+    }
+}

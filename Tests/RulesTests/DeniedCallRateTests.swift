@@ -1,0 +1,49 @@
+import Base
+import Rules
+import Testing
+
+@Suite struct DeniedCallRateTests {
+    private let begin = Timestamp(seconds: 1_000_000)
+    private let shop = DeniedCallRate.Caller(id: "shop", tenantID: "acme")
+
+    private func limits() -> Limits {
+        var limits = Limits()
+        (limits.deniedCallsAtOnce, limits.deniedCallsEvery) = (3, .minutes(10))
+        (limits.deniedCallsAtOnceInAll, limits.deniedCallsPerMinuteInAll) = (5, 60)
+        limits.deniedCallersMax = 4
+        return limits
+    }
+
+    @Test func `A caller has some events at once, then one in ten minutes, which says how many were counted`() {
+        var rate = DeniedCallRate(limits: limits(), now: begin)
+        let first = (0..<1_000).map { _ in rate.admit(shop, now: begin) }
+        #expect(first.prefix(3) == [0, 0, 0] && first.dropFirst(3).allSatisfy { $0 == nil })
+        #expect(rate.admit(shop, now: begin + .seconds(599)) == nil)
+        #expect(rate.admit(shop, now: begin + .minutes(10)) == 998)
+        #expect(rate.admit(shop, now: begin + .minutes(10)) == nil)
+        // A clock that is set back gives nothing.
+        #expect(rate.admit(shop, now: begin) == nil)
+    }
+
+    @Test func `What was counted is told of when it is time, also where nothing more comes`() {
+        var rate = DeniedCallRate(limits: limits(), now: begin)
+        for _ in 0..<10 { _ = rate.admit(shop, now: begin) }
+        #expect(rate.takeDue(now: begin + .minutes(9)).isEmpty)
+        let due = rate.takeDue(now: begin + .minutes(10))
+        #expect(due.map(\.count) == [7] && due.map(\.caller) == [shop])
+        #expect(rate.takeDue(now: begin + .hours(1)).isEmpty)
+    }
+
+    @Test func `All callers together have a bound, and so has their number`() {
+        var rate = DeniedCallRate(limits: limits(), now: begin)
+        let callers = (0..<6).map { DeniedCallRate.Caller(id: Text("key\($0)"), tenantID: nil) }
+        let admitted = callers.flatMap { caller in (0..<2).map { _ in rate.admit(caller, now: begin) } }
+        #expect(admitted.count { $0 != nil } == 5)
+        // The limit of callers, and two past it.
+        #expect(rate.forgotten == 4)
+        // When the first ones say nothing any more, others have their place.
+        let later = begin + .hours(2)
+        #expect(rate.takeDue(now: later).map(\.count).reduce(0, +) == 3)
+        #expect(rate.admit(callers[5], now: later + .hours(2)) == 0)
+    }
+}
