@@ -4,14 +4,14 @@ import Wire
 
 /// One stream of the protocol, from the moment its caller asks for it to its end.
 final class Call: @unchecked Sendable {
-    // Unchecked: the `var`s belong to the channel's thread alone, the rest never changes.
+    // Unchecked: the `var`s belong to the thread of the channel's loop, the rest never changes.
 
     enum Answer: Sendable {
         case unary(Promise<[UInt8]>)
         case stream(StreamInbox)
     }
 
-    /// The place of the call, as the channel's thread sees it.
+    /// The place of the call, as the channel's core sees it.
     enum Placement {
         /// Next: `waiting`, `settled`.
         case new

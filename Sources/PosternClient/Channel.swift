@@ -18,7 +18,8 @@ import Wire
 /// - After the server's GOAWAY, calls in flight end on the old connection and new calls go to a new one.
 /// - Host names are looked up on threads of their own, before the first connection and again when an address failed.
 ///
-/// Each channel has one thread. `shutdown` ends it. Dropping the last reference ends it too, and waits for it.
+/// Channels share a thread (`ChannelOptions.loops`). `shutdown` closes a channel. Dropping the last reference closes it
+/// too, without waiting until it is done.
 ///
 /// ```swift
 /// let channel = try Channel(address: "127.0.0.1:7400", credentials: .apiKey(apiKey))
@@ -29,10 +30,8 @@ import Wire
 public final class Channel: Sendable {
     /// The options that the channel was made with.
     public let options: ChannelOptions
-    private let mailbox = Mailbox()
-    private let thread: OSThread
+    private let mailbox: Mailbox
     private let retryBudget = Mutex(RetryBudget())
-    private let threadEnded: Promise<Void>
     private let isShutDown = Mutex(false)
 
     /// Creates a channel to `address`, which is `host:port` or `unix:/path`, or several of these with commas between
@@ -40,23 +39,27 @@ public final class Channel: Sendable {
     /// INVALID_API_KEY.
     public init(address: String, credentials: Credentials, options: ChannelOptions = .init()) throws(Failure) {
         let servers = try ServerAddress.list(parsing: address, countMax: options.limits.channelServersMax)
-        let authorization = try credentials.authorization
-        let mailbox = mailbox
-        let ended = Promise<Void>()
         self.options = options
-        self.threadEnded = ended
-        self.thread = OSThread(name: "postern-channel") {
-            ChannelLoop(servers: servers, authorization: authorization, options: options, mailbox: mailbox).run()
-            ended.succeed(())
+        self.mailbox = Mailbox(servers: servers, authorization: try credentials.authorization, options: options) {
+            ChannelCore(mailbox: $0, poller: $1)
         }
     }
 
-    deinit {
-        mailbox.close()
-        thread.join()
+    /// Creates a channel whose connections `transport` makes. Throws INVALID_API_KEY.
+    public init(transport: ChannelTransport, credentials: Credentials, options: ChannelOptions = .init())
+        throws(Failure)
+    {
+        self.options = options
+        self.mailbox = Mailbox(
+            servers: [ServerAddress(of: transport)], transport: transport,
+            authorization: try credentials.authorization, options: options
+        ) { ChannelCore(mailbox: $0, poller: $1) }
     }
 
-    /// Closes the connections and ends the thread. Calls in flight, and later ones, fail with CHANNEL_CLOSED.
+    deinit { mailbox.close() }
+
+    /// Closes the connections, and returns when everything of the channel is gone. Calls in flight, and later ones,
+    /// fail with CHANNEL_CLOSED.
     public func shutdown() async {
         let isFirst = isShutDown.withLock { isShutDown in
             defer { isShutDown = true }
@@ -65,8 +68,7 @@ public final class Channel: Sendable {
         guard isFirst else { return }
         mailbox.close()
         // Only ever succeeds.
-        _ = try? await threadEnded.value()
-        thread.join()
+        _ = try? await mailbox.ended.value()
     }
 
     /// Sends one request and returns its answer.

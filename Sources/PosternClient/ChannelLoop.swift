@@ -1,212 +1,94 @@
 import Base
-import Glibc
-import Messages
-import Wire
 
-/// The work of a channel's thread: takes commands, keeps connections, places calls on them, and watches deadlines.
+/// One thread's work: it hands commands, ready sockets and passed deadlines to the channels that they are for.
 ///
 /// Made, run and dropped on that thread.
 final class ChannelLoop {
-    let authorization: Text
-    let options: ChannelOptions
-    let mailbox: Mailbox
-    var generator = SystemRandomNumberGenerator()
+    private let inbox: LoopInbox
+    private let poller = Poller()
+    private var works: [ObjectIdentifier: any LoopWork] = [:]
+    /// The channels for which something happened since they last had their turn.
+    private var touched: [any LoopWork] = []
+    /// At or before the time at which a channel next has something to do.
+    private var wakeUp = Instant.distantFuture
+    private var members: [any LoopMember] = []
 
-    var connections: ConnectionSet
-    var balancer: LoadBalancer
-    /// What workers do for this channel.
-    var preparations: [Preparation] = []
-    var preparationCount = 0
-    /// When a further connection for streams may be tried again.
-    var nextFurther = Instant.distantFuture
-    /// Bidirectional streams that open with their first message.
-    var unopened: [Call] = []
-    /// The calls that have started and have no stream yet, in order.
-    var waiting: [Call] = []
-    /// At or before the first deadline of all calls: finding the exact one again at each answer would cost more than
-    /// waking up for nothing now and then.
-    var nextDeadline = Instant.distantFuture
+    init(_ inbox: LoopInbox) { self.inbox = inbox }
 
-    /// How soon after a failed attempt a call that waits may cause another one.
-    private static let attemptInterval = Duration.milliseconds(200)
-
-    init(servers: [ServerAddress], authorization: Text, options: ChannelOptions, mailbox: Mailbox) {
-        self.authorization = authorization
-        self.options = options
-        self.mailbox = mailbox
-        self.connections = ConnectionSet(options.loadBalancing)
-        self.balancer = LoadBalancer(servers, options)
-    }
-
-    /// Returns when the mailbox was closed and every call is settled.
+    /// Returns when the loop is to end and every channel is closed.
     func run() {
-        var commands: [Mailbox.Command] = []
+        do throws(SystemError) {
+            try poller.watchWaking(inbox.wakeDescriptor)
+        } catch {
+            preconditionFailure("epoll_ctl failed: \(error)")
+        }
         while true {
-            let isClosed = mailbox.take(into: &commands)
+            let isEnding = inbox.take(into: &members)
             let now = Instant.now
-            for command in commands { perform(command, now: now) }
-            commands.removeAll(keepingCapacity: true)
-            if isClosed { return settleAll() }
-            placeWaiting(now: now)
-            for connection in connections.all {
-                connection.flush()
-                connection.resumeOutboxes()
-                connection.flush()
-            }
-            if removeEnded(now: now) { continue }
-            waitForEvents()
+            for member in members { takeCommands(of: member, now: now) }
+            members.removeAll(keepingCapacity: true)
+            for work in touched { giveTurn(to: work, now: now) }
+            touched.removeAll(keepingCapacity: true)
+            if isEnding, works.isEmpty, !inbox.hasMembers { return }
+            wait()
         }
     }
 
-    // Commands
+    private func takeCommands(of member: any LoopMember, now: Instant) {
+        let work = work(of: member)
+        if work.takeCommands(now: now) { touch(work) } else { works[ObjectIdentifier(member)] = nil }
+    }
 
-    private func perform(_ command: Mailbox.Command, now: Instant) {
-        switch command {
-        case .start(let call):
-            nextDeadline = min(nextDeadline, call.deadline)
-            if call.request == nil { unopened.append(call) } else { start(call, now: now) }
-        case .cancel(let call): cancel(call, .cancelled, .callCancelled)
-        case .send(let call, let message, let sent):
-            guard !call.isSettled, !call.isFinishing else {
-                sent.fail(Failure(.streamClosed, "The stream takes no more messages."))
-                return
-            }
-            if call.request == nil {
-                call.requestSent = sent
-                open(call, with: message, now: now)
+    /// Made when the channel is first used: until then a channel costs nothing here.
+    private func work(of member: any LoopMember) -> any LoopWork {
+        if let work = works[ObjectIdentifier(member)] { return work }
+        let work = member.makeWork(with: poller)
+        works[ObjectIdentifier(member)] = work
+        return work
+    }
+
+    private func touch(_ work: any LoopWork) {
+        if work.isTouched { return }
+        work.isTouched = true
+        touched.append(work)
+    }
+
+    private func giveTurn(to work: any LoopWork, now: Instant) {
+        work.isTouched = false
+        work.takeTurn(now: now)
+        wakeUp = min(wakeUp, work.wakeUp)
+    }
+
+    /// Sleeps until a command comes, a socket is ready, or a deadline passes.
+    private func wait() {
+        // Answers are read as well while commands keep coming.
+        let mustSleep = inbox.prepareToSleep()
+        poller.wait(milliseconds: mustSleep ? milliseconds(until: wakeUp) : 0) { work, key, events in
+            guard let work else { return inbox.drainSignal() }
+            work.becameReady(key: key, events: events, now: .now)
+            touch(work)
+        }
+        if mustSleep { inbox.wokeUp() }
+        let now = Instant.now
+        if wakeUp <= now { checkTimes(now: now) }
+    }
+
+    private func checkTimes(now: Instant) {
+        wakeUp = .distantFuture
+        for work in works.values {
+            if work.wakeUp <= now {
+                work.checkTimes(now: now)
+                touch(work)
             } else {
-                call.outbox.append(Call.OutgoingMessage(message: message, sent: sent))
-                if case .open(let connection, _) = call.placement { connection.drainOutbox(of: call) }
+                wakeUp = min(wakeUp, work.wakeUp)
             }
-        case .finishSending(let call):
-            guard call.request != nil else {
-                return cancel(call, .cancelled, Failure(.streamClosed, as: .cancelled, "Nothing was sent."))
-            }
-            call.isFinishing = true
-            if case .open(let connection, _) = call.placement { connection.drainOutbox(of: call) }
-        case .consumed(let call, let byteCount):
-            guard case .open(let connection, let stream) = call.placement else { return }
-            connection.consumed(stream: stream, payloadByteCount: byteCount)
-        case .prepared(let id, let result): prepared(id, result, now: now)
         }
     }
 
-    private func start(_ call: Call, now: Instant) {
-        if waiting.count >= options.waitingCallsMax {
-            call.fail(
-                Failure(
-                    .tooManyWaitingCalls,
-                    "\(waiting.count) calls wait for an answer to others; wait before making more."))
-        } else if waiting.isEmpty, place(call, now: now) {
-            return
-        } else {
-            call.placement = .waiting
-            waiting.append(call)
-            if isPatient(call) { balancer.hasten(interval: Self.attemptInterval) }
-        }
-    }
-
-    private func isPatient(_ call: Call) -> Bool { options.waitsForConnection || call.options.waitsForConnection }
-
-    private func place(_ call: Call, now: Instant) -> Bool {
-        connections.open(call, isWelcomedOnly: balancer.hasAlternatives || isPatient(call), now: now)
-    }
-
-    private func open(_ call: Call, with message: any Message, now: Instant) {
-        call.request = message
-        unopened.removeAll { $0 === call }
-        start(call, now: now)
-    }
-
-    func cancel(_ call: Call, _ code: WireCode, _ failure: Failure) {
-        switch call.placement {
-        case .open(let connection, let stream): connection.cancel(stream: stream, code, failure)
-        case .new, .waiting, .settled: call.fail(failure)
-        }
-        unopened.removeAll { $0 === call }
-    }
-
-    // Connections
-
-    /// Places waiting calls on connections, in order, and connects first if need be. A stream that finds no place does
-    /// not hold up the calls behind it.
-    private func placeWaiting(now: Instant) {
-        waiting.removeAll { $0.isSettled }
-        nextFurther = .distantFuture
-        connections.setLeavingAside()
-        beginConnecting(now: now)
-        guard !waiting.isEmpty else { return }
-        if connections.taking.isEmpty {
-            if let outage = balancer.outage(now: now) { failImpatient(outage) { _ in true } }
-            return
-        }
-        var (isFull, isFullForStreams) = (false, false)
-        waiting.removeAll { call in
-            guard !isFull, !(isFullForStreams && call.kind != .unary) else { return false }
-            if place(call, now: now) { return true }
-            if call.kind == .unary { isFull = true } else { isFullForStreams = true }
-            return false
-        }
-        if connections.taking.contains(where: \.isLeaving) { return placeWaiting(now: now) }
-        if isFullForStreams, connections.isFullOfStreams { makeRoomForStreams(now: now) }
-    }
-
-    private func makeRoomForStreams(now: Instant) {
-        let count = connections.taking.count
-        if count < options.connectionsMax { return beginFurther(now: now) }
-        for call in waiting where call.kind != .unary {
-            call.fail(
-                Failure(
-                    .tooManyStreams,
-                    "\(count) connections are full of streams; end some, or use another channel."))
-        }
-        waiting.removeAll { $0.isSettled }
-    }
-
-    func failImpatient(_ failure: Failure, where isConcerned: (Call) -> Bool) {
-        for call in waiting where isConcerned(call) && !isPatient(call) { call.fail(failure) }
-        waiting.removeAll { $0.isSettled }
-    }
-
-    /// Settles what ended connections leave behind. True: there is something to do before sleeping.
-    private func removeEnded(now: Instant) -> Bool {
-        var mustGoOn = false
-        for connection in connections.all {
-            if requeue(connection.takeUnprocessed()) { mustGoOn = true }
-            report(connection, now: now)
-            guard case .ended(let failure) = connection.phase else {
-                if connection.isDone { remove(connection) }
-                continue
-            }
-            remove(connection, failure: failure)
-            if !connection.isWelcomed { balancer.failed(connection.endpoint, failure, now: now, using: &generator) }
-            mustGoOn = mustGoOn || !waiting.isEmpty
-        }
-        return mustGoOn
-    }
-
-    private func remove(_ connection: ClientConnection, failure: Failure = .channelClosed) {
-        for call in connection.close() { call.fail(failure) }
-        connections.remove(connection)
-    }
-
-    /// Lets calls that the server did not process wait again, where nothing was sent that is gone now.
-    private func requeue(_ unprocessed: [Call]) -> Bool {
-        for call in unprocessed {
-            call.refusalCount += 1
-            guard call.refusalCount < options.retry.attemptsMax, !call.hasSentMessages else {
-                call.fail(Failure(.refused, "The server did not take the call; try again."))
-                continue
-            }
-            waiting.append(call)
-        }
-        return !unprocessed.isEmpty
-    }
-
-    private func settleAll() {
-        for call in waiting + unopened { call.fail(.channelClosed) }
-        waiting = []
-        unopened = []
-        for connection in connections.all { remove(connection) }
+    /// The time until `instant`, rounded up: waking up too early would mean to look again at once. -1: for ever.
+    private func milliseconds(until instant: Instant) -> Int32 {
+        if instant == .distantFuture { return -1 }
+        let nanoseconds = max(0, instant.nanoseconds(since: .now))
+        return Int32(clamping: (nanoseconds + 999_999) / 1_000_000)
     }
 }

@@ -41,6 +41,8 @@ public struct ChannelOptions: Sendable {
     public var software: Text = "postern-client"
     /// The longest time of a unary call that sets no timeout of its own.
     public var timeout = Duration.seconds(10)
+    /// The threads that the channel works on.
+    public var loops = ChannelLoops.shared
     /// TLS, and what the server is known by. Nil: plain text, which is for servers on the same machine.
     public var tls: TLSOptions?
     /// The longest time that connecting to one address may take, with the TLS handshake and the server's first answer.

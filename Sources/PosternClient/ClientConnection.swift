@@ -5,7 +5,8 @@ import Wire
 
 /// One TCP connection of a channel: the shell around `ClientConnectionState` that reads, writes and settles calls.
 ///
-/// Owned and run by the channel's thread. It never closes itself: `end` says that it is over, and the loop settles it.
+/// Owned and run by the thread of the channel's loop. It never closes itself: `end` says that it is over, and the
+/// channel's core settles it.
 /// This file has the connection and its bytes; ClientConnection+Calls.swift has the calls on it.
 final class ClientConnection {
     enum Phase {
@@ -36,6 +37,9 @@ final class ClientConnection {
     /// The id of the endpoint that it leads to.
     let endpoint: Int
     var standing = Standing.begun
+    /// The loop's name for the connection, and the events that it watches. Nil: it does not watch it.
+    var watchKey: UInt64?
+    var watchedEvents: Int16?
     private(set) var stream: ClientStream
     private(set) var phase: Phase
     /// The server must have answered by then.
@@ -61,11 +65,11 @@ final class ClientConnection {
     private var pingSent: Instant?
 
     init(
-        to endpoint: Int, at address: ResolvedAddress, tls: ClientTLS?, authorization: Text, options: ChannelOptions,
+        to endpoint: Int, over socket: ClientSocket, tls: ClientTLS?, authorization: Text, options: ChannelOptions,
         now: Instant
     ) throws(Failure) {
         self.endpoint = endpoint
-        self.stream = try ClientStream(connectingTo: address, tls: tls)
+        self.stream = try ClientStream(owning: socket, tls: tls)
         self.connectDeadline = now.advanced(by: options.connectTimeout)
         self.phase = .connecting
         self.options = options
@@ -95,6 +99,10 @@ final class ClientConnection {
     private func end(_ failure: Failure) {
         if case .ended = phase { return }
         phase = .ended(failure)
+    }
+
+    func cannotBeWatched(_ error: SystemError) {
+        end(calls.isEmpty ? .connectionFailed("\(error)") : .connectionLost("\(error)"))
     }
 
     /// Closes the socket and returns the calls that were in flight: the server may or may not have processed them.

@@ -29,6 +29,12 @@ struct ClientSocket {
         }
     }
 
+    /// Takes a socket that is connected already.
+    init(owning descriptor: Int32) {
+        self.descriptor = descriptor
+        makeNonBlocking(descriptor)
+    }
+
     func close() { _ = Glibc.close(descriptor) }
 
     /// The error of connecting. Nil: connecting succeeded.

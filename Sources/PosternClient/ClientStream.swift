@@ -18,12 +18,9 @@ struct ClientStream {
     /// The server's KeyUpdates: so many, and one more for each MiB that it sends.
     private static let keyUpdateCountMax = 16
 
-    init(connectingTo address: ResolvedAddress, tls: ClientTLS?) throws(Failure) {
-        do throws(SystemError) {
-            socket = try ClientSocket(connectingTo: address)
-        } catch {
-            throw .connectionFailed("\(error)")
-        }
+    /// Closes the socket where TLS cannot be begun on it.
+    init(owning socket: ClientSocket, tls: ClientTLS?) throws(Failure) {
+        self.socket = socket
         guard let tls else {
             session = nil
             return

@@ -3,10 +3,10 @@ import Messages
 import Synchronization
 import Wire
 
-/// What callers ask of the channel's thread, in order. Any thread posts; the channel's thread takes and sleeps.
+/// What callers ask of a channel, in order. Any thread posts; the thread of the channel's loop takes.
 ///
 /// Bounded by the number of callers: each waits for its call, its message or its stream's window.
-final class Mailbox: Sendable {
+final class Mailbox: LoopMember {
     enum Command: Sendable {
         case start(Call)
         /// The caller gave up.
@@ -21,53 +21,66 @@ final class Mailbox: Sendable {
 
     private struct State {
         var commands: [Command] = []
-        var isSleeping = false
+        /// The mailbox is in the loop's inbox.
+        var isListed = false
         var isClosed = false
     }
 
+    let servers: [ServerAddress]
+    /// Nil: the channel makes TCP connections to the servers.
+    let transport: ChannelTransport?
+    let authorization: Text
+    let options: ChannelOptions
+    /// Completed when the channel is closed and every call is settled.
+    let ended = Promise<Void>()
     private let state = Mutex(State())
-    private let pipe = WakePipe()
+    private let inbox: LoopInbox
+    private let work: @Sendable (Mailbox, Poller) -> any LoopWork
 
-    var wakeDescriptor: Int32 { pipe.readDescriptor }
+    init(
+        servers: [ServerAddress], transport: ChannelTransport? = nil, authorization: Text, options: ChannelOptions,
+        work: @escaping @Sendable (Mailbox, Poller) -> any LoopWork
+    ) {
+        self.work = work
+        self.servers = servers
+        self.transport = transport
+        self.authorization = authorization
+        self.options = options
+        self.inbox = options.loops.next()
+    }
+
+    func makeWork(with poller: Poller) -> any LoopWork { work(self, poller) }
 
     /// False: the channel is closed, and the command is dropped.
     @discardableResult
     func post(_ command: Command) -> Bool {
-        let (isAccepted, mustWake) = state.withLock { state in
+        let (isAccepted, mustList) = state.withLock { state in
             guard !state.isClosed else { return (false, false) }
             state.commands.append(command)
-            defer { state.isSleeping = false }
-            return (true, state.isSleeping)
+            defer { state.isListed = true }
+            return (true, !state.isListed)
         }
-        if mustWake { pipe.wake() }
+        if mustList { inbox.add(self) }
         return isAccepted
     }
 
-    /// Nothing is accepted any more; the thread settles what is there and ends.
+    /// Nothing is accepted any more; the loop settles what is there. Later calls do nothing.
     func close() {
-        state.withLock { $0.isClosed = true }
-        pipe.wake()
+        let mustList = state.withLock { state in
+            guard !state.isClosed else { return false }
+            state.isClosed = true
+            defer { state.isListed = true }
+            return !state.isListed
+        }
+        if mustList { inbox.add(self) }
     }
 
     /// Moves everything posted into `commands`, which must be empty. Returns whether the mailbox was closed.
     func take(into commands: inout [Command]) -> Bool {
         state.withLock { state in
             swap(&commands, &state.commands)
+            state.isListed = false
             return state.isClosed
         }
-    }
-
-    /// False: there is something to take. True: a later `post` writes to the pipe.
-    func prepareToSleep() -> Bool {
-        state.withLock { state in
-            guard state.commands.isEmpty, !state.isClosed else { return false }
-            state.isSleeping = true
-            return true
-        }
-    }
-
-    func wokeUp(bySignal: Bool) {
-        state.withLock { $0.isSleeping = false }
-        if bySignal { pipe.drain() }
     }
 }

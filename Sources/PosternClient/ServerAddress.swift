@@ -11,7 +11,16 @@ struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
     /// Of a Unix domain socket; its host is this machine.
     let path: String?
 
-    var description: String { path.map { Self.unixPrefix + $0 } ?? "\(host):\(port)" }
+    var description: String {
+        if let path { return Self.unixPrefix + path }
+        return port.isEmpty ? host : "\(host):\(port)"
+    }
+
+    /// The one endpoint of a transport, which has no address.
+    init(of transport: ChannelTransport) {
+        (self.host, self.port, self.path) = (transport.name, "", nil)
+        self.numeric = ResolvedAddress(family: AF_UNSPEC, bytes: [])
+    }
 
     /// Reads one address or several with commas between them. An address that comes twice counts once.
     static func list(parsing text: String, countMax: Int) throws(Failure) -> [ServerAddress] {

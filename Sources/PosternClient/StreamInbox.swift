@@ -1,7 +1,7 @@
 import Base
 import Synchronization
 
-/// The messages of a stream on their way from the channel's thread to the one task that reads them.
+/// The messages of a stream on their way from the channel's loop to the one task that reads them.
 ///
 /// Bounded by the stream's window: credit goes back to the server when a message was taken.
 final class StreamInbox: Sendable {

@@ -8,4 +8,5 @@ struct ExampleValues {
     let apiKey: Secret
     let uid: Text
     let rows: [ImportUser]
+    let makeConnection: @Sendable () throws(Failure) -> Int32
 }

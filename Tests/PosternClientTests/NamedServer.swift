@@ -1,4 +1,5 @@
 import Base
+import Glibc
 import Messages
 import PosternClient
 import Reactor
@@ -49,6 +50,8 @@ final class NamedServer: Sendable {
         loops = EventLoopGroup(count: 1, name: "named")
         var limits = Limits()
         limits.drainTimeout = .seconds(20)
+        // All connections are a stranger's until the first call.
+        limits.connectionsUnauthenticatedPerAddressMax = 10_000
         server = Server(loops: loops, dispatcher: names, limits: limits, log: .silent, software: "test/1")
         loops.start()
         guard let wanted = SocketAddress(host: "127.0.0.1", port: port) else { preconditionFailure("no loopback") }
@@ -72,6 +75,20 @@ final class NamedServer: Sendable {
     private func end() {
         loops.stop()
         loops.join()
+    }
+
+    /// The connections that are open. A client's end is seen a moment later.
+    var connectionCount: Int64 { server.metrics.connectionsOpen.value }
+
+    /// A connection without TCP: the client's end of a socket pair.
+    func makeConnection() throws(Failure) -> Int32 {
+        var ends: [Int32] = [-1, -1]
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else {
+            throw Failure(.connectionFailed, "socketpair failed with \(errno)")
+        }
+        _ = fcntl(ends[1], F_SETFL, fcntl(ends[1], F_GETFL) | O_NONBLOCK)
+        server.adopt(ends[1])
+        return ends[0]
     }
 
     /// Takes no more connections, and cuts those that are there.

@@ -15,6 +15,14 @@ extension ExampleValues {
         await channel.shutdown()
     }
 
+    // Sources/PosternClient/ChannelLoops.swift
+    func exampleOfChannelLoops() async throws {
+        var options = ChannelOptions()
+        options.loops = ChannelLoops(threadCount: 2)
+        let channel = try Channel(address: "127.0.0.1:7400", credentials: .apiKey(apiKey), options: options)
+        print(channel.options.loops.threadCount)
+    }
+
     // Sources/PosternClient/ChannelOptions.swift
     func exampleOfCredentials() async throws {
         let channel = try Channel(address: "127.0.0.1:7400", credentials: .apiKey(apiKey))
@@ -35,6 +43,13 @@ extension ExampleValues {
         let options = CallOptions(timeout: .seconds(2), requestID: "checkout-17")
         let answer = try await UsersClient(channel: channel).get(UsersGetRequest(uid: uid), options: options)
         print(answer.user?.email ?? "")
+    }
+
+    // Sources/PosternClient/ChannelTransport.swift
+    func exampleOfChannelTransport() async throws {
+        let transport = ChannelTransport(name: "in-process", connect: makeConnection)
+        let channel = try Channel(transport: transport, credentials: .apiKey(apiKey))
+        print(channel.options.timeout)
     }
 
     // Sources/PosternClient/Generated/Stubs.swift

@@ -3,7 +3,7 @@ import Wire
 
 // How the channel gets its connections: it does what the load balancer says, and tells it what came of it.
 
-extension ChannelLoop {
+extension ChannelCore {
     /// Begins every connection that is due: because calls wait, or because round robin keeps them.
     func beginConnecting(now: Instant) {
         guard !waiting.isEmpty || keepsConnected else { return }
@@ -84,11 +84,19 @@ extension ChannelLoop {
     private func connect(_ id: Int, _ tls: ClientTLS?, now: Instant) {
         guard let address = balancer.endpoint(id)?.address else { return }
         do throws(Failure) {
+            let socket = try openSocket(address)
             connections.add(
                 try ClientConnection(
-                    to: id, at: address, tls: tls, authorization: authorization, options: options, now: now))
+                    to: id, over: socket, tls: tls, authorization: authorization, options: options, now: now))
         } catch {
             balancer.failed(id, error, now: now, using: &generator)
+        }
+    }
+
+    private func openSocket(_ address: ResolvedAddress) throws(Failure) -> ClientSocket {
+        if let transport = mailbox.transport { return ClientSocket(owning: try transport.connect()) }
+        do throws(SystemError) { return try ClientSocket(connectingTo: address) } catch {
+            throw .connectionFailed("\(error)")
         }
     }
 
