@@ -3009,13 +3009,57 @@ const PosternSchema postern__v1__bcrypt_spec__table = {
     &postern__v1__bcrypt_spec__descriptor, 0, 1, 0, 0,
 };
 
+static const uint64_t postern_v1_PasswordHashFunction__values[] = {0x1f};
+
+static const uint64_t postern_v1_PasswordHashOrder__values[] = {0x7};
+
+static const PosternField postern__v1__digest_spec__fields[] = {
+    [1] = {"function", 0, postern_v1_PasswordHashFunction__values, 5, 0, 0, 0, 1, offsetof(Postern__V1__DigestSpec, function)},
+    [2] = {"rounds", 0, 0, 2, 0, 0, 1, 0, offsetof(Postern__V1__DigestSpec, rounds)},
+    [3] = {"order", 0, postern_v1_PasswordHashOrder__values, 5, 0, 0, 2, 1, offsetof(Postern__V1__DigestSpec, order)},
+    [4] = {"rounds_over_hex", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__DigestSpec, rounds_over_hex)},
+};
+const PosternSchema postern__v1__digest_spec__table = {
+    &postern__v1__digest_spec__descriptor, postern__v1__digest_spec__fields, 5, 0, 1,
+};
+
+static const PosternField postern__v1__hmac_spec__fields[] = {
+    [1] = {"function", 0, postern_v1_PasswordHashFunction__values, 5, 0, 0, 0, 1, offsetof(Postern__V1__HmacSpec, function)},
+    [2] = {"signer_key", 0, 0, 8, 2, 0, 1, 0, offsetof(Postern__V1__HmacSpec, signer_key)},
+    [3] = {"order", 0, postern_v1_PasswordHashOrder__values, 5, 0, 0, 2, 1, offsetof(Postern__V1__HmacSpec, order)},
+};
+const PosternSchema postern__v1__hmac_spec__table = {
+    &postern__v1__hmac_spec__descriptor, postern__v1__hmac_spec__fields, 4, 1, 1,
+};
+
+static const PosternField postern__v1__pbkdf2_spec__fields[] = {
+    [1] = {"function", 0, postern_v1_PasswordHashFunction__values, 5, 0, 0, 0, 1, offsetof(Postern__V1__Pbkdf2Spec, function)},
+    [2] = {"rounds", 0, 0, 2, 0, 0, 1, 0, offsetof(Postern__V1__Pbkdf2Spec, rounds)},
+};
+const PosternSchema postern__v1__pbkdf2_spec__table = {
+    &postern__v1__pbkdf2_spec__descriptor, postern__v1__pbkdf2_spec__fields, 3, 0, 1,
+};
+
+static const PosternField postern__v1__scrypt_spec__fields[] = {
+    [1] = {"memory_cost", 0, 0, 2, 0, 0, 0, 0, offsetof(Postern__V1__ScryptSpec, memory_cost)},
+    [2] = {"block_size", 0, 0, 2, 0, 0, 1, 0, offsetof(Postern__V1__ScryptSpec, block_size)},
+    [3] = {"parallelization", 0, 0, 2, 0, 0, 2, 0, offsetof(Postern__V1__ScryptSpec, parallelization)},
+};
+const PosternSchema postern__v1__scrypt_spec__table = {
+    &postern__v1__scrypt_spec__descriptor, postern__v1__scrypt_spec__fields, 4, 0, 1,
+};
+
 static const PosternField postern__v1__password_hash_spec__fields[] = {
     [1] = {"argon2id", &postern__v1__argon2id_spec__table, 0, 10, 2, 0, 0, 0, 0},
     [2] = {"firebase_scrypt", &postern__v1__firebase_scrypt_spec__table, 0, 10, 2, 0, 0, 0, 0},
     [3] = {"bcrypt", &postern__v1__bcrypt_spec__table, 0, 10, 2, 0, 0, 0, 0},
+    [4] = {"digest", &postern__v1__digest_spec__table, 0, 10, 2, 0, 0, 0, 0},
+    [5] = {"hmac", &postern__v1__hmac_spec__table, 0, 10, 2, 0, 0, 0, 0},
+    [6] = {"pbkdf2", &postern__v1__pbkdf2_spec__table, 0, 10, 2, 0, 0, 0, 0},
+    [7] = {"scrypt", &postern__v1__scrypt_spec__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__password_hash_spec__table = {
-    &postern__v1__password_hash_spec__descriptor, postern__v1__password_hash_spec__fields, 4, 1, 0,
+    &postern__v1__password_hash_spec__descriptor, postern__v1__password_hash_spec__fields, 8, 1, 0,
 };
 
 static const PosternField postern__v1__import_second_factor__fields[] = {

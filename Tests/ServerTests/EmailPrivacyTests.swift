@@ -41,7 +41,19 @@ import Testing
                         signerKey: Secret([UInt8](repeating: 7, count: 64)), saltSeparator: [7], rounds: 8,
                         memoryCost: 14)),
                 hash: [UInt8](repeating: 9, count: 64), salt: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+        default: foreign(kind)
         }
+    }
+
+    private static func foreign(_ kind: PasswordCredential.Kind) -> Imported {
+        let vector = PasswordVector.all.first { vector in
+            (try? PasswordCredential(vector.scheme, hash: vector.hash, salt: PasswordVector.salt))?.kind == kind
+        }
+        guard let vector else {
+            return Imported(
+                spec: .pbkdf2(Pbkdf2Spec(function: .sha512, rounds: 1_000)), hash: [UInt8](repeating: 9, count: 64))
+        }
+        return Imported(spec: vector.algorithm, hash: vector.hash, salt: PasswordVector.salt)
     }
 
     private static func add(

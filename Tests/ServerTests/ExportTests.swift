@@ -72,6 +72,34 @@ import Testing
         return answer
     }
 
+    @Test func `Hashes of every kind are exported so that another server checks them`() async throws {
+        try await withServer { server in
+            // As many as an import takes, of every kind.
+            let vectors = PasswordVector.all.suffix(16)
+            let specs = vectors.enumerated().map { index, vector in
+                NamedHashSpec(name: Text("s\(index)"), spec: PasswordHashSpec(algorithm: vector.algorithm))
+            }
+            let rows = vectors.enumerated().map { index, vector in
+                ImportUser(
+                    uid: Text("u\(100 + index)"), email: Text("u\(index)@x.com"), passwordHash: Secret(vector.hash),
+                    salt: PasswordVector.salt, hashSpec: Text("s\(index)"))
+            }
+            #expect(try Self.importAll(server, rows, specs).createdCount == 16)
+            let key = try Self.exporter(server)
+            let exported = try Self.export(server, UsersExportRequest(includePasswordHashes: true), key: key)
+            #expect(exported.flatMap(\.hashSpecs).count == 16)
+            try await withServer { other in
+                let again = try Self.importAll(other, exported.flatMap(\.users), exported.flatMap(\.hashSpecs))
+                #expect(again.createdCount == 16 && again.rejections.isEmpty, "\(again.rejections)")
+                let client = try IdentityClient(other)
+                for index in 0..<16 {
+                    let answer = try client.signIn(Text("u\(index)@x.com"), password: PasswordVector.password)
+                    #expect(answer.user?.uid == Text("u\(100 + index)"))
+                }
+            }
+        }
+    }
+
     @Test func `What is exported can be imported, and is exported again as it was`() async throws {
         try await withServer { server in
             let imported = try Self.importAll(server, Self.rows(), Self.specs)

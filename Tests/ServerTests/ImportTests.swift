@@ -90,6 +90,36 @@ import Wire
         }
     }
 
+    @Test(arguments: PasswordVector.all)
+    func `A password of another system signs in, and is rehashed`(_ vector: PasswordVector) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let row = ImportUser(
+                uid: "f1", email: "user1@test.com", passwordHash: Secret(vector.hash), salt: PasswordVector.salt)
+            let answer = try Self.importing(client.client, [row], spec: vector.algorithm)
+            #expect(answer.createdCount == 1 && answer.rejections.isEmpty, "\(answer.rejections)")
+            expectRefusal("INVALID_LOGIN_CREDENTIALS") { _ = try client.signIn("user1@test.com", password: "wrong") }
+            #expect(try client.signIn("user1@test.com", password: PasswordVector.password).user?.uid == "f1")
+            #expect(try Self.storedHash(server, "f1").hasPrefix("$argon2id$"))
+        }
+    }
+
+    @Test(
+        arguments: [
+            .digest(DigestSpec(rounds: 1)), .digest(DigestSpec(function: .sha1, rounds: 9_000)),
+            .hmac(HmacSpec(function: .sha1)), .hmac(HmacSpec(signerKey: Secret("k"))),
+            .pbkdf2(Pbkdf2Spec(function: .md5, rounds: 1)), .pbkdf2(Pbkdf2Spec(function: .sha1, rounds: 0)),
+            .scrypt(ScryptSpec(memoryCost: 1_000, blockSize: 8, parallelization: 1)),
+            .scrypt(ScryptSpec(memoryCost: .min, blockSize: .min, parallelization: .max)),
+            .scrypt(ScryptSpec(memoryCost: 1_048_576, blockSize: 32, parallelization: 1)),
+        ] as [PasswordHashSpec.Algorithm])
+    func `A spec with numbers outside of their range is refused`(_ spec: PasswordHashSpec.Algorithm) async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            expectRefusal("INVALID_HASH_SPEC") { _ = try Self.importing(client.client, [], spec: spec) }
+        }
+    }
+
     @Test(
         arguments: [
             // The vectors of Openwall's crypt_blowfish and of Argon2's reference implementation.

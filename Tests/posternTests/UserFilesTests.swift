@@ -53,7 +53,7 @@ import Testing
                 FirebaseScryptSpec(signerKey: Secret([1, 2, 3]), saltSeparator: [7], rounds: 8, memoryCost: 14))))
 
     private static func written(_ format: UserFileFormat, _ users: [ImportUser]) -> [UInt8] {
-        var writer = UserFileWriter(format: format, algorithm: format == .ndjson ? nil : .scrypt)
+        var writer = UserFileWriter(format: format, algorithm: format == .ndjson ? nil : HashAlgorithm(of: spec.spec))
         var file = writer.begin(tenantID: "acme") + writer.lines(of: spec)
         for (index, user) in users.enumerated() { file += writer.line(user, isFirst: index == 0) }
         return file + writer.end
@@ -83,7 +83,7 @@ import Testing
         var user = Self.ann()
         user.hashSpec = "another"
         user.providers.append(ProviderInfo(providerID: "oidc.corp", rawID: "1"))
-        var writer = UserFileWriter(format: .firebaseCSV, algorithm: .scrypt)
+        var writer = UserFileWriter(format: .firebaseCSV, algorithm: HashAlgorithm(of: Self.spec.spec))
         _ = writer.lines(of: Self.spec)
         _ = writer.line(user, isFirst: true)
         #expect(
@@ -93,6 +93,25 @@ import Testing
                 "1 password hashes of other algorithms were left out",
                 "1 identities of providers that Firebase does not export were left out",
             ])
+    }
+
+    // MARK: How passwords were hashed
+
+    @Test(arguments: PasswordVector.all)
+    func `How a password was hashed is written and read again, by file and by flags`(_ vector: PasswordVector) throws {
+        let spec = NamedHashSpec(name: "s", spec: PasswordHashSpec(algorithm: vector.algorithm))
+        #expect(try Self.items(.ndjson, UserLines.line(spec)) == [.hashSpec(spec)])
+        let name = try #require(HashAlgorithm(of: spec.spec)).name
+        #expect(HashAlgorithm.names.contains(name))
+        #expect(try HashAlgorithm(named: name.uppercased()).name == name)
+        let flags = try #require(HashAlgorithm.flags(of: PasswordHashSpec(algorithm: vector.algorithm)))
+        #expect(flags.hasPrefix("--hash-algo \(name) "))
+    }
+
+    @Test func `An algorithm that there is not is refused with the nearest`() {
+        #expect { try HashAlgorithm(named: "HMAC_SHA265") } throws: { error in
+            (error as? CommandError)?.hint == "did you mean hmac_sha256?"
+        }
     }
 
     // MARK: CSV

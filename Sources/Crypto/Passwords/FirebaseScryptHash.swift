@@ -10,7 +10,7 @@ struct FirebaseScryptHash: Sendable {
     let memoryCost: Int
     let salt: [UInt8]
     let saltSeparator: [UInt8]
-    let signerKeyID: Text
+    let keyID: Text
     let hash: [UInt8]
 
     static let id = "firebase-scrypt"
@@ -21,14 +21,11 @@ struct FirebaseScryptHash: Sendable {
         guard (1...8).contains(rounds), (1...14).contains(memoryCost), (16...128).contains(hash.count),
             (1...128).contains(salt.count), saltSeparator.count <= 32
         else { throw .outOfRange }
-        guard (1...64).contains(signerKeyID.byteCount), signerKeyID.bytes.allSatisfy(Self.isKeyIDCharacter) else {
-            throw .malformed
-        }
         self.rounds = rounds
         self.memoryCost = memoryCost
         self.salt = salt
         self.saltSeparator = saltSeparator
-        self.signerKeyID = signerKeyID
+        self.keyID = try PHCString.keyID(signerKeyID)
         self.hash = hash
     }
 
@@ -45,7 +42,7 @@ struct FirebaseScryptHash: Sendable {
 
     var cost: String { "$\(Self.id)$r=\(rounds),m=\(memoryCost)" }
     var stored: String {
-        "\(cost)$\(PHCString.encode(salt))$\(PHCString.encode(saltSeparator))$\(signerKeyID)$\(PHCString.encode(hash))"
+        "\(cost)$\(PHCString.encode(salt))$\(PHCString.encode(saltSeparator))$\(keyID)$\(PHCString.encode(hash))"
     }
 
     /// Throws `outOfMemory`: scrypt takes 128 · rounds · 2^memoryCost bytes, 16 MiB at the most.
@@ -81,14 +78,5 @@ struct FirebaseScryptHash: Sendable {
         }
         guard isEncrypted, count == output.count else { OpenSSL.fail("AES-256-CTR") }
         return output
-    }
-
-    private static func isKeyIDCharacter(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-            true
-        default: false
-        }
     }
 }

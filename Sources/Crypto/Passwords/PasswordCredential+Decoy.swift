@@ -7,7 +7,7 @@ extension PasswordCredential {
     public static func decoy(profile: PasswordHashProfile, random: RandomSource) -> PasswordCredential {
         let salt = random.bytes(Argon2idHash.saltByteCount)
         let tag = random.bytes(Argon2idHash.tagByteCount)
-        return PasswordCredential(argon2id: Argon2idHash(profile: profile, salt: salt, tag: tag))
+        return PasswordCredential(Argon2idHash(profile: profile, salt: salt, tag: tag))
     }
 
     /// As one of this `cost`; nil when that is none.
@@ -19,8 +19,22 @@ extension PasswordCredential {
         case FirebaseScryptHash.id: tail = "$\(encoded(10))$\(encoded(1))$decoy$\(encoded(64))"
         // Salt and digest in bcrypt's own alphabet, of whose last character two bits are always zero.
         case "2b": tail = "$\(random.alphanumeric(52))."
-        default: return nil
+        case ScryptHash.id: tail = "$\(encoded(16))$\(encoded(64))"
+        case let id?: tail = foreignTail(id, cost, encoded)
+        case nil: return nil
         }
         return try? PasswordCredential(stored: Text(cost.string + tail))
+    }
+    /// Salt, the id of a signer key if there is one, and what was computed.
+    private static func foreignTail(_ id: String, _ cost: Text, _ encoded: (Int) -> String) -> String {
+        // Not bytes: an id that is not ASCII is no id of ours either way.
+        let parts = id.split(separator: "-", maxSplits: 1)
+        let key = parts.first == "hmac" ? "$decoy" : ""
+        let function = parts.last.flatMap { HashFunction(rawValue: String($0)) }
+        let derived = PHCString(cost)?.fields.dropFirst().first.flatMap {
+            PHCString.parameters($0, named: ["i", "l"])
+        }
+        let byteCount = min(derived?[1] ?? function?.byteCount ?? 0, PBKDF2Hash.keyByteCountRange.upperBound)
+        return "$\(encoded(8))\(key)$\(encoded(byteCount))"
     }
 }

@@ -5,104 +5,61 @@ public import Base
 /// New ones are argon2id; others come in by import and are replaced at the next sign-in. Hashing and checking take
 /// milliseconds to a second on the caller's thread: password pool only. Any thread; prints without the hash.
 public struct PasswordCredential: Sendable {
-    public enum Kind: String, Sendable, CaseIterable {
-        case argon2id
-        case firebaseScrypt = "firebase-scrypt"
-        case bcrypt
-    }
+    public typealias Kind = PasswordHashKind
+    public typealias Work = PasswordHashWork
 
-    private enum Hash {
-        case argon2id(Argon2idHash)
-        case firebaseScrypt(FirebaseScryptHash)
-        case bcrypt(BcryptHash)
-    }
-
-    private let hash: Hash
+    let hash: any PasswordHash
 
     /// What checking it costs, without anything of the hash: `$argon2id$v=19$m=19456,t=2,p=1`, `$2b$10`,
     /// `$firebase-scrypt$r=8,m=14`.
-    public var cost: Text {
-        switch hash {
-        case .argon2id(let hash): Text(hash.cost)
-        case .firebaseScrypt(let hash): Text(hash.cost)
-        case .bcrypt(let hash): Text(hash.cost)
-        }
-    }
+    public var cost: Text { Text(hash.cost) }
 
     /// What one check takes.
-    public var work: Work {
-        switch hash {
-        case .argon2id(let hash): hash.work
-        case .firebaseScrypt(let hash): hash.work
-        case .bcrypt(let hash): hash.work
-        }
-    }
+    public var work: Work { hash.work }
 
     /// Reads the stored form, and what other systems export in the same form:
     ///
     /// - `$argon2id$v=19$m=19456,t=2,p=1$salt$tag`: m ≤ 256 MiB, t ≤ 10, p ≤ 4, salt 8–64 bytes, tag 16–64
     /// - `$firebase-scrypt$r=8,m=14$salt$separator$signer-key-id$hash`: r ≤ 8, m ≤ 14
     /// - `$2b$10$…` (also 2a, 2y): cost 4–14
+    /// - `$scrypt$ln=14,r=8,p=1$salt$key`: at most 256 MiB
+    /// - `$pbkdf2-sha256$i=100000,l=32$salt$key` (also sha1, sha512): i ≤ 10,000,000, l = bytes of the key
+    /// - `$hmac-sha256$p=1$salt$signer-key-id$tag` (also md5, sha1, sha512); p = 1: the password before the salt
+    /// - `$sha256$r=1,p=0,h=0$salt$digest` (also md5, sha1, sha512): r ≤ 8192; h = 1: each round hashes hex digits
     ///
     /// Throws `malformed`, `unsupported`, `outOfRange`.
     public init(stored: Text) throws(CryptoError) {
         guard let string = PHCString(stored) else { throw .malformed }
         switch string.id {
-        case "argon2id": self.hash = .argon2id(try Argon2idHash(string))
-        case FirebaseScryptHash.id: self.hash = .firebaseScrypt(try FirebaseScryptHash(string))
-        case "2a", "2b", "2y": self.hash = .bcrypt(try BcryptHash(stored))
-        default: throw .unsupported
+        case "argon2id": self.hash = try Argon2idHash(string)
+        case FirebaseScryptHash.id: self.hash = try FirebaseScryptHash(string)
+        case "2a", "2b", "2y": self.hash = try BcryptHash(stored)
+        default: self.hash = try Self.foreignHash(string)
         }
     }
 
-    /// From the fields of a Firebase export: `hash` and `salt` of the user, the rest of its project. The signer key
-    /// itself is given to `verify` by its id ([A-Za-z0-9_-], 1 to 64). Throws `malformed`, `outOfRange`.
-    public init(
-        firebaseScryptHash hash: [UInt8], salt: [UInt8], saltSeparator: [UInt8], rounds: Int, memoryCost: Int,
-        signerKeyID: Text
-    ) throws(CryptoError) {
-        self.hash = .firebaseScrypt(
-            try FirebaseScryptHash(
-                hash: hash, salt: salt, saltSeparator: saltSeparator, rounds: rounds, memoryCost: memoryCost,
-                signerKeyID: signerKeyID))
+    private static func foreignHash(_ string: PHCString) throws(CryptoError) -> any PasswordHash {
+        if let hash = try DigestHash(string) { return hash }
+        if let hash = try HMACHash(string) { return hash }
+        if let hash = try PBKDF2Hash(string) { return hash }
+        if let hash = try ScryptHash(string) { return hash }
+        throw .unsupported
     }
 
-    init(argon2id hash: Argon2idHash) { self.hash = .argon2id(hash) }
+    init(_ hash: any PasswordHash) { self.hash = hash }
 
     /// One line of ASCII, at most some 600 bytes; `init(stored:)` reads it.
-    public var stored: Text {
-        switch hash {
-        case .argon2id(let hash): Text(hash.stored)
-        case .firebaseScrypt(let hash): Text(hash.stored)
-        case .bcrypt(let hash): Text(hash.stored)
-        }
-    }
+    public var stored: Text { Text(hash.stored) }
 
-    public var kind: Kind {
-        switch hash {
-        case .argon2id: .argon2id
-        case .firebaseScrypt: .firebaseScrypt
-        case .bcrypt: .bcrypt
-        }
-    }
+    public var kind: Kind { hash.kind }
 
     /// The signer key `verify` will ask for.
-    public var signerKeyID: Text? {
-        if case .firebaseScrypt(let hash) = hash { hash.signerKeyID } else { nil }
-    }
-
-    /// The fields that `init(firebaseScryptHash:…)` makes such a credential of; nil for another kind.
-    public var firebaseScrypt: FirebaseScryptFields? {
-        guard case .firebaseScrypt(let hash) = hash else { return nil }
-        return FirebaseScryptFields(
-            hash: hash.hash, salt: hash.salt, saltSeparator: hash.saltSeparator, rounds: hash.rounds,
-            memoryCost: hash.memoryCost, signerKeyID: hash.signerKeyID)
-    }
+    public var signerKeyID: Text? { hash.signerKeyID }
 
     /// Whether a hash made now would be another: any other kind, more cost or less. Less too, so that all users of a
     /// deployment take the same time.
     public func needsRehash(under profile: PasswordHashProfile) -> Bool {
-        if case .argon2id(let hash) = hash { !hash.isMade(by: profile) } else { true }
+        (hash as? Argon2idHash)?.isMade(by: profile) != true
     }
 }
 
@@ -114,37 +71,25 @@ extension PasswordCredential {
     ) throws(CryptoError) -> PasswordCredential {
         let salt = random.bytes(Argon2idHash.saltByteCount)
         let tag = try Argon2idHash.tag(of: password, profile: profile, salt: salt)
-        return PasswordCredential(argon2id: Argon2idHash(profile: profile, salt: salt, tag: tag))
+        return PasswordCredential(Argon2idHash(profile: profile, salt: salt, tag: tag))
     }
 
-    /// Compares in constant time. Throws `outOfMemory`, and `unknownKey` when `signerKeys` has no key of the id that a
-    /// Firebase hash names.
+    /// Compares in constant time. Throws `outOfMemory`, and `unknownKey` when `signerKeys` has no key of the id that
+    /// the hash names.
     @available(*, noasync, message: "works for milliseconds: password pool only")
     public func verify(
         _ password: Secret, signerKeys: (Text) -> Secret? = { _ in nil }
     ) throws(CryptoError) -> Bool {
-        switch hash {
-        case .argon2id(let hash): return try hash.verify(password)
-        case .bcrypt(let hash): return try hash.verify(password)
-        case .firebaseScrypt(let hash):
-            guard let signerKey = signerKeys(hash.signerKeyID) else { throw .unknownKey(id: hash.signerKeyID) }
-            return try hash.verify(password, signerKey: signerKey)
+        var signerKey: Secret?
+        if let id = signerKeyID {
+            guard let found = signerKeys(id) else { throw .unknownKey(id: id) }
+            signerKey = found
         }
+        return try hash.verify(password, signerKey: signerKey)
     }
 }
 
 extension PasswordCredential: CustomStringConvertible, CustomReflectable {
     public var description: String { "<\(kind.rawValue) hash>" }
     public var customMirror: Mirror { Mirror(self, children: []) }
-}
-
-/// What a Firebase export says of a password, and of how its project hashes.
-public struct FirebaseScryptFields: Sendable {
-    public let hash: [UInt8]
-    public let salt: [UInt8]
-    public let saltSeparator: [UInt8]
-    public let rounds: Int
-    public let memoryCost: Int
-    /// By which the signer key is kept.
-    public let signerKeyID: Text
 }

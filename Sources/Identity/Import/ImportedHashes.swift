@@ -6,18 +6,11 @@ import Store
 
 /// Turns the rows of an import into accounts whose password hashes our own checks understand.
 struct ImportedHashes: Sendable {
-    private enum Algorithm: Sendable {
-        case none
-        case argon2id
-        case bcrypt
-        case firebaseScrypt(saltSeparator: [UInt8], rounds: Int, memoryCost: Int, signerKeyID: Text)
-    }
-
     static let specsMax = 16
     private static let specNameByteCountMax = 64
 
     /// By the name that rows call them; "" is the one of rows that name none.
-    private var algorithms: [Text: Algorithm] = [:]
+    private var schemes: [Text: PasswordScheme] = [:]
     private let refusedCount: Counter
     private let passwords: PasswordService
     private let store: Store
@@ -33,40 +26,35 @@ struct ImportedHashes: Sendable {
     /// Adds what rows from now on may name. INVALID_HASH_SPEC.
     mutating func add(_ specs: [NamedHashSpec], validateOnly: Bool) async throws {
         for named in specs {
-            guard (1...Self.specNameByteCountMax).contains(named.name.byteCount), algorithms[named.name] == nil,
+            guard (1...Self.specNameByteCountMax).contains(named.name.byteCount), schemes[named.name] == nil,
                 named.spec?.algorithm != nil
             else {
                 throw Failure.invalid(
                     .invalidHashSpec, field: "hash_specs",
                     "each needs a name of its own, of 1 to \(Self.specNameByteCountMax) bytes, and an algorithm")
             }
-            guard algorithms.count(where: { !$0.key.isEmpty }) < Self.specsMax else {
+            guard schemes.count(where: { !$0.key.isEmpty }) < Self.specsMax else {
                 throw Failure.invalid(.invalidHashSpec, field: "hash_specs", "must be at most \(Self.specsMax)")
             }
             try await add(named.spec, as: named.name, validateOnly: validateOnly)
         }
     }
 
-    /// Stores the signer key of a Firebase project, sealed, so that its hashes can be checked later. INVALID_HASH_SPEC.
+    /// Stores the signer key of a spec that has one, sealed, so that its hashes can be checked later.
+    /// INVALID_HASH_SPEC.
     mutating func add(_ spec: PasswordHashSpec?, as name: Text = .empty, validateOnly: Bool) async throws {
-        switch spec?.algorithm {
-        case nil: algorithms[name] = Algorithm.none
-        case .argon2id: algorithms[name] = .argon2id
-        case .bcrypt: algorithms[name] = .bcrypt
-        case .firebaseScrypt(let parameters):
-            guard (1...8).contains(parameters.rounds), (1...14).contains(parameters.memoryCost),
-                (1...256).contains(parameters.signerKey.byteCount), parameters.saltSeparator.count <= 64
-            else {
-                throw Failure.invalid(
-                    .invalidHashSpec, field: "spec.firebase_scrypt",
-                    "rounds must be 1 to 8, memory_cost 1 to 14, and signer_key is required")
+        guard let spec else { return }
+        var kept: (id: Text, record: StoredHashSecret)?
+        let scheme = try PasswordScheme(spec) { signerKey in
+            guard (1...256).contains(signerKey.byteCount) else {
+                throw Failure.invalid(.invalidHashSpec, field: "spec", "signer_key must have 1 to 256 bytes")
             }
-            let (id, record) = try passwords.signerKeyRecord(parameters.signerKey)
-            if !validateOnly { try await keep(record, under: id) }
-            algorithms[name] = .firebaseScrypt(
-                saltSeparator: parameters.saltSeparator, rounds: Int(parameters.rounds),
-                memoryCost: Int(parameters.memoryCost), signerKeyID: id)
+            let made = try passwords.signerKeyRecord(signerKey)
+            kept = made
+            return made.id
         }
+        if let kept, !validateOnly { try await keep(kept.record, under: kept.id) }
+        schemes[name] = scheme
     }
 
     private func keep(_ record: StoredHashSecret, under id: Text) async throws {
@@ -132,20 +120,8 @@ struct ImportedHashes: Sendable {
 
     /// Nil without a spec.
     private func credential(of row: ImportUser) throws(CryptoError) -> PasswordCredential? {
-        let algorithm = algorithms[row.hashSpec] ?? Algorithm.none
-        switch algorithm {
-        case .none: return nil
-        case .argon2id, .bcrypt:
-            guard let text = row.passwordHash.withBytes({ Text(validating: $0) }) else { throw .malformed }
-            let credential = try PasswordCredential(stored: text)
-            let expected: PasswordCredential.Kind = if case .bcrypt = algorithm { .bcrypt } else { .argon2id }
-            guard credential.kind == expected else { throw .unsupported }
-            return credential
-        case .firebaseScrypt(let saltSeparator, let rounds, let memoryCost, let signerKeyID):
-            return try PasswordCredential(
-                firebaseScryptHash: row.passwordHash.withBytes { [UInt8]($0) }, salt: row.salt,
-                saltSeparator: saltSeparator, rounds: rounds, memoryCost: memoryCost, signerKeyID: signerKeyID)
-        }
+        guard let scheme = schemes[row.hashSpec] else { return nil }
+        return try PasswordCredential(scheme, hash: row.passwordHash.withBytes { [UInt8]($0) }, salt: row.salt)
     }
 
     /// "password" and "phone" follow from the account itself and are left out, whatever the row says of them.

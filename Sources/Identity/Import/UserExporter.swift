@@ -85,35 +85,29 @@ public struct UserExporter: Sendable {
         guard let credential = try? PasswordCredential(stored: stored) else {
             throw Failure(.corruptPasswordHash, "The stored password hash of a user cannot be read.")
         }
-        row.passwordHash = Secret(credential.firebaseScrypt?.hash ?? stored.bytes)
-        row.salt = credential.firebaseScrypt?.salt ?? []
-        row.hashSpec = credential.specName
+        let parts = credential.parts
+        row.passwordHash = Secret(parts.hash)
+        row.salt = parts.salt
+        row.hashSpec = parts.scheme.specName(credential.kind)
         guard toldSpecs.insert(row.hashSpec).inserted else { return }
-        slice.hashSpecs.append(NamedHashSpec(name: row.hashSpec, spec: try spec(of: credential)))
-    }
-
-    private func spec(of credential: PasswordCredential) throws -> PasswordHashSpec {
-        switch credential.kind {
-        case .argon2id: return PasswordHashSpec(algorithm: .argon2id(Argon2idSpec()))
-        case .bcrypt: return PasswordHashSpec(algorithm: .bcrypt(BcryptSpec()))
-        case .firebaseScrypt:
-            guard let fields = credential.firebaseScrypt else { return PasswordHashSpec() }
-            let signerKey = try exports.passwords.signerKey(fields.signerKeyID, tenantID: tenantID)
-            return PasswordHashSpec(
-                algorithm: .firebaseScrypt(
-                    FirebaseScryptSpec(
-                        signerKey: signerKey, saltSeparator: fields.saltSeparator,
-                        rounds: Int32(clamping: fields.rounds), memoryCost: Int32(clamping: fields.memoryCost))))
-        }
+        let spec = try parts.scheme.spec { try exports.passwords.signerKey($0, tenantID: tenantID) }
+        slice.hashSpecs.append(NamedHashSpec(name: row.hashSpec, spec: spec))
     }
 }
 
-extension PasswordCredential {
+extension PasswordScheme {
     /// The same for all hashes of one spec, in every export.
-    fileprivate var specName: Text {
-        guard let fields = firebaseScrypt else { return Text(kind.rawValue) }
-        let parameters =
-            "\(fields.rounds),\(fields.memoryCost),\(fields.signerKeyID),\(Hex.encode(fields.saltSeparator))"
+    fileprivate func specName(_ kind: PasswordCredential.Kind) -> Text {
+        let parameters: String
+        switch self {
+        case .text: return Text(kind.rawValue)
+        case .firebaseScrypt(let saltSeparator, let rounds, let memoryCost, let signerKeyID):
+            parameters = "\(rounds),\(memoryCost),\(signerKeyID),\(Hex.encode(saltSeparator))"
+        case .digest(_, let rounds, let order, let hashesHex): parameters = "\(rounds),\(order),\(hashesHex)"
+        case .hmac(_, let order, let signerKeyID): parameters = "\(order),\(signerKeyID)"
+        case .pbkdf2(_, let rounds): parameters = "\(rounds)"
+        case .scrypt(let costExponent, let blockSize, let lanes): parameters = "\(costExponent),\(blockSize),\(lanes)"
+        }
         let digest = Digest.sha256([UInt8](parameters.utf8)).prefix(9)
         return Text(unchecked: [UInt8]("\(kind.rawValue)-".utf8) + Base64.url.encode(digest))
     }

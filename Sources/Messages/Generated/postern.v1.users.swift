@@ -17,6 +17,21 @@ public enum UserOrder: Int32, Sendable, CaseIterable {
     case phoneNumber = 4
 }
 
+public enum PasswordHashFunction: Int32, Sendable, CaseIterable {
+    case unspecified = 0
+    case md5 = 1
+    case sha1 = 2
+    case sha256 = 3
+    case sha512 = 4
+}
+
+public enum PasswordHashOrder: Int32, Sendable, CaseIterable {
+    /// As Firebase does it: the salt first for a digest, the password first for an HMAC.
+    case unspecified = 0
+    case saltFirst = 1
+    case passwordFirst = 2
+}
+
 /// What to do with a uid that exists.
 public enum ImportConflict: Int32, Sendable, CaseIterable {
     case unspecified = 0
@@ -1972,6 +1987,14 @@ public struct PasswordHashSpec: Message {
         /// Each hash is a modular crypt string `$2a$`, `$2b$` or `$2y$`. bcrypt hashes 72 bytes and no more, and systems differ
         /// in what they do with the rest: a user whose password is longer cannot sign in with it and has to reset it.
         case bcrypt(BcryptSpec)
+        /// MD5, SHA-1, SHA-256 or SHA-512 of the password and the salt. The hash is the digest or its hex digits.
+        case digest(DigestSpec)
+        /// Their HMAC. The hash is the tag or its hex digits.
+        case hmac(HmacSpec)
+        /// PBKDF2 (RFC 8018), 16 to 128 bytes of it.
+        case pbkdf2(Pbkdf2Spec)
+        /// scrypt (RFC 7914), 16 to 128 bytes of it. Firebase calls it STANDARD_SCRYPT.
+        case scrypt(ScryptSpec)
     }
 
     public var algorithm: Algorithm?
@@ -1987,6 +2010,10 @@ public struct PasswordHashSpec: Message {
         @inlinable public static var argon2id: Int { 1 }
         @inlinable public static var firebaseScrypt: Int { 2 }
         @inlinable public static var bcrypt: Int { 3 }
+        @inlinable public static var digest: Int { 4 }
+        @inlinable public static var hmac: Int { 5 }
+        @inlinable public static var pbkdf2: Int { 6 }
+        @inlinable public static var scrypt: Int { 7 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -2005,6 +2032,10 @@ extension PasswordHashSpec: ConvertibleToC {
         case 1: self.algorithm = .argon2id(Argon2idSpec(copying: source.pointee.argon2id))
         case 2: self.algorithm = .firebaseScrypt(FirebaseScryptSpec(copying: source.pointee.firebase_scrypt))
         case 3: self.algorithm = .bcrypt(BcryptSpec(copying: source.pointee.bcrypt))
+        case 4: self.algorithm = .digest(DigestSpec(copying: source.pointee.digest))
+        case 5: self.algorithm = .hmac(HmacSpec(copying: source.pointee.hmac))
+        case 6: self.algorithm = .pbkdf2(Pbkdf2Spec(copying: source.pointee.pbkdf2))
+        case 7: self.algorithm = .scrypt(ScryptSpec(copying: source.pointee.scrypt))
         default: break
         }
     }
@@ -2021,6 +2052,18 @@ extension PasswordHashSpec: ConvertibleToC {
         case .bcrypt(let value):
             target.pointee.algorithm_case = Postern__V1__PasswordHashSpec__AlgorithmCase(rawValue: 3)
             target.pointee.bcrypt = arena.make(value)
+        case .digest(let value):
+            target.pointee.algorithm_case = Postern__V1__PasswordHashSpec__AlgorithmCase(rawValue: 4)
+            target.pointee.digest = arena.make(value)
+        case .hmac(let value):
+            target.pointee.algorithm_case = Postern__V1__PasswordHashSpec__AlgorithmCase(rawValue: 5)
+            target.pointee.hmac = arena.make(value)
+        case .pbkdf2(let value):
+            target.pointee.algorithm_case = Postern__V1__PasswordHashSpec__AlgorithmCase(rawValue: 6)
+            target.pointee.pbkdf2 = arena.make(value)
+        case .scrypt(let value):
+            target.pointee.algorithm_case = Postern__V1__PasswordHashSpec__AlgorithmCase(rawValue: 7)
+            target.pointee.scrypt = arena.make(value)
         }
     }
 }
@@ -2115,6 +2158,199 @@ extension FirebaseScryptSpec: ConvertibleToC {
         target.pointee.salt_separator = arena.copy(self.saltSeparator)
         target.pointee.rounds = self.rounds
         target.pointee.memory_cost = self.memoryCost
+    }
+}
+
+public struct DigestSpec: Message {
+    public var function: PasswordHashFunction = .unspecified
+    /// How often the function is applied, 0..8192; 0 counts as 1.
+    public var rounds: Int32 = 0
+    public var order: PasswordHashOrder = .unspecified
+    /// Each round behind the first hashes the lowercase hex digits of the digest before, and not its bytes.
+    public var roundsOverHex: Bool = false
+
+    public init() {}
+
+    public init(
+        function: PasswordHashFunction = .unspecified,
+        rounds: Int32 = 0,
+        order: PasswordHashOrder = .unspecified,
+        roundsOverHex: Bool = false
+    ) {
+        self.function = function
+        self.rounds = rounds
+        self.order = order
+        self.roundsOverHex = roundsOverHex
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var function: Int { 1 }
+        @inlinable public static var rounds: Int { 2 }
+        @inlinable public static var order: Int { 3 }
+        @inlinable public static var roundsOverHex: Int { 4 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension DigestSpec: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__digest_spec__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__DigestSpec>) {
+        self.function = enumeration(source.pointee.function.rawValue)
+        self.rounds = source.pointee.rounds
+        self.order = enumeration(source.pointee.order.rawValue)
+        self.roundsOverHex = source.pointee.rounds_over_hex != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__DigestSpec>, arena: Arena) {
+        target.pointee.function = Postern__V1__PasswordHashFunction(rawValue: UInt32(self.function.rawValue))
+        target.pointee.rounds = self.rounds
+        target.pointee.order = Postern__V1__PasswordHashOrder(rawValue: UInt32(self.order.rawValue))
+        target.pointee.rounds_over_hex = self.roundsOverHex ? 1 : 0
+    }
+}
+
+public struct HmacSpec: Message {
+    public var function: PasswordHashFunction = .unspecified
+    /// 1..256 bytes.
+    public var signerKey: Secret = .empty
+    public var order: PasswordHashOrder = .unspecified
+
+    public init() {}
+
+    public init(
+        function: PasswordHashFunction = .unspecified,
+        signerKey: Secret = .empty,
+        order: PasswordHashOrder = .unspecified
+    ) {
+        self.function = function
+        self.signerKey = signerKey
+        self.order = order
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var function: Int { 1 }
+        @inlinable public static var signerKey: Int { 2 }
+        @inlinable public static var order: Int { 3 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension HmacSpec: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__hmac_spec__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__HmacSpec>) {
+        self.function = enumeration(source.pointee.function.rawValue)
+        self.signerKey = Secret(copying: source.pointee.signer_key)
+        self.order = enumeration(source.pointee.order.rawValue)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__HmacSpec>, arena: Arena) {
+        target.pointee.function = Postern__V1__PasswordHashFunction(rawValue: UInt32(self.function.rawValue))
+        target.pointee.signer_key = arena.copy(self.signerKey)
+        target.pointee.order = Postern__V1__PasswordHashOrder(rawValue: UInt32(self.order.rawValue))
+    }
+}
+
+public struct Pbkdf2Spec: Message {
+    /// Any but MD5.
+    public var function: PasswordHashFunction = .unspecified
+    /// 1..10,000,000.
+    public var rounds: Int32 = 0
+
+    public init() {}
+
+    public init(function: PasswordHashFunction = .unspecified, rounds: Int32 = 0) {
+        self.function = function
+        self.rounds = rounds
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var function: Int { 1 }
+        @inlinable public static var rounds: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension Pbkdf2Spec: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__pbkdf2_spec__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__Pbkdf2Spec>) {
+        self.function = enumeration(source.pointee.function.rawValue)
+        self.rounds = source.pointee.rounds
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__Pbkdf2Spec>, arena: Arena) {
+        target.pointee.function = Postern__V1__PasswordHashFunction(rawValue: UInt32(self.function.rawValue))
+        target.pointee.rounds = self.rounds
+    }
+}
+
+public struct ScryptSpec: Message {
+    /// N, a power of two: 2..1,048,576.
+    public var memoryCost: Int32 = 0
+    /// r, 1..32. N and r together need at most 256 MiB.
+    public var blockSize: Int32 = 0
+    /// p, 1..64.
+    public var parallelization: Int32 = 0
+
+    public init() {}
+
+    public init(memoryCost: Int32 = 0, blockSize: Int32 = 0, parallelization: Int32 = 0) {
+        self.memoryCost = memoryCost
+        self.blockSize = blockSize
+        self.parallelization = parallelization
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var memoryCost: Int { 1 }
+        @inlinable public static var blockSize: Int { 2 }
+        @inlinable public static var parallelization: Int { 3 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ScryptSpec: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__scrypt_spec__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ScryptSpec>) {
+        self.memoryCost = source.pointee.memory_cost
+        self.blockSize = source.pointee.block_size
+        self.parallelization = source.pointee.parallelization
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ScryptSpec>, arena: Arena) {
+        target.pointee.memory_cost = self.memoryCost
+        target.pointee.block_size = self.blockSize
+        target.pointee.parallelization = self.parallelization
     }
 }
 

@@ -14,7 +14,7 @@ enum UserExport {
                 "format", "FORMAT", "ndjson (all there is), firebase-json or firebase-csv; default: by the name"),
             Flag("include-password-hashes", "needs a key made with --export-password-hashes; an event tells of it"),
             Flag(
-                "hash-algo", "ALGO", "firebase-json, firebase-csv: the hashes of this one: scrypt, bcrypt or argon2id"),
+                "hash-algo", "ALGO", "firebase-json, firebase-csv: the hashes of this one, as user import names them"),
             Flag("resume", "go on where an export to this file stopped"),
         ], isReadOnly: true
     ) { session in
@@ -45,8 +45,9 @@ struct ExportRun {
         path = arguments.operands[0]
         includesHashes = arguments.isSet("include-password-hashes")
         let format = try UserFileFormat.find(arguments.value("format"), path: path)
-        let algorithm: UserFileWriter.Algorithm? = try arguments.choice(
-            "hash-algo", of: [("scrypt", .scrypt), ("bcrypt", .bcrypt), ("argon2id", .argon2id)])
+        let algorithm = try arguments.value("hash-algo").map { name throws(CommandError) in
+            try HashAlgorithm(named: name)
+        }
         guard format == .ndjson || !includesHashes || algorithm != nil else {
             throw CommandError.usage(
                 "files of Firebase hold hashes of one algorithm: say which with --hash-algo",

@@ -13,19 +13,17 @@ enum UserImport {
         operands: [.required("file|-")],
         flags: [
             Flag("format", "FORMAT", "ndjson, firebase-json or firebase-csv; default: by the file's name"),
-            Flag("hash-algo", "scrypt|bcrypt|argon2id", "how the passwords are hashed; scrypt is Firebase's own"),
-            Flag("hash-key-file", "FILE", "scrypt: holds the signer key in base64"),
-            Flag("hash-key", "BASE64", "scrypt: the signer key itself; it stays in the shell's history"),
-            Flag("salt-separator", "BASE64", "scrypt: default Bw=="),
-            Flag("rounds", "N", "scrypt: default 8"),
-            Flag("mem-cost", "N", "scrypt: default 14"),
+            Flag(
+                "hash-algo", "ALGO",
+                "how the passwords are hashed (scrypt is Firebase's own): "
+                    + HashAlgorithm.names.joined(separator: ", ")),
             Flag("on-conflict", "fail|skip|replace", "what to do with a uid that exists (default fail)"),
             Flag("rejects", "FILE", "write rejected rows there, one JSON object per line"),
             Flag("dry-run", "check every row, against the others too, and write nothing"),
             Flag("checkpoint", "FILE", "note there what is settled; the same command goes on behind it"),
-        ], isValidatable: true
+        ] + HashAlgorithm.parameterFlags, isValidatable: true
     ) { session in
-        let spec = try spec(session)
+        let spec = try session.arguments.value("hash-algo").map { try HashAlgorithm(named: $0).spec(session) }
         let conflict: ImportConflict? = try session.arguments.choice(
             "on-conflict", of: [("fail", .fail), ("skip", .skip), ("replace", .replace)])
         let path = session.arguments.operands[0]
@@ -51,40 +49,5 @@ enum UserImport {
             return (try? .find(nil, path: path)) ?? .firebaseJSON
         }
         return try .find(named, path: path)
-    }
-
-    private static func spec(_ session: Session) throws -> PasswordHashSpec? {
-        let arguments = session.arguments
-        switch arguments.value("hash-algo")?.lowercased() {
-        case nil: return nil
-        case "bcrypt": return PasswordHashSpec(algorithm: .bcrypt(BcryptSpec()))
-        case "argon2id": return PasswordHashSpec(algorithm: .argon2id(Argon2idSpec()))
-        case "scrypt":
-            guard let key = decodeLenientBase64(try hashKey(session)) else {
-                throw CommandError.usage("the hash key is no base64")
-            }
-            guard let separator = decodeLenientBase64(arguments.text("salt-separator") ?? "Bw==") else {
-                throw CommandError.usage("--salt-separator is no base64")
-            }
-            return PasswordHashSpec(
-                algorithm: .firebaseScrypt(
-                    FirebaseScryptSpec(
-                        signerKey: Secret(key), saltSeparator: separator,
-                        rounds: Int32(try arguments.integer("rounds", in: 1...8) ?? 8),
-                        memoryCost: Int32(try arguments.integer("mem-cost", in: 1...14) ?? 14))))
-        case let other?:
-            throw CommandError.usage("--hash-algo is scrypt, bcrypt or argon2id, not \"\(other)\"")
-        }
-    }
-
-    private static func hashKey(_ session: Session) throws -> Text {
-        if let key = session.arguments.text("hash-key") { return key }
-        guard let path = session.arguments.value("hash-key-file") else {
-            throw CommandError.usage("scrypt needs --hash-key-file FILE", hint: "the key is in Firebase's console")
-        }
-        guard let key = Text(validating: Array(try File.read(path).trimmed())) else {
-            throw CommandError("\(path): is no text")
-        }
-        return key
     }
 }

@@ -152,6 +152,28 @@ extension Messages.OutboxState {
     }
 }
 
+extension Messages.PasswordHashFunction {
+    var json: JSONValue {
+        switch self {
+        case .unspecified: "PASSWORD_HASH_FUNCTION_UNSPECIFIED"
+        case .md5: "PASSWORD_HASH_FUNCTION_MD5"
+        case .sha1: "PASSWORD_HASH_FUNCTION_SHA1"
+        case .sha256: "PASSWORD_HASH_FUNCTION_SHA256"
+        case .sha512: "PASSWORD_HASH_FUNCTION_SHA512"
+        }
+    }
+}
+
+extension Messages.PasswordHashOrder {
+    var json: JSONValue {
+        switch self {
+        case .unspecified: "PASSWORD_HASH_ORDER_UNSPECIFIED"
+        case .saltFirst: "PASSWORD_HASH_ORDER_SALT_FIRST"
+        case .passwordFirst: "PASSWORD_HASH_ORDER_PASSWORD_FIRST"
+        }
+    }
+}
+
 extension Messages.ProviderTestResult {
     var json: JSONValue {
         switch self {
@@ -753,6 +775,17 @@ extension Messages.DenialCount: MessageJSON {
     }
 }
 
+extension Messages.DigestSpec: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("function", self.function.json),
+            .init("rounds", .integer(Int64(self.rounds))),
+            .init("order", self.order.json),
+            .init("rounds_over_hex", .bool(self.roundsOverHex)),
+        ])
+    }
+}
+
 extension Messages.EmailConfig: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -825,6 +858,15 @@ extension Messages.Guidance: MessageJSON {
             .init("locale", .string(self.locale)),
             .init("message", .string(self.message)),
             .init("help_url", .string(self.helpURL)),
+        ])
+    }
+}
+
+extension Messages.HmacSpec: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("function", self.function.json),
+            .init("order", self.order.json),
         ])
     }
 }
@@ -963,6 +1005,10 @@ extension Messages.PasswordHashSpec: MessageJSON {
         case .argon2id(let value): members.append(.init("argon2id", value.json))
         case .firebaseScrypt(let value): members.append(.init("firebase_scrypt", value.json))
         case .bcrypt(let value): members.append(.init("bcrypt", value.json))
+        case .digest(let value): members.append(.init("digest", value.json))
+        case .hmac(let value): members.append(.init("hmac", value.json))
+        case .pbkdf2(let value): members.append(.init("pbkdf2", value.json))
+        case .scrypt(let value): members.append(.init("scrypt", value.json))
         }
         return .object(members)
     }
@@ -977,6 +1023,15 @@ extension Messages.PasswordPolicy: MessageJSON {
             .init("require_digit", .bool(self.requireDigit)),
             .init("require_symbol", .bool(self.requireSymbol)),
             .init("force_upgrade_on_sign_in", .bool(self.forceUpgradeOnSignIn)),
+        ])
+    }
+}
+
+extension Messages.Pbkdf2Spec: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("function", self.function.json),
+            .init("rounds", .integer(Int64(self.rounds))),
         ])
     }
 }
@@ -1351,6 +1406,16 @@ extension Messages.Scope: MessageJSON {
         case .tenantID(let value): members.append(.init("tenant_id", .string(value)))
         }
         return .object(members)
+    }
+}
+
+extension Messages.ScryptSpec: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("memory_cost", .integer(Int64(self.memoryCost))),
+            .init("block_size", .integer(Int64(self.blockSize))),
+            .init("parallelization", .integer(Int64(self.parallelization))),
+        ])
     }
 }
 

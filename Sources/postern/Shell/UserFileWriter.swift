@@ -4,17 +4,15 @@ import Messages
 
 /// Writes users in one of the forms, and counts what has no place in it.
 struct UserFileWriter {
-    enum Algorithm: String { case scrypt, bcrypt, argon2id }
-
     let format: UserFileFormat
     /// Of the hashes that a file of Firebase is to hold; such a file does not say how they were made.
-    let algorithm: Algorithm?
+    let algorithm: HashAlgorithm?
     private var specNames: Set<Text> = []
     private var hashesLeftOut = 0
     private var providersLeftOut = 0
     private var parameters: [String] = []
 
-    init(format: UserFileFormat, algorithm: Algorithm?) {
+    init(format: UserFileFormat, algorithm: HashAlgorithm?) {
         (self.format, self.algorithm) = (format, algorithm)
     }
 
@@ -31,19 +29,14 @@ struct UserFileWriter {
     var end: [UInt8] { format == .firebaseJSON ? [UInt8]("]}".utf8) : [] }
 
     /// A line of its own, or something to say at the end.
-    mutating func lines(of spec: NamedHashSpec) -> [UInt8] {
-        guard format != .ndjson else { return UserLines.line(spec) }
-        switch (spec.spec?.algorithm, algorithm) {
-        case (.argon2id, .argon2id), (.bcrypt, .bcrypt): specNames.insert(spec.name)
-        case (.firebaseScrypt(let scrypt), .scrypt) where specNames.isEmpty:
-            specNames.insert(spec.name)
-            let key = Base64.standard.encodeToString(scrypt.signerKey.withBytes { [UInt8]($0) })
-            let separator = Base64.standard.encodeToString(scrypt.saltSeparator)
-            parameters.append(
-                "--hash-algo scrypt --hash-key \(key) --salt-separator \(separator) --rounds \(scrypt.rounds) "
-                    + "--mem-cost \(scrypt.memoryCost)")
-        default: break
-        }
+    mutating func lines(of named: NamedHashSpec) -> [UInt8] {
+        guard format != .ndjson else { return UserLines.line(named) }
+        guard let algorithm, let spec = named.spec, HashAlgorithm(of: spec) == algorithm else { return [] }
+        let isText = ["argon2id", "bcrypt"].contains(algorithm.name)
+        // One set of flags says how all hashes of a file were made.
+        guard isText || specNames.isEmpty else { return [] }
+        specNames.insert(named.name)
+        if !isText, let flags = HashAlgorithm.flags(of: spec) { parameters.append(flags) }
         return []
     }
 

@@ -32,20 +32,59 @@ struct UserLineReader {
     }
 
     private func hashSpec() throws(FirebaseUser.Rejection) -> NamedHashSpec {
-        try checkNames(["hash_spec", "algorithm", "signer_key", "salt_separator", "rounds", "mem_cost"])
-        let algorithm: PasswordHashSpec.Algorithm
+        try checkNames([
+            "hash_spec", "algorithm", "signer_key", "salt_separator", "rounds", "mem_cost", "function", "order",
+            "rounds_over_hex", "block_size", "parallelization",
+        ])
+        return NamedHashSpec(name: try text("hash_spec"), spec: PasswordHashSpec(algorithm: try algorithm()))
+    }
+
+    private func algorithm() throws(FirebaseUser.Rejection) -> PasswordHashSpec.Algorithm {
+        let rounds = Int32(clamping: try integer("rounds"))
+        let memoryCost = Int32(clamping: try integer("mem_cost"))
         switch try text("algorithm") {
-        case "argon2id": algorithm = .argon2id(Argon2idSpec())
-        case "bcrypt": algorithm = .bcrypt(BcryptSpec())
+        case "argon2id": return .argon2id(Argon2idSpec())
+        case "bcrypt": return .bcrypt(BcryptSpec())
         case "firebase-scrypt":
-            algorithm = .firebaseScrypt(
+            return .firebaseScrypt(
                 FirebaseScryptSpec(
                     signerKey: Secret(try bytes("signer_key")), saltSeparator: try bytes("salt_separator"),
-                    rounds: Int32(clamping: try integer("rounds")), memoryCost: Int32(clamping: try integer("mem_cost"))
-                ))
+                    rounds: rounds, memoryCost: memoryCost))
+        case "digest":
+            return .digest(
+                DigestSpec(
+                    function: try function(), rounds: rounds, order: try order(),
+                    roundsOverHex: try bool("rounds_over_hex")))
+        case "hmac":
+            return .hmac(
+                HmacSpec(
+                    function: try function(), signerKey: Secret(try bytes("signer_key")), order: try order()))
+        case "pbkdf2": return .pbkdf2(Pbkdf2Spec(function: try function(), rounds: rounds))
+        case "scrypt":
+            return .scrypt(
+                ScryptSpec(
+                    memoryCost: memoryCost, blockSize: Int32(clamping: try integer("block_size")),
+                    parallelization: Int32(clamping: try integer("parallelization"))))
         default: throw wrong("algorithm", "algorithm that is known")
         }
-        return NamedHashSpec(name: try text("hash_spec"), spec: PasswordHashSpec(algorithm: algorithm))
+    }
+
+    private func function() throws(FirebaseUser.Rejection) -> PasswordHashFunction {
+        let name = try text("function")
+        let known: [PasswordHashFunction] = [.md5, .sha1, .sha256, .sha512]
+        guard let found = known.first(where: { $0.fileName == name }) else {
+            throw wrong("function", "function that is known: md5, sha1, sha256 or sha512")
+        }
+        return found
+    }
+
+    private func order() throws(FirebaseUser.Rejection) -> PasswordHashOrder {
+        let name = try text("order")
+        let known: [PasswordHashOrder] = [.unspecified, .saltFirst, .passwordFirst]
+        guard let found = known.first(where: { $0.fileName == name }) else {
+            throw wrong("order", "order that is known: salt_first or password_first")
+        }
+        return found
     }
 
     private func user() throws(FirebaseUser.Rejection) -> ImportUser {

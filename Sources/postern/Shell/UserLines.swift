@@ -25,6 +25,26 @@ enum UserLines {
             json.bytes("salt_separator", parameters.saltSeparator)
             json.integer("rounds", Int64(parameters.rounds))
             json.integer("mem_cost", Int64(parameters.memoryCost))
+        case .digest(let parameters):
+            json.text("algorithm", "digest")
+            json.text("function", parameters.function.fileName)
+            json.integer("rounds", Int64(parameters.rounds))
+            json.text("order", parameters.order.fileName)
+            json.bool("rounds_over_hex", parameters.roundsOverHex)
+        case .hmac(let parameters):
+            json.text("algorithm", "hmac")
+            json.text("function", parameters.function.fileName)
+            json.bytes("signer_key", parameters.signerKey.withBytes { [UInt8]($0) })
+            json.text("order", parameters.order.fileName)
+        case .pbkdf2(let parameters):
+            json.text("algorithm", "pbkdf2")
+            json.text("function", parameters.function.fileName)
+            json.integer("rounds", Int64(parameters.rounds))
+        case .scrypt(let parameters):
+            json.text("algorithm", "scrypt")
+            json.integer("mem_cost", Int64(parameters.memoryCost))
+            json.integer("block_size", Int64(parameters.blockSize))
+            json.integer("parallelization", Int64(parameters.parallelization))
         case nil: break
         }
         return line(json.value)
@@ -153,5 +173,27 @@ struct UserLineSource: ImportSource {
     private mutating func endLine() -> [UInt8]?? {
         defer { (line, isTooLong) = ([], false) }
         return .some(isTooLong ? nil : line)
+    }
+}
+
+extension PasswordHashFunction {
+    var fileName: Text {
+        switch self {
+        case .md5: "md5"
+        case .sha1: "sha1"
+        case .sha256: "sha256"
+        case .sha512: "sha512"
+        default: ""
+        }
+    }
+}
+
+extension PasswordHashOrder {
+    var fileName: Text {
+        switch self {
+        case .saltFirst: "salt_first"
+        case .passwordFirst: "password_first"
+        default: ""
+        }
     }
 }

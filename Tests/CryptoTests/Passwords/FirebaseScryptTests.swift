@@ -38,8 +38,9 @@ import Testing
         rounds: Int = 8, memoryCost: Int = 14, keyID: Text = "key-1"
     ) throws(CryptoError) -> PasswordCredential {
         try PasswordCredential(
-            firebaseScryptHash: hash, salt: salt, saltSeparator: separator, rounds: rounds, memoryCost: memoryCost,
-            signerKeyID: keyID)
+            .firebaseScrypt(
+                saltSeparator: separator, rounds: rounds, memoryCost: memoryCost, signerKeyID: keyID),
+            hash: hash, salt: salt)
     }
 
     @Test(arguments: vectors)

@@ -253,6 +253,30 @@ void   postern__v1__firebase_scrypt_spec__init
   static const Postern__V1__FirebaseScryptSpec init_value = POSTERN__V1__FIREBASE_SCRYPT_SPEC__INIT;
   *message = init_value;
 }
+void   postern__v1__digest_spec__init
+                     (Postern__V1__DigestSpec         *message)
+{
+  static const Postern__V1__DigestSpec init_value = POSTERN__V1__DIGEST_SPEC__INIT;
+  *message = init_value;
+}
+void   postern__v1__hmac_spec__init
+                     (Postern__V1__HmacSpec         *message)
+{
+  static const Postern__V1__HmacSpec init_value = POSTERN__V1__HMAC_SPEC__INIT;
+  *message = init_value;
+}
+void   postern__v1__pbkdf2_spec__init
+                     (Postern__V1__Pbkdf2Spec         *message)
+{
+  static const Postern__V1__Pbkdf2Spec init_value = POSTERN__V1__PBKDF2_SPEC__INIT;
+  *message = init_value;
+}
+void   postern__v1__scrypt_spec__init
+                     (Postern__V1__ScryptSpec         *message)
+{
+  static const Postern__V1__ScryptSpec init_value = POSTERN__V1__SCRYPT_SPEC__INIT;
+  *message = init_value;
+}
 void   postern__v1__import_user__init
                      (Postern__V1__ImportUser         *message)
 {
@@ -2981,7 +3005,7 @@ const ProtobufCMessageDescriptor postern__v1__users_remove_second_factor_respons
   (ProtobufCMessageInit) postern__v1__users_remove_second_factor_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__password_hash_spec__field_descriptors[3] =
+static const ProtobufCFieldDescriptor postern__v1__password_hash_spec__field_descriptors[7] =
 {
   {
     "argon2id",
@@ -3019,16 +3043,68 @@ static const ProtobufCFieldDescriptor postern__v1__password_hash_spec__field_des
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "digest",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__PasswordHashSpec, algorithm_case),
+    offsetof(Postern__V1__PasswordHashSpec, digest),
+    &postern__v1__digest_spec__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "hmac",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__PasswordHashSpec, algorithm_case),
+    offsetof(Postern__V1__PasswordHashSpec, hmac),
+    &postern__v1__hmac_spec__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "pbkdf2",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__PasswordHashSpec, algorithm_case),
+    offsetof(Postern__V1__PasswordHashSpec, pbkdf2),
+    &postern__v1__pbkdf2_spec__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "scrypt",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__PasswordHashSpec, algorithm_case),
+    offsetof(Postern__V1__PasswordHashSpec, scrypt),
+    &postern__v1__scrypt_spec__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__password_hash_spec__field_indices_by_name[] = {
   0,   /* field[0] = argon2id */
   2,   /* field[2] = bcrypt */
+  3,   /* field[3] = digest */
   1,   /* field[1] = firebase_scrypt */
+  4,   /* field[4] = hmac */
+  5,   /* field[5] = pbkdf2 */
+  6,   /* field[6] = scrypt */
 };
 static const ProtobufCIntRange postern__v1__password_hash_spec__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor postern__v1__password_hash_spec__descriptor =
 {
@@ -3038,7 +3114,7 @@ const ProtobufCMessageDescriptor postern__v1__password_hash_spec__descriptor =
   "Postern__V1__PasswordHashSpec",
   "postern.v1",
   sizeof(Postern__V1__PasswordHashSpec),
-  3,
+  7,
   postern__v1__password_hash_spec__field_descriptors,
   postern__v1__password_hash_spec__field_indices_by_name,
   1,  postern__v1__password_hash_spec__number_ranges,
@@ -3156,6 +3232,262 @@ const ProtobufCMessageDescriptor postern__v1__firebase_scrypt_spec__descriptor =
   postern__v1__firebase_scrypt_spec__field_indices_by_name,
   1,  postern__v1__firebase_scrypt_spec__number_ranges,
   (ProtobufCMessageInit) postern__v1__firebase_scrypt_spec__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__digest_spec__field_descriptors[4] =
+{
+  {
+    "function",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__DigestSpec, function),
+    &postern__v1__password_hash_function__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "rounds",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__DigestSpec, rounds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "order",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__DigestSpec, order),
+    &postern__v1__password_hash_order__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "rounds_over_hex",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__DigestSpec, rounds_over_hex),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__digest_spec__field_indices_by_name[] = {
+  0,   /* field[0] = function */
+  2,   /* field[2] = order */
+  1,   /* field[1] = rounds */
+  3,   /* field[3] = rounds_over_hex */
+};
+static const ProtobufCIntRange postern__v1__digest_spec__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__digest_spec__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.DigestSpec",
+  "DigestSpec",
+  "Postern__V1__DigestSpec",
+  "postern.v1",
+  sizeof(Postern__V1__DigestSpec),
+  4,
+  postern__v1__digest_spec__field_descriptors,
+  postern__v1__digest_spec__field_indices_by_name,
+  1,  postern__v1__digest_spec__number_ranges,
+  (ProtobufCMessageInit) postern__v1__digest_spec__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__hmac_spec__field_descriptors[3] =
+{
+  {
+    "function",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__HmacSpec, function),
+    &postern__v1__password_hash_function__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "signer_key",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__HmacSpec, signer_key),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "order",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__HmacSpec, order),
+    &postern__v1__password_hash_order__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__hmac_spec__field_indices_by_name[] = {
+  0,   /* field[0] = function */
+  2,   /* field[2] = order */
+  1,   /* field[1] = signer_key */
+};
+static const ProtobufCIntRange postern__v1__hmac_spec__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__hmac_spec__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.HmacSpec",
+  "HmacSpec",
+  "Postern__V1__HmacSpec",
+  "postern.v1",
+  sizeof(Postern__V1__HmacSpec),
+  3,
+  postern__v1__hmac_spec__field_descriptors,
+  postern__v1__hmac_spec__field_indices_by_name,
+  1,  postern__v1__hmac_spec__number_ranges,
+  (ProtobufCMessageInit) postern__v1__hmac_spec__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__pbkdf2_spec__field_descriptors[2] =
+{
+  {
+    "function",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Pbkdf2Spec, function),
+    &postern__v1__password_hash_function__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "rounds",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Pbkdf2Spec, rounds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__pbkdf2_spec__field_indices_by_name[] = {
+  0,   /* field[0] = function */
+  1,   /* field[1] = rounds */
+};
+static const ProtobufCIntRange postern__v1__pbkdf2_spec__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__pbkdf2_spec__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.Pbkdf2Spec",
+  "Pbkdf2Spec",
+  "Postern__V1__Pbkdf2Spec",
+  "postern.v1",
+  sizeof(Postern__V1__Pbkdf2Spec),
+  2,
+  postern__v1__pbkdf2_spec__field_descriptors,
+  postern__v1__pbkdf2_spec__field_indices_by_name,
+  1,  postern__v1__pbkdf2_spec__number_ranges,
+  (ProtobufCMessageInit) postern__v1__pbkdf2_spec__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__scrypt_spec__field_descriptors[3] =
+{
+  {
+    "memory_cost",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ScryptSpec, memory_cost),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "block_size",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ScryptSpec, block_size),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "parallelization",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ScryptSpec, parallelization),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__scrypt_spec__field_indices_by_name[] = {
+  1,   /* field[1] = block_size */
+  0,   /* field[0] = memory_cost */
+  2,   /* field[2] = parallelization */
+};
+static const ProtobufCIntRange postern__v1__scrypt_spec__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__scrypt_spec__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ScryptSpec",
+  "ScryptSpec",
+  "Postern__V1__ScryptSpec",
+  "postern.v1",
+  sizeof(Postern__V1__ScryptSpec),
+  3,
+  postern__v1__scrypt_spec__field_descriptors,
+  postern__v1__scrypt_spec__field_indices_by_name,
+  1,  postern__v1__scrypt_spec__number_ranges,
+  (ProtobufCMessageInit) postern__v1__scrypt_spec__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__import_user__field_descriptors[17] =
@@ -4697,6 +5029,70 @@ const ProtobufCEnumDescriptor postern__v1__user_order__descriptor =
   postern__v1__user_order__enum_values_by_name,
   1,
   postern__v1__user_order__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue postern__v1__password_hash_function__enum_values_by_number[5] =
+{
+  { "PASSWORD_HASH_FUNCTION_UNSPECIFIED", "POSTERN__V1__PASSWORD_HASH_FUNCTION__PASSWORD_HASH_FUNCTION_UNSPECIFIED", 0 },
+  { "PASSWORD_HASH_FUNCTION_MD5", "POSTERN__V1__PASSWORD_HASH_FUNCTION__PASSWORD_HASH_FUNCTION_MD5", 1 },
+  { "PASSWORD_HASH_FUNCTION_SHA1", "POSTERN__V1__PASSWORD_HASH_FUNCTION__PASSWORD_HASH_FUNCTION_SHA1", 2 },
+  { "PASSWORD_HASH_FUNCTION_SHA256", "POSTERN__V1__PASSWORD_HASH_FUNCTION__PASSWORD_HASH_FUNCTION_SHA256", 3 },
+  { "PASSWORD_HASH_FUNCTION_SHA512", "POSTERN__V1__PASSWORD_HASH_FUNCTION__PASSWORD_HASH_FUNCTION_SHA512", 4 },
+};
+static const ProtobufCIntRange postern__v1__password_hash_function__value_ranges[] = {
+{0, 0},{0, 5}
+};
+static const ProtobufCEnumValueIndex postern__v1__password_hash_function__enum_values_by_name[5] =
+{
+  { "PASSWORD_HASH_FUNCTION_MD5", 1 },
+  { "PASSWORD_HASH_FUNCTION_SHA1", 2 },
+  { "PASSWORD_HASH_FUNCTION_SHA256", 3 },
+  { "PASSWORD_HASH_FUNCTION_SHA512", 4 },
+  { "PASSWORD_HASH_FUNCTION_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor postern__v1__password_hash_function__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "postern.v1.PasswordHashFunction",
+  "PasswordHashFunction",
+  "Postern__V1__PasswordHashFunction",
+  "postern.v1",
+  5,
+  postern__v1__password_hash_function__enum_values_by_number,
+  5,
+  postern__v1__password_hash_function__enum_values_by_name,
+  1,
+  postern__v1__password_hash_function__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue postern__v1__password_hash_order__enum_values_by_number[3] =
+{
+  { "PASSWORD_HASH_ORDER_UNSPECIFIED", "POSTERN__V1__PASSWORD_HASH_ORDER__PASSWORD_HASH_ORDER_UNSPECIFIED", 0 },
+  { "PASSWORD_HASH_ORDER_SALT_FIRST", "POSTERN__V1__PASSWORD_HASH_ORDER__PASSWORD_HASH_ORDER_SALT_FIRST", 1 },
+  { "PASSWORD_HASH_ORDER_PASSWORD_FIRST", "POSTERN__V1__PASSWORD_HASH_ORDER__PASSWORD_HASH_ORDER_PASSWORD_FIRST", 2 },
+};
+static const ProtobufCIntRange postern__v1__password_hash_order__value_ranges[] = {
+{0, 0},{0, 3}
+};
+static const ProtobufCEnumValueIndex postern__v1__password_hash_order__enum_values_by_name[3] =
+{
+  { "PASSWORD_HASH_ORDER_PASSWORD_FIRST", 2 },
+  { "PASSWORD_HASH_ORDER_SALT_FIRST", 1 },
+  { "PASSWORD_HASH_ORDER_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor postern__v1__password_hash_order__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "postern.v1.PasswordHashOrder",
+  "PasswordHashOrder",
+  "Postern__V1__PasswordHashOrder",
+  "postern.v1",
+  3,
+  postern__v1__password_hash_order__enum_values_by_number,
+  3,
+  postern__v1__password_hash_order__enum_values_by_name,
+  1,
+  postern__v1__password_hash_order__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
 static const ProtobufCEnumValue postern__v1__import_conflict__enum_values_by_number[4] =

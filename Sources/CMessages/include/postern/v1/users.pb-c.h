@@ -61,6 +61,10 @@ typedef struct Postern__V1__PasswordHashSpec Postern__V1__PasswordHashSpec;
 typedef struct Postern__V1__Argon2idSpec Postern__V1__Argon2idSpec;
 typedef struct Postern__V1__BcryptSpec Postern__V1__BcryptSpec;
 typedef struct Postern__V1__FirebaseScryptSpec Postern__V1__FirebaseScryptSpec;
+typedef struct Postern__V1__DigestSpec Postern__V1__DigestSpec;
+typedef struct Postern__V1__HmacSpec Postern__V1__HmacSpec;
+typedef struct Postern__V1__Pbkdf2Spec Postern__V1__Pbkdf2Spec;
+typedef struct Postern__V1__ScryptSpec Postern__V1__ScryptSpec;
 typedef struct Postern__V1__ImportUser Postern__V1__ImportUser;
 typedef struct Postern__V1__ImportSecondFactor Postern__V1__ImportSecondFactor;
 typedef struct Postern__V1__NamedHashSpec Postern__V1__NamedHashSpec;
@@ -93,6 +97,20 @@ typedef enum _Postern__V1__UserOrder {
   POSTERN__V1__USER_ORDER__USER_ORDER_PHONE_NUMBER = 4
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__USER_ORDER)
 } Postern__V1__UserOrder;
+typedef enum _Postern__V1__PasswordHashFunction {
+  POSTERN__V1__PASSWORD_HASH_FUNCTION__PASSWORD_HASH_FUNCTION_UNSPECIFIED = 0,
+  POSTERN__V1__PASSWORD_HASH_FUNCTION__PASSWORD_HASH_FUNCTION_MD5 = 1,
+  POSTERN__V1__PASSWORD_HASH_FUNCTION__PASSWORD_HASH_FUNCTION_SHA1 = 2,
+  POSTERN__V1__PASSWORD_HASH_FUNCTION__PASSWORD_HASH_FUNCTION_SHA256 = 3,
+  POSTERN__V1__PASSWORD_HASH_FUNCTION__PASSWORD_HASH_FUNCTION_SHA512 = 4
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__PASSWORD_HASH_FUNCTION)
+} Postern__V1__PasswordHashFunction;
+typedef enum _Postern__V1__PasswordHashOrder {
+  POSTERN__V1__PASSWORD_HASH_ORDER__PASSWORD_HASH_ORDER_UNSPECIFIED = 0,
+  POSTERN__V1__PASSWORD_HASH_ORDER__PASSWORD_HASH_ORDER_SALT_FIRST = 1,
+  POSTERN__V1__PASSWORD_HASH_ORDER__PASSWORD_HASH_ORDER_PASSWORD_FIRST = 2
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__PASSWORD_HASH_ORDER)
+} Postern__V1__PasswordHashOrder;
 typedef enum _Postern__V1__ImportConflict {
   POSTERN__V1__IMPORT_CONFLICT__IMPORT_CONFLICT_UNSPECIFIED = 0,
   POSTERN__V1__IMPORT_CONFLICT__IMPORT_CONFLICT_FAIL = 1,
@@ -626,7 +644,11 @@ typedef enum {
   POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM__NOT_SET = 0,
   POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM_ARGON2ID = 1,
   POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM_FIREBASE_SCRYPT = 2,
-  POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM_BCRYPT = 3
+  POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM_BCRYPT = 3,
+  POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM_DIGEST = 4,
+  POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM_HMAC = 5,
+  POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM_PBKDF2 = 6,
+  POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM_SCRYPT = 7
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM__CASE)
 } Postern__V1__PasswordHashSpec__AlgorithmCase;
 
@@ -638,6 +660,10 @@ struct  Postern__V1__PasswordHashSpec
     Postern__V1__Argon2idSpec *argon2id;
     Postern__V1__FirebaseScryptSpec *firebase_scrypt;
     Postern__V1__BcryptSpec *bcrypt;
+    Postern__V1__DigestSpec *digest;
+    Postern__V1__HmacSpec *hmac;
+    Postern__V1__Pbkdf2Spec *pbkdf2;
+    Postern__V1__ScryptSpec *scrypt;
   };
 };
 #define POSTERN__V1__PASSWORD_HASH_SPEC__INIT \
@@ -674,6 +700,54 @@ struct  Postern__V1__FirebaseScryptSpec
 #define POSTERN__V1__FIREBASE_SCRYPT_SPEC__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__firebase_scrypt_spec__descriptor) \
     , {0,NULL}, {0,NULL}, 0, 0 }
+
+
+struct  Postern__V1__DigestSpec
+{
+  ProtobufCMessage base;
+  Postern__V1__PasswordHashFunction function;
+  int32_t rounds;
+  Postern__V1__PasswordHashOrder order;
+  protobuf_c_boolean rounds_over_hex;
+};
+#define POSTERN__V1__DIGEST_SPEC__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__digest_spec__descriptor) \
+    , POSTERN__V1__PASSWORD_HASH_FUNCTION__PASSWORD_HASH_FUNCTION_UNSPECIFIED, 0, POSTERN__V1__PASSWORD_HASH_ORDER__PASSWORD_HASH_ORDER_UNSPECIFIED, 0 }
+
+
+struct  Postern__V1__HmacSpec
+{
+  ProtobufCMessage base;
+  Postern__V1__PasswordHashFunction function;
+  ProtobufCBinaryData signer_key;
+  Postern__V1__PasswordHashOrder order;
+};
+#define POSTERN__V1__HMAC_SPEC__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__hmac_spec__descriptor) \
+    , POSTERN__V1__PASSWORD_HASH_FUNCTION__PASSWORD_HASH_FUNCTION_UNSPECIFIED, {0,NULL}, POSTERN__V1__PASSWORD_HASH_ORDER__PASSWORD_HASH_ORDER_UNSPECIFIED }
+
+
+struct  Postern__V1__Pbkdf2Spec
+{
+  ProtobufCMessage base;
+  Postern__V1__PasswordHashFunction function;
+  int32_t rounds;
+};
+#define POSTERN__V1__PBKDF2_SPEC__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__pbkdf2_spec__descriptor) \
+    , POSTERN__V1__PASSWORD_HASH_FUNCTION__PASSWORD_HASH_FUNCTION_UNSPECIFIED, 0 }
+
+
+struct  Postern__V1__ScryptSpec
+{
+  ProtobufCMessage base;
+  int32_t memory_cost;
+  int32_t block_size;
+  int32_t parallelization;
+};
+#define POSTERN__V1__SCRYPT_SPEC__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__scrypt_spec__descriptor) \
+    , 0, 0, 0 }
 
 
 struct  Postern__V1__ImportUser
@@ -1067,6 +1141,18 @@ void   postern__v1__bcrypt_spec__init
 /* Postern__V1__FirebaseScryptSpec methods */
 void   postern__v1__firebase_scrypt_spec__init
                      (Postern__V1__FirebaseScryptSpec         *message);
+/* Postern__V1__DigestSpec methods */
+void   postern__v1__digest_spec__init
+                     (Postern__V1__DigestSpec         *message);
+/* Postern__V1__HmacSpec methods */
+void   postern__v1__hmac_spec__init
+                     (Postern__V1__HmacSpec         *message);
+/* Postern__V1__Pbkdf2Spec methods */
+void   postern__v1__pbkdf2_spec__init
+                     (Postern__V1__Pbkdf2Spec         *message);
+/* Postern__V1__ScryptSpec methods */
+void   postern__v1__scrypt_spec__init
+                     (Postern__V1__ScryptSpec         *message);
 /* Postern__V1__ImportUser methods */
 void   postern__v1__import_user__init
                      (Postern__V1__ImportUser         *message);
@@ -1252,6 +1338,18 @@ typedef void (*Postern__V1__BcryptSpec_Closure)
 typedef void (*Postern__V1__FirebaseScryptSpec_Closure)
                  (const Postern__V1__FirebaseScryptSpec *message,
                   void *closure_data);
+typedef void (*Postern__V1__DigestSpec_Closure)
+                 (const Postern__V1__DigestSpec *message,
+                  void *closure_data);
+typedef void (*Postern__V1__HmacSpec_Closure)
+                 (const Postern__V1__HmacSpec *message,
+                  void *closure_data);
+typedef void (*Postern__V1__Pbkdf2Spec_Closure)
+                 (const Postern__V1__Pbkdf2Spec *message,
+                  void *closure_data);
+typedef void (*Postern__V1__ScryptSpec_Closure)
+                 (const Postern__V1__ScryptSpec *message,
+                  void *closure_data);
 typedef void (*Postern__V1__ImportUser_Closure)
                  (const Postern__V1__ImportUser *message,
                   void *closure_data);
@@ -1319,6 +1417,8 @@ typedef void (*Postern__V1__UsersRevokeSessionResponse_Closure)
 /* --- descriptors --- */
 
 extern const ProtobufCEnumDescriptor    postern__v1__user_order__descriptor;
+extern const ProtobufCEnumDescriptor    postern__v1__password_hash_function__descriptor;
+extern const ProtobufCEnumDescriptor    postern__v1__password_hash_order__descriptor;
 extern const ProtobufCEnumDescriptor    postern__v1__import_conflict__descriptor;
 extern const ProtobufCEnumDescriptor    postern__v1__link_outcome__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_create_request__descriptor;
@@ -1362,6 +1462,10 @@ extern const ProtobufCMessageDescriptor postern__v1__password_hash_spec__descrip
 extern const ProtobufCMessageDescriptor postern__v1__argon2id_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__bcrypt_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__firebase_scrypt_spec__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__digest_spec__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__hmac_spec__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__pbkdf2_spec__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__scrypt_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__import_user__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__import_second_factor__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__named_hash_spec__descriptor;

@@ -1,0 +1,80 @@
+public import Base
+
+/// How a password was hashed, apart from the hash and its salt: what one system's hashes have in common.
+public enum PasswordScheme: Sendable, Equatable {
+    /// argon2id or bcrypt: each hash is a line of text that says everything, the salt too.
+    case text(PasswordHashKind)
+    case firebaseScrypt(saltSeparator: [UInt8], rounds: Int, memoryCost: Int, signerKeyID: Text)
+    case digest(HashFunction, rounds: Int, order: HashInputOrder, hashesHex: Bool)
+    case hmac(HashFunction, order: HashInputOrder, signerKeyID: Text)
+    case pbkdf2(HashFunction, rounds: Int)
+    /// `costExponent` is log2 of N.
+    case scrypt(costExponent: Int, blockSize: Int, lanes: Int)
+
+    /// Throws what a hash of this scheme would throw because of the scheme: `outOfRange`, `malformed`, `unsupported`.
+    public func check() throws(CryptoError) {
+        if case .text = self { return }
+        // Every kind has hashes of so many bytes.
+        let byteCount =
+            switch self {
+            case .digest(let function, _, _, _), .hmac(let function, _, _): function.byteCount
+            default: 32
+            }
+        _ = try PasswordCredential(self, hash: [UInt8](repeating: 0, count: byteCount), salt: [0])
+    }
+}
+
+extension PasswordCredential {
+    /// A hash with its parts, as other systems export it. Of a digest or HMAC also its hex digits, of either case.
+    ///
+    /// A signer key itself is given to `verify`, by its id (`[A-Za-z0-9_-]`, 1 to 64). Throws `malformed`,
+    /// `outOfRange`, `unsupported`.
+    public init(_ scheme: PasswordScheme, hash: [UInt8], salt: [UInt8]) throws(CryptoError) {
+        switch scheme {
+        case .text(let kind):
+            guard let text = Text(validating: hash) else { throw .malformed }
+            try self.init(stored: text)
+            guard self.kind == kind else { throw .unsupported }
+        case .firebaseScrypt(let saltSeparator, let rounds, let memoryCost, let signerKeyID):
+            self.init(
+                try FirebaseScryptHash(
+                    hash: hash, salt: salt, saltSeparator: saltSeparator, rounds: rounds, memoryCost: memoryCost,
+                    signerKeyID: signerKeyID))
+        case .digest(let function, let rounds, let order, let hashesHex):
+            self.init(
+                try DigestHash(
+                    function: function, rounds: rounds, order: order, hashesHex: hashesHex, salt: salt, digest: hash))
+        case .hmac(let function, let order, let signerKeyID):
+            self.init(
+                try HMACHash(function: function, order: order, salt: salt, signerKeyID: signerKeyID, tag: hash))
+        case .pbkdf2(let function, let rounds):
+            self.init(try PBKDF2Hash(function: function, rounds: rounds, salt: salt, key: hash))
+        case .scrypt(let costExponent, let blockSize, let lanes):
+            self.init(
+                try ScryptHash(costExponent: costExponent, blockSize: blockSize, lanes: lanes, salt: salt, key: hash))
+        }
+    }
+
+    /// What `init(_:hash:salt:)` makes such a credential of.
+    public var parts: (scheme: PasswordScheme, hash: [UInt8], salt: [UInt8]) {
+        switch hash {
+        case let hash as FirebaseScryptHash:
+            let scheme = PasswordScheme.firebaseScrypt(
+                saltSeparator: hash.saltSeparator, rounds: hash.rounds, memoryCost: hash.memoryCost,
+                signerKeyID: hash.keyID)
+            return (scheme, hash.hash, hash.salt)
+        case let hash as DigestHash:
+            let scheme = PasswordScheme.digest(
+                hash.function, rounds: hash.rounds, order: hash.order, hashesHex: hash.hashesHex)
+            return (scheme, hash.digest, hash.salt)
+        case let hash as HMACHash:
+            return (.hmac(hash.function, order: hash.order, signerKeyID: hash.keyID), hash.tag, hash.salt)
+        case let hash as PBKDF2Hash: return (.pbkdf2(hash.function, rounds: hash.rounds), hash.key, hash.salt)
+        case let hash as ScryptHash:
+            let scheme = PasswordScheme.scrypt(
+                costExponent: hash.costExponent, blockSize: hash.blockSize, lanes: hash.lanes)
+            return (scheme, hash.key, hash.salt)
+        default: return (.text(kind), stored.bytes, [])
+        }
+    }
+}
