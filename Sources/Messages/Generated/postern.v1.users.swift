@@ -1993,7 +1993,7 @@ public struct PasswordHashSpec: Message {
         case hmac(HmacSpec)
         /// PBKDF2 (RFC 8018), 16 to 128 bytes of it.
         case pbkdf2(Pbkdf2Spec)
-        /// scrypt (RFC 7914), 16 to 128 bytes of it. Firebase calls it STANDARD_SCRYPT.
+        /// scrypt (RFC 7914), 16 to 128 bytes of it: what Firebase calls standard scrypt.
         case scrypt(ScryptSpec)
     }
 
