@@ -266,7 +266,9 @@ public struct Limits: Sendable {
     public var denialsKeptAtLeast = 100
     public var denialsRecordedPerSecond = 200
 
-    // Calls that are refused because of their credential
+    // API keys, and calls that are refused because of their credential
+    public var addressRangesPerKeyMax = 32
+    public var secretOverlapMax = Duration.days(30)
     /// Events of one credential's refused calls that are written at once, and how long until there is one more.
     public var deniedCallsAtOnce = 10
     public var deniedCallsEvery = Duration.minutes(10)

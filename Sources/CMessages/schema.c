@@ -708,7 +708,7 @@ const PosternSchema postern__store__v1__stored_provider__table = {
     &postern__store__v1__stored_provider__descriptor, postern__store__v1__stored_provider__fields, 3, 1, 0,
 };
 
-static const uint64_t postern_v1_EventKind__values[] = {0x201fffffffff, 0xff33c000034f031c, 0x1000};
+static const uint64_t postern_v1_EventKind__values[] = {0x201fffffffff, 0xff33c000034f031c, 0x3000};
 
 static const PosternField postern__v1__event_proof__fields[] = {
     [1] = {"global_sequence", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__EventProof, global_sequence)},
@@ -1308,9 +1308,12 @@ static const PosternField postern__v1__api_key__fields[] = {
     [7] = {"revoked_at_micros", 0, 0, 1, 0, 0, 6, 0, 0},
     [30] = {"quotas", &postern__v1__caller_quotas__table, 0, 10, 2, 0, 7, 0, 0},
     [33] = {"export_password_hashes", 0, 0, 4, 0, 0, 8, 0, 0},
+    [40] = {"expires_at_micros", 0, 0, 1, 0, 0, 9, 0, 0},
+    [41] = {"allowed_addresses", 0, 0, 9, 2, 1, 0, 0, 0},
+    [42] = {"previous_secret_until_micros", 0, 0, 1, 0, 0, 10, 0, 0},
 };
 const PosternSchema postern__v1__api_key__table = {
-    &postern__v1__api_key__descriptor, postern__v1__api_key__fields, 34, 0, 0,
+    &postern__v1__api_key__descriptor, postern__v1__api_key__fields, 43, 0, 0,
 };
 
 static const PosternField postern__v1__project_create_api_key_request__fields[] = {
@@ -1321,9 +1324,11 @@ static const PosternField postern__v1__project_create_api_key_request__fields[] 
     [5] = {"validate_only", 0, 0, 4, 0, 0, 4, 0, 0},
     [30] = {"quotas", &postern__v1__caller_quotas__table, 0, 10, 2, 0, 5, 0, 0},
     [33] = {"export_password_hashes", 0, 0, 4, 0, 0, 6, 0, 0},
+    [40] = {"expires_at_micros", 0, 0, 1, 0, 0, 7, 0, 0},
+    [41] = {"allowed_addresses", 0, 0, 9, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_create_api_key_request__table = {
-    &postern__v1__project_create_api_key_request__descriptor, postern__v1__project_create_api_key_request__fields, 34, 0, 0,
+    &postern__v1__project_create_api_key_request__descriptor, postern__v1__project_create_api_key_request__fields, 42, 0, 0,
 };
 
 static const PosternField postern__v1__project_create_api_key_response__fields[] = {
@@ -1340,9 +1345,11 @@ static const PosternField postern__v1__project_update_api_key_request__fields[] 
     [3] = {"display_name", 0, 0, 9, 2, 0, 2, 0, 0},
     [4] = {"quotas", &postern__v1__caller_quotas__table, 0, 10, 2, 0, 3, 0, 0},
     [5] = {"validate_only", 0, 0, 4, 0, 0, 4, 0, 0},
+    [40] = {"expires_at_micros", 0, 0, 1, 0, 0, 5, 0, 0},
+    [41] = {"allowed_addresses", 0, 0, 9, 2, 1, 0, 0, 0},
 };
 const PosternSchema postern__v1__project_update_api_key_request__table = {
-    &postern__v1__project_update_api_key_request__descriptor, postern__v1__project_update_api_key_request__fields, 6, 0, 0,
+    &postern__v1__project_update_api_key_request__descriptor, postern__v1__project_update_api_key_request__fields, 42, 0, 0,
 };
 
 static const PosternField postern__v1__project_update_api_key_response__fields[] = {
@@ -1350,6 +1357,40 @@ static const PosternField postern__v1__project_update_api_key_response__fields[]
 };
 const PosternSchema postern__v1__project_update_api_key_response__table = {
     &postern__v1__project_update_api_key_response__descriptor, postern__v1__project_update_api_key_response__fields, 2, 0, 0,
+};
+
+static const PosternField postern__v1__project_rotate_api_key_request__fields[] = {
+    [1] = {"api_key_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__ProjectRotateApiKeyRequest, api_key_id)},
+    [2] = {"overlap_seconds", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__ProjectRotateApiKeyRequest, overlap_seconds)},
+    [3] = {"validate_only", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__ProjectRotateApiKeyRequest, validate_only)},
+};
+const PosternSchema postern__v1__project_rotate_api_key_request__table = {
+    &postern__v1__project_rotate_api_key_request__descriptor, postern__v1__project_rotate_api_key_request__fields, 4, 0, 1,
+};
+
+static const PosternField postern__v1__project_rotate_api_key_response__fields[] = {
+    [1] = {"api_key", &postern__v1__api_key__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"secret_key", 0, 0, 9, 2, 0, 1, 0, 0},
+};
+const PosternSchema postern__v1__project_rotate_api_key_response__table = {
+    &postern__v1__project_rotate_api_key_response__descriptor, postern__v1__project_rotate_api_key_response__fields, 3, 1, 0,
+};
+
+const PosternSchema postern__v1__project_who_am_irequest__table = {
+    &postern__v1__project_who_am_irequest__descriptor, 0, 1, 0, 0,
+};
+
+static const PosternField postern__v1__project_who_am_iresponse__fields[] = {
+    [1] = {"caller", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"role", 0, postern_v1_Role__values, 5, 0, 0, 1, 1, 0},
+    [3] = {"scope", &postern__v1__scope__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"expires_at_micros", 0, 0, 1, 0, 0, 3, 0, 0},
+    [5] = {"trusted_end_user_ip", 0, 0, 4, 0, 0, 4, 0, 0},
+    [6] = {"export_password_hashes", 0, 0, 4, 0, 0, 5, 0, 0},
+    [7] = {"project_id", 0, 0, 9, 2, 0, 6, 0, 0},
+};
+const PosternSchema postern__v1__project_who_am_iresponse__table = {
+    &postern__v1__project_who_am_iresponse__descriptor, postern__v1__project_who_am_iresponse__fields, 8, 0, 0,
 };
 
 static const PosternField postern__v1__project_list_api_keys_request__fields[] = {
@@ -1881,9 +1922,10 @@ const PosternSchema postern__store__v1__stored_tenant__table = {
 static const PosternField postern__store__v1__stored_api_key__fields[] = {
     [1] = {"api_key", &postern__v1__api_key__table, 0, 10, 2, 0, 0, 0, 0},
     [2] = {"secret_hash", 0, 0, 8, 2, 0, 1, 0, 0},
+    [3] = {"previous_secret_hash", 0, 0, 8, 2, 0, 2, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_api_key__table = {
-    &postern__store__v1__stored_api_key__descriptor, postern__store__v1__stored_api_key__fields, 3, 0, 0,
+    &postern__store__v1__stored_api_key__descriptor, postern__store__v1__stored_api_key__fields, 4, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_certificate_mapping__fields[] = {

@@ -7,17 +7,19 @@ public import PosternClient
 extension ProjectAdmin {
     /// Creates an API key. The answer is the only place where its secret appears.
     ///
-    /// `exportPasswordHashes`: the key may export password hashes (`TenantAdmin.exportUsers`).
+    /// `exportPasswordHashes`: the key may export password hashes (`TenantAdmin.exportUsers`). `allowedAddresses`: the
+    /// networks that the key may be used from, such as `192.0.2.0/24`; none: any.
     /// Throws ALREADY_DONE when the key was created and the answer with its secret got lost: revoke that key and create
     /// another.
     public func createApiKey(
         role: Role, scope: Scope = Scope(tenants: .all(true)), displayName: Text = .empty,
         trustedEndUserIP: Bool = false, exportPasswordHashes: Bool = false, quotas: CallerQuotas? = nil,
-        options: CallOptions = .init()
+        expiresAt: Timestamp? = nil, allowedAddresses: [Text] = [], options: CallOptions = .init()
     ) async throws(Failure) -> (apiKey: ApiKey, secretKey: Secret) {
         let request = ProjectCreateApiKeyRequest(
             role: role, scope: scope, displayName: displayName, trustedEndUserIP: trustedEndUserIP, quotas: quotas,
-            exportPasswordHashes: exportPasswordHashes)
+            exportPasswordHashes: exportPasswordHashes, expiresAtMicros: expiresAt?.microseconds ?? 0,
+            allowedAddresses: allowedAddresses)
         let made = try await sendOnce(project.createApiKey, request, options)
         return (try required(made.apiKey), made.secretKey)
     }
@@ -41,6 +43,18 @@ extension ProjectAdmin {
         let request = ProjectUpdateApiKeyRequest(
             apiKeyID: apiKeyID, updateMask: ProtobufFieldMask(paths: ["quotas"]), quotas: quotas)
         return try await required(project.updateApiKey(request, options: options).apiKey)
+    }
+
+    /// Gives a key a new secret. The old one stays good for `overlap`, up to 30 days. The answer is the only place
+    /// where the new secret appears.
+    ///
+    /// Throws API_KEY_NOT_FOUND, API_KEY_REVOKED, INVALID_DURATION.
+    public func rotateApiKey(
+        _ apiKeyID: Text, overlap: Duration, options: CallOptions = .init()
+    ) async throws(Failure) -> (apiKey: ApiKey, secretKey: Secret) {
+        let request = ProjectRotateApiKeyRequest(apiKeyID: apiKeyID, overlapSeconds: overlap.secondsRoundedUp)
+        let made = try await sendOnce(project.rotateApiKey, request, options)
+        return (try required(made.apiKey), made.secretKey)
     }
 
     /// Revokes a key: the server refuses it from the next request on.

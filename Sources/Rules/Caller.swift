@@ -16,6 +16,10 @@ public final class Caller: Sendable {
     public let quotas: CallerQuotas
     /// When the credential ends by itself; nil: never.
     public let expiresAt: Timestamp?
+    /// Of an API key: the networks that it may be used from; none: any.
+    public let allowedNetworks: [IPNetwork]
+    /// Of an API key: the SHA-256 of the secret that was shown.
+    public let secretHash: [UInt8]
     /// Of a service account's JWT.
     public let keyID: Text?
     /// Of the holder of a certificate.
@@ -23,14 +27,18 @@ public final class Caller: Sendable {
     /// For an API key or a JWT that came over the connection of a certificate's holder: both of them.
     public let both: (shown: Caller, mapped: Caller)?
 
-    public init(_ key: ApiKey) {
+    /// `isPrevious`: the secret that was shown is the one before the present one.
+    public init(_ key: ApiKey, secretHash: [UInt8] = [], isPrevious: Bool = false) {
+        let ends = [key.expiresAtMicros, isPrevious ? key.previousSecretUntilMicros : 0].filter { $0 != 0 }
+        self.expiresAt = ends.min().map { Timestamp(microseconds: $0) }
+        self.secretHash = secretHash
+        self.allowedNetworks = key.allowedAddresses.compactMap { IPNetwork($0.string) }
         self.id = key.apiKeyID
         self.role = key.role
         self.trustsEndUserIP = key.trustedEndUserIP
         self.tenantID = key.scope?.onlyTenantID
         self.quotas = key.quotas ?? CallerQuotas()
         self.exportsPasswordHashes = key.exportPasswordHashes
-        self.expiresAt = nil
         self.keyID = nil
         self.certificateMappingID = nil
         self.both = nil
@@ -45,6 +53,7 @@ public final class Caller: Sendable {
         self.quotas = mapping.quotas ?? CallerQuotas()
         self.exportsPasswordHashes = false
         self.expiresAt = expiresAt
+        (self.allowedNetworks, self.secretHash) = ([], [])
         self.keyID = nil
         self.certificateMappingID = mapping.certificateMappingID
         self.both = nil
@@ -64,6 +73,8 @@ public final class Caller: Sendable {
         self.quotas = shown.quotas
         self.exportsPasswordHashes = shown.exportsPasswordHashes && mapped.exportsPasswordHashes
         self.expiresAt = [shown.expiresAt, mapped.expiresAt].compactMap(\.self).min()
+        self.allowedNetworks = shown.allowedNetworks
+        self.secretHash = shown.secretHash
         self.keyID = shown.keyID
         self.certificateMappingID = nil
         self.both = (shown, mapped)
@@ -77,6 +88,7 @@ public final class Caller: Sendable {
         self.quotas = account.quotas ?? CallerQuotas()
         self.exportsPasswordHashes = false
         self.expiresAt = expiresAt
+        (self.allowedNetworks, self.secretHash) = ([], [])
         self.keyID = keyID
         self.certificateMappingID = nil
         self.both = nil
@@ -113,6 +125,15 @@ public final class Caller: Sendable {
         return tenantID
     }
 
+    /// Whether a connection from `peer`, a numeric address, may be the caller's. ADDRESS_NOT_ALLOWED.
+    public func checkAddress(_ peer: Text) throws(Failure) {
+        guard !allowedNetworks.isEmpty else { return }
+        let address = peer.byteCount <= EndUserAddress.byteCountMax ? IPAddress(peer.string) : nil
+        guard let address, allowedNetworks.contains(where: { $0.contains(address) }) else {
+            throw Failure(.addressNotAllowed, "This API key may not be used from this address.")
+        }
+    }
+
     /// The log of the default pool is the project's, too. PROJECT_EVENTS_NOT_ALLOWED.
     public func requireEvents(of tenantID: Text) throws(Failure) {
         guard !tenantID.isEmpty || has(.projectAdmin) else {
@@ -139,6 +160,9 @@ extension Scope {
 }
 
 extension Failure {
+    public static let apiKeyExpired = Failure(
+        .apiKeyExpired, "The time of this API key, or of this secret of it, is over.")
+
     /// The caller's own credential is missing, unknown or revoked; says nothing about end users.
     public static let callerUnauthenticated = Failure(
         .callerUnauthenticated,

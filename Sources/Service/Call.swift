@@ -91,7 +91,7 @@ extension StreamCall {
 
     /// CALLER_UNAUTHENTICATED when the credential the stream began with is no longer one.
     func checkCaller(in transaction: borrowing ReadTransaction) throws {
-        if let caller { try project.callers.checkStillValid(caller, in: transaction) }
+        if let caller { try project.callers.checkStillValid(caller, from: peerAddress, in: transaction) }
     }
 }
 

@@ -55,7 +55,7 @@ extension Router {
         func failure(_ credential: AnyObject) -> Failure? {
             guard let caller = credential as? Caller else { return nil }
             if let known, known.caller === caller { return known.failure }
-            let failure = reasonToEnd(caller)
+            let failure = reasonToEnd(caller, from: connection.peerAddress)
             known = (caller, failure)
             return failure
         }
@@ -66,9 +66,11 @@ extension Router {
     }
 
     /// Nil also when the store cannot tell: the next look will.
-    private func reasonToEnd(_ caller: Caller) -> Failure? {
+    private func reasonToEnd(_ caller: Caller, from peer: Text) -> Failure? {
         do {
-            try service.project.store.read { try service.project.callers.checkStillValid(caller, in: $0) }
+            try service.project.store.read {
+                try service.project.callers.checkStillValid(caller, from: peer, in: $0)
+            }
             return nil
         } catch {
             return error as? Failure

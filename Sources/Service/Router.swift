@@ -66,7 +66,9 @@ public final class Router: Dispatcher {
         let context = connection.connectionContext
         let caller = try? authorization.bytes.withUnsafeBytes { try gate.caller(authorization: $0, context: context) }
         // A credential that has too many connections is told so when it calls.
-        if let caller { try? countConnection(connection, of: caller) }
+        if let caller, (try? caller.checkAddress(connection.peerAddress)) != nil {
+            try? countConnection(connection, of: caller)
+        }
     }
 
     public func kind(service: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer) -> StreamKind? {
@@ -128,6 +130,12 @@ public final class Router: Dispatcher {
     ) throws -> Caller? {
         if method.descriptor.role == .unspecified { return nil }
         let caller = try gate.caller(authorization: incoming.request.metadata.authorization, context: context)
+        do throws(Failure) {
+            try caller.checkAddress(carrier.peerAddress)
+        } catch {
+            note(error, method, by: caller, requestID: incoming.requestID)
+            throw error
+        }
         try countConnection(carrier, of: caller)
         return caller
     }
@@ -157,16 +165,22 @@ extension Router {
         requestID: UnsafeRawBufferPointer, start: Instant, on carrier: isolated Carrier
     ) -> Failure {
         let failure = Failure(mapping: error)
-        if let caller, DeniedCalls.isDenial(failure) {
-            let requestID = Text(validating: requestID) ?? .empty
-            let call = DeniedCalls.Call(by: caller, of: method.descriptor.fullName, failure, requestID: requestID)
-            service.project.callers.deniedCalls.note(call)
-        }
+        if let caller { note(failure, method, by: caller, requestID: requestID) }
         carrier.fail(stream: stream, failure, metadata: OutgoingMetadata(requestID: requestID))
         failureLog.write(
             method.descriptor, failure, error, requestID: Text(validating: requestID) ?? .empty, start: start,
             now: .now)
         return failure
+    }
+
+    /// Tells the event log of a call that its credential may not make.
+    private func note(
+        _ failure: Failure, _ method: RegisteredMethod, by caller: Caller, requestID: UnsafeRawBufferPointer
+    ) {
+        guard DeniedCalls.isDenial(failure) else { return }
+        let requestID = Text(validating: requestID) ?? .empty
+        let call = DeniedCalls.Call(by: caller, of: method.descriptor.fullName, failure, requestID: requestID)
+        service.project.callers.deniedCalls.note(call)
     }
 
     /// Counts and logs a call that ended in the turn in which it came in.

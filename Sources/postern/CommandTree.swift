@@ -24,6 +24,7 @@ enum CommandTree {
         ("denials", "what the self-service toggles refused"),
         ("audit", "the log of who changed what, and its proof"),
         ("apikey", "credentials of the server's callers"),
+        ("whoami", "what this credential is"),
         ("certificate", "certificates of clients, and the roles they have"),
         ("service-account", "identities for programs, and their keys"),
         ("key", "the keys that sign ID tokens"),

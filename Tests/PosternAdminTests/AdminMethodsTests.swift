@@ -18,6 +18,7 @@ import Testing
             try await Self.callSignIn(acme, scene, recorder)
             try await UserMethods.call(acme, recorder)
             try await AuditMethods.call(acme, recorder)
+            try await KeyMethods.call(scene.project, recorder)
             try await Self.callSecondFactors(acme, recorder)
             try await Self.callProviders(acme, recorder)
             try await Self.callMail(acme, scene, recorder)

@@ -18,7 +18,7 @@ import Testing
         "server cert", "store verify", "tenant get", "tenant list", "tenant usage", "token decode", "token verify",
         "user batch-get", "user count", "user explain-link", "user export", "user get", "user list", "user mfa list",
         "user query",
-        "version",
+        "version", "whoami",
     ]
 
     /// A command's own example as words, with files that are there.

@@ -431,6 +431,17 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// The event log of the default pool is the project's as well: it tells of credentials, signing keys and other
     /// tenants. Ask with the credential of a project-admin.
     case projectEventsNotAllowed = 330
+    /// The time of the API key is over, or that of a secret that was rotated. Use the present secret, or another key.
+    case apiKeyExpired = 331
+    /// The API key may be used from other addresses only.
+    case addressNotAllowed = 332
+    /// `expires_at_micros` is past. Send a time in the future, or 0 for never.
+    case invalidExpiry = 333
+    /// An address range is not an address or a prefix such as 192.0.2.0/24, has bits behind the prefix, or there are
+    /// more than 32.
+    case invalidAddressRange = 334
+    /// The API key was revoked, and cannot be used again. Make another one.
+    case apiKeyRevoked = 335
     /// A second factor of an import needs a phone number, or a TOTP secret of 10 to 64 bytes; there are at most 5,
     /// each with an id of its own.
     case invalidSecondFactor = 306
@@ -673,6 +684,11 @@ extension Reason {
         case .namedTwice: "NAMED_TWICE"
         case .passwordHashExportNotAllowed: "PASSWORD_HASH_EXPORT_NOT_ALLOWED"
         case .projectEventsNotAllowed: "PROJECT_EVENTS_NOT_ALLOWED"
+        case .apiKeyExpired: "API_KEY_EXPIRED"
+        case .addressNotAllowed: "ADDRESS_NOT_ALLOWED"
+        case .invalidExpiry: "INVALID_EXPIRY"
+        case .invalidAddressRange: "INVALID_ADDRESS_RANGE"
+        case .apiKeyRevoked: "API_KEY_REVOKED"
         case .invalidSecondFactor: "INVALID_SECOND_FACTOR"
         case .connectionFailed: "CONNECTION_FAILED"
         case .connectionLost: "CONNECTION_LOST"
@@ -719,15 +735,17 @@ extension Reason {
             .tooManyRebindings, .outboxMessageNotDeliverable, .outboxMessageUnreadable, .lastAdminKey,
             .builtInServiceAccount, .invalidCode, .invalidSessionInfo, .sessionExpired, .invalidTemporaryProof,
             .secondFactorRequired, .secondFactorEnrollmentRequired, .invalidMFAPendingCredential,
-            .secondFactorLimitExceeded, .unverifiedEmail, .upgradePending, .userNotDisabled, .streamClosed:
+            .secondFactorLimitExceeded, .unverifiedEmail, .upgradePending, .userNotDisabled, .apiKeyRevoked,
+            .streamClosed:
             .failedPrecondition
         case .callerUnauthenticated, .invalidLoginCredentials, .emailNotFound, .invalidPassword, .tokenExpired,
             .invalidIDToken, .invalidRefreshToken, .invalidSessionCookie, .invalidCustomToken, .credentialMismatch,
-            .noCurrentUser:
+            .apiKeyExpired, .noCurrentUser:
             .unauthenticated
         case .insufficientPermission, .tenantSuspended, .projectDisabled, .userDisabled, .operationNotAllowed,
             .passwordLoginDisabled, .adminOnlyOperation, .adminRestrictedOperation, .smsRegionNotAllowed,
-            .secondFactorsNotAllowed, .passwordHashExportNotAllowed, .projectEventsNotAllowed, .authorizationRefused:
+            .secondFactorsNotAllowed, .passwordHashExportNotAllowed, .projectEventsNotAllowed, .addressNotAllowed,
+            .authorizationRefused:
             .permissionDenied
         case .tenantNotFound, .unknownService, .userNotFound, .sessionNotFound, .noSuchProvider, .providerNotFound,
             .outboxMessageNotFound, .apiKeyNotFound, .certificateMappingNotFound, .serviceAccountNotFound,
@@ -752,8 +770,8 @@ extension Reason {
             .invalidCertificateMapping, .invalidServiceAccountID, .invalidPublicKey, .invalidAlgorithm,
             .missingVerificationCode, .missingSessionInfo, .missingPhoneNumber, .invalidSMSRegion,
             .invalidTestPhoneNumber, .missingMFAPendingCredential, .missingMFAEnrollmentID, .invalidSecondFactorPolicy,
-            .invalidQuery, .tooManyItems, .namedTwice, .invalidSecondFactor, .invalidAddress, .invalidAPIKey,
-            .wrongState, .missingCode:
+            .invalidQuery, .tooManyItems, .namedTwice, .invalidExpiry, .invalidAddressRange, .invalidSecondFactor,
+            .invalidAddress, .invalidAPIKey, .wrongState, .missingCode:
             .invalidArgument
         case .unknownMethod, .wrongMethodShape:
             .unimplemented

@@ -317,6 +317,14 @@ extern const PosternSchema postern__v1__project_update_api_key_request__table;
 static inline const PosternSchema *postern__v1__project_update_api_key_request__schema(void) { return &postern__v1__project_update_api_key_request__table; }
 extern const PosternSchema postern__v1__project_update_api_key_response__table;
 static inline const PosternSchema *postern__v1__project_update_api_key_response__schema(void) { return &postern__v1__project_update_api_key_response__table; }
+extern const PosternSchema postern__v1__project_rotate_api_key_request__table;
+static inline const PosternSchema *postern__v1__project_rotate_api_key_request__schema(void) { return &postern__v1__project_rotate_api_key_request__table; }
+extern const PosternSchema postern__v1__project_rotate_api_key_response__table;
+static inline const PosternSchema *postern__v1__project_rotate_api_key_response__schema(void) { return &postern__v1__project_rotate_api_key_response__table; }
+extern const PosternSchema postern__v1__project_who_am_irequest__table;
+static inline const PosternSchema *postern__v1__project_who_am_irequest__schema(void) { return &postern__v1__project_who_am_irequest__table; }
+extern const PosternSchema postern__v1__project_who_am_iresponse__table;
+static inline const PosternSchema *postern__v1__project_who_am_iresponse__schema(void) { return &postern__v1__project_who_am_iresponse__table; }
 extern const PosternSchema postern__v1__project_list_api_keys_request__table;
 static inline const PosternSchema *postern__v1__project_list_api_keys_request__schema(void) { return &postern__v1__project_list_api_keys_request__table; }
 extern const PosternSchema postern__v1__project_list_api_keys_response__table;

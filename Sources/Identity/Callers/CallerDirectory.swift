@@ -13,7 +13,7 @@ public final class CallerDirectory: Sendable {
     /// The header's `typ` of a caller JWT: nothing else is one.
     public static let jwtType: Text = "postern-caller+jwt"
 
-    private let resources: Resources
+    let resources: Resources
     private let signers: ServiceAccountSigners
     /// The audience of caller JWTs.
     private let audience: Text
@@ -75,11 +75,13 @@ public final class CallerDirectory: Sendable {
     }
 
     /// CALLER_UNAUTHENTICATED once the credential a stream began with is revoked, disabled, past its time or good for
-    /// something else.
-    public func checkStillValid(_ caller: Caller, in transaction: borrowing ReadTransaction) throws {
+    /// something else. API_KEY_EXPIRED, ADDRESS_NOT_ALLOWED. `peer`: the address of the connection, where it is known.
+    public func checkStillValid(
+        _ caller: Caller, from peer: Text? = nil, in transaction: borrowing ReadTransaction
+    ) throws {
         let now = resources.clock.now()
         if let both = caller.both {
-            try checkStillValid(both.shown, in: transaction)
+            try checkStillValid(both.shown, from: peer, in: transaction)
             return try checkStillValid(both.mapped, in: transaction)
         }
         if caller.certificateMappingID != nil { return try transaction.checkStillMapped(caller, now: now) }
@@ -92,7 +94,9 @@ public final class CallerDirectory: Sendable {
             else { throw Failure.callerUnauthenticated }
             return
         }
-        guard stored.apiKey?.revokedAtMicros == 0 else { throw Failure.callerUnauthenticated }
+        guard let present = Caller(stored, secretHash: caller.secretHash) else { throw Failure.callerUnauthenticated }
+        try present.checkLife(now: now)
+        if let peer { try present.checkAddress(peer) }
     }
 
     private func apiKeyCaller(_ key: [UInt8], in transaction: borrowing ReadTransaction) throws -> Caller? {
@@ -100,10 +104,11 @@ public final class CallerDirectory: Sendable {
         let idEnd = idStart + Self.idByteCount
         guard key.count <= 256, key.count > idEnd + 1, key[idEnd] == UInt8(ascii: "_"),
             let id = Text(validating: Array(key[idStart..<idEnd])),
-            let stored = try transaction.get(Tables.apiKeys, TextKey(id)), let apiKey = stored.apiKey,
-            constantTimeEqual(stored.secretHash, Digest.sha256(key)), apiKey.revokedAtMicros == 0
+            let stored = try transaction.get(Tables.apiKeys, TextKey(id)),
+            let caller = Caller(stored, secretHash: Digest.sha256(key))
         else { return nil }
-        return Caller(apiKey)
+        try caller.checkLife(now: resources.clock.now())
+        return caller
     }
 
     /// A caller JWT names its key: nobody who is not recognised yet makes us try several.
@@ -122,8 +127,8 @@ public final class CallerDirectory: Sendable {
     /// is never a key whose secret got lost on the way.
     public func create(
         role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool, exportsPasswordHashes: Bool = false,
-        quotas: CallerQuotas? = nil, validateOnly: Bool, origin: Origin, event: EventKind = .apiKeyCreated,
-        keep: (Secret) throws -> Void = { _ in }
+        quotas: CallerQuotas? = nil, use: KeyUse = KeyUse(), validateOnly: Bool, origin: Origin,
+        event: EventKind = .apiKeyCreated, keep: (Secret) throws -> Void = { _ in }
     ) async throws -> (key: ApiKey, secret: Secret) {
         try quotas?.check()
         var request = try makeKey(
@@ -136,6 +141,9 @@ public final class CallerDirectory: Sendable {
             request.stored.apiKey?.exportPasswordHashes = true
         }
         let now = resources.clock.now()
+        try use.check(limits: resources.limits, now: now)
+        request.stored.apiKey?.expiresAtMicros = use.expiresAtMicros ?? 0
+        request.stored.apiKey?.allowedAddresses = use.allowedAddresses ?? []
         let key = request.stored.apiKey ?? ApiKey()
         try keep(request.secret)
         try await resources.store.write { [request] transaction in
@@ -180,16 +188,23 @@ public final class CallerDirectory: Sendable {
 
     /// Changes a key; nil leaves a field as it is. API_KEY_NOT_FOUND, INVALID_DISPLAY_NAME, INVALID_QUOTA.
     public func update(
-        id: Text, displayName: Text?, quotas: CallerQuotas?, validateOnly: Bool, origin: Origin
+        id: Text, displayName: Text?, quotas: CallerQuotas?, use: KeyUse = KeyUse(), validateOnly: Bool,
+        origin: Origin
     ) async throws -> ApiKey {
         if let displayName { try Values.checkDisplayName(displayName, limits: resources.limits) }
         try quotas?.check()
         let now = resources.clock.now()
+        try use.check(limits: resources.limits, now: now)
         return try await resources.store.write { transaction in
             try transaction.once(validateOnly ? .server : origin, now: now) {
                 var (stored, key) = try transaction.reading.storedAPIKey(id)
                 if let displayName { key.displayName = displayName }
                 if let quotas { key.quotas = quotas }
+                if let addresses = use.allowedAddresses { key.allowedAddresses = addresses }
+                if let expiresAt = use.expiresAtMicros {
+                    if key.isLastingAdmin, expiresAt != 0 { try transaction.reading.requireOtherAdminKey(than: id) }
+                    key.expiresAtMicros = expiresAt
+                }
                 if validateOnly { return key }
                 stored.apiKey = key
                 try transaction.put(Tables.apiKeys, TextKey(id), stored)
@@ -206,7 +221,7 @@ public final class CallerDirectory: Sendable {
             try transaction.once(validateOnly ? .server : origin, now: now) {
                 var (stored, key) = try transaction.reading.storedAPIKey(id)
                 guard key.revokedAtMicros == 0 else { return key }
-                if key.role == .projectAdmin { try transaction.reading.requireOtherAdminKey(than: id) }
+                if key.isLastingAdmin { try transaction.reading.requireOtherAdminKey(than: id) }
                 if validateOnly { return key }
                 key.revokedAtMicros = now.microseconds
                 stored.apiKey = key
@@ -217,13 +232,17 @@ public final class CallerDirectory: Sendable {
         }
     }
 
+    static func secret(of id: Text, random: RandomSource) -> [UInt8] {
+        keyPrefix + id.bytes + [UInt8(ascii: "_")] + Base64.url.encode(random.bytes(32))
+    }
+
     private func makeKey(
         role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool, quotas: CallerQuotas?
     ) throws -> (stored: StoredApiKey, secret: Secret) {
         let grant = try Grant(role: role, scope: scope)
         try Values.checkDisplayName(displayName, limits: resources.limits)
         let id = resources.random.alphanumeric(Self.idByteCount)
-        let secret = Self.keyPrefix + id.bytes + [UInt8(ascii: "_")] + Base64.url.encode(resources.random.bytes(32))
+        let secret = Self.secret(of: id, random: resources.random)
         let key = ApiKey(
             apiKeyID: id, role: grant.role, scope: grant.scope, displayName: displayName,
             trustedEndUserIP: trustsEndUserIP, createdAtMicros: resources.clock.now().microseconds,
@@ -244,7 +263,7 @@ extension ReadTransaction {
     }
 
     /// API_KEY_NOT_FOUND.
-    fileprivate func storedAPIKey(_ id: Text) throws -> (stored: StoredApiKey, key: ApiKey) {
+    func storedAPIKey(_ id: Text) throws -> (stored: StoredApiKey, key: ApiKey) {
         guard let stored = try get(Tables.apiKeys, TextKey(id)), let key = stored.apiKey else {
             throw Failure(.apiKeyNotFound, "There is no API key with this id.")
         }
@@ -253,7 +272,7 @@ extension ReadTransaction {
 
     fileprivate func requireOtherAdminKey(than id: Text) throws {
         let others = try apiKeys(after: nil, limit: .max).filter {
-            $0.role == .projectAdmin && $0.revokedAtMicros == 0 && $0.apiKeyID != id
+            $0.isLastingAdmin && $0.apiKeyID != id
         }
         guard !others.isEmpty else {
             throw Failure(

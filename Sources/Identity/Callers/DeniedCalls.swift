@@ -34,7 +34,7 @@ public final class DeniedCalls: Sendable {
 
     /// Whether a refusal tells of a credential, and not of an end user.
     public static func isDenial(_ failure: Failure) -> Bool {
-        failure.is(.insufficientPermission, .projectEventsNotAllowed, .passwordHashExportNotAllowed)
+        failure.is(.insufficientPermission, .projectEventsNotAllowed, .passwordHashExportNotAllowed, .addressNotAllowed)
     }
 
     /// Calls that no event tells of, because too many callers were refused at once.

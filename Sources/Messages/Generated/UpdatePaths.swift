@@ -85,11 +85,15 @@ extension ProjectUpdateApiKeyRequest: Updatable {
     public enum Path: UInt8, UpdatePath {
         case displayName
         case quotas
+        case expiresAtMicros
+        case allowedAddresses
 
         public var name: Text {
             switch self {
             case .displayName: "display_name"
             case .quotas: "quotas"
+            case .expiresAtMicros: "expires_at_micros"
+            case .allowedAddresses: "allowed_addresses"
             }
         }
 

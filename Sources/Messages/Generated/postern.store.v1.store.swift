@@ -316,18 +316,22 @@ public struct StoredApiKey: Message {
     public var apiKey: ApiKey?
     /// SHA-256 of the secret key.
     public var secretHash: [UInt8] = []
+    /// The same of the secret before it, which is good until `previous_secret_until_micros` of the key; empty: none.
+    public var previousSecretHash: [UInt8] = []
 
     public init() {}
 
-    public init(apiKey: ApiKey? = nil, secretHash: [UInt8] = []) {
+    public init(apiKey: ApiKey? = nil, secretHash: [UInt8] = [], previousSecretHash: [UInt8] = []) {
         self.apiKey = apiKey
         self.secretHash = secretHash
+        self.previousSecretHash = previousSecretHash
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
     public enum FieldNumber {
         @inlinable public static var apiKey: Int { 1 }
         @inlinable public static var secretHash: Int { 2 }
+        @inlinable public static var previousSecretHash: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -344,11 +348,13 @@ extension StoredApiKey: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__Store__V1__StoredApiKey>) {
         self.apiKey = source.pointee.api_key.map { ApiKey(copying: $0) }
         self.secretHash = [UInt8](copying: source.pointee.secret_hash)
+        self.previousSecretHash = [UInt8](copying: source.pointee.previous_secret_hash)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredApiKey>, arena: Arena) {
         if let value = self.apiKey { target.pointee.api_key = arena.make(value) }
         target.pointee.secret_hash = arena.copy(self.secretHash)
+        target.pointee.previous_secret_hash = arena.copy(self.previousSecretHash)
     }
 }
 

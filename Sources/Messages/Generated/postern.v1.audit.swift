@@ -92,6 +92,7 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     /// method, the reason, and the tenant that was asked for. Where refusals of one caller come fast, one event tells of many:
     /// `detail` then says how many were not written one by one.
     case callDenied = 140
+    case apiKeyRotated = 141
 }
 
 public struct AuditEvent: Message {

@@ -27,6 +27,13 @@ public struct ApiKey: Message {
     public var quotas: CallerQuotas?
     /// May have Users.Export tell password hashes and the secrets of authenticator apps.
     public var exportPasswordHashes: Bool = false
+    /// From then on the key is refused with API_KEY_EXPIRED, and its streams end; 0 = never.
+    public var expiresAtMicros: Int64 = 0
+    /// Where connections may come from, as prefixes: 192.0.2.0/24, 2001:db8::/32, or one address. Empty: from anywhere. Others
+    /// are refused with ADDRESS_NOT_ALLOWED. At most 32.
+    public var allowedAddresses: [Text] = []
+    /// Until when the secret before the present one is good; 0 = there is none.
+    public var previousSecretUntilMicros: Int64 = 0
 
     public init() {}
 
@@ -39,7 +46,10 @@ public struct ApiKey: Message {
         createdAtMicros: Int64 = 0,
         revokedAtMicros: Int64 = 0,
         quotas: CallerQuotas? = nil,
-        exportPasswordHashes: Bool = false
+        exportPasswordHashes: Bool = false,
+        expiresAtMicros: Int64 = 0,
+        allowedAddresses: [Text] = [],
+        previousSecretUntilMicros: Int64 = 0
     ) {
         self.apiKeyID = apiKeyID
         self.role = role
@@ -50,6 +60,9 @@ public struct ApiKey: Message {
         self.revokedAtMicros = revokedAtMicros
         self.quotas = quotas
         self.exportPasswordHashes = exportPasswordHashes
+        self.expiresAtMicros = expiresAtMicros
+        self.allowedAddresses = allowedAddresses
+        self.previousSecretUntilMicros = previousSecretUntilMicros
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -63,6 +76,9 @@ public struct ApiKey: Message {
         @inlinable public static var revokedAtMicros: Int { 7 }
         @inlinable public static var quotas: Int { 30 }
         @inlinable public static var exportPasswordHashes: Int { 33 }
+        @inlinable public static var expiresAtMicros: Int { 40 }
+        @inlinable public static var allowedAddresses: Int { 41 }
+        @inlinable public static var previousSecretUntilMicros: Int { 42 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -86,6 +102,9 @@ extension ApiKey: ConvertibleToC {
         self.revokedAtMicros = source.pointee.revoked_at_micros
         self.quotas = source.pointee.quotas.map { CallerQuotas(copying: $0) }
         self.exportPasswordHashes = source.pointee.export_password_hashes != 0
+        self.expiresAtMicros = source.pointee.expires_at_micros
+        self.allowedAddresses = elements(source.pointee.n_allowed_addresses, source.pointee.allowed_addresses) { Text(copying: $0) }
+        self.previousSecretUntilMicros = source.pointee.previous_secret_until_micros
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ApiKey>, arena: Arena) {
@@ -98,6 +117,10 @@ extension ApiKey: ConvertibleToC {
         target.pointee.revoked_at_micros = self.revokedAtMicros
         if let value = self.quotas { target.pointee.quotas = arena.make(value) }
         target.pointee.export_password_hashes = self.exportPasswordHashes ? 1 : 0
+        target.pointee.expires_at_micros = self.expiresAtMicros
+        target.pointee.n_allowed_addresses = self.allowedAddresses.count
+        target.pointee.allowed_addresses = arena.copyEach(self.allowedAddresses) { arena.copy($0) }
+        target.pointee.previous_secret_until_micros = self.previousSecretUntilMicros
     }
 }
 
@@ -110,6 +133,9 @@ public struct ProjectCreateApiKeyRequest: Message {
     public var quotas: CallerQuotas?
     /// As in ApiKey; for keys with the role tenant-admin or above. It cannot be changed later.
     public var exportPasswordHashes: Bool = false
+    /// In the future, or 0.
+    public var expiresAtMicros: Int64 = 0
+    public var allowedAddresses: [Text] = []
 
     public init() {}
 
@@ -120,7 +146,9 @@ public struct ProjectCreateApiKeyRequest: Message {
         trustedEndUserIP: Bool = false,
         validateOnly: Bool = false,
         quotas: CallerQuotas? = nil,
-        exportPasswordHashes: Bool = false
+        exportPasswordHashes: Bool = false,
+        expiresAtMicros: Int64 = 0,
+        allowedAddresses: [Text] = []
     ) {
         self.role = role
         self.scope = scope
@@ -129,6 +157,8 @@ public struct ProjectCreateApiKeyRequest: Message {
         self.validateOnly = validateOnly
         self.quotas = quotas
         self.exportPasswordHashes = exportPasswordHashes
+        self.expiresAtMicros = expiresAtMicros
+        self.allowedAddresses = allowedAddresses
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -140,6 +170,8 @@ public struct ProjectCreateApiKeyRequest: Message {
         @inlinable public static var validateOnly: Int { 5 }
         @inlinable public static var quotas: Int { 30 }
         @inlinable public static var exportPasswordHashes: Int { 33 }
+        @inlinable public static var expiresAtMicros: Int { 40 }
+        @inlinable public static var allowedAddresses: Int { 41 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -161,6 +193,8 @@ extension ProjectCreateApiKeyRequest: ConvertibleToC {
         self.validateOnly = source.pointee.validate_only != 0
         self.quotas = source.pointee.quotas.map { CallerQuotas(copying: $0) }
         self.exportPasswordHashes = source.pointee.export_password_hashes != 0
+        self.expiresAtMicros = source.pointee.expires_at_micros
+        self.allowedAddresses = elements(source.pointee.n_allowed_addresses, source.pointee.allowed_addresses) { Text(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectCreateApiKeyRequest>, arena: Arena) {
@@ -171,6 +205,9 @@ extension ProjectCreateApiKeyRequest: ConvertibleToC {
         target.pointee.validate_only = self.validateOnly ? 1 : 0
         if let value = self.quotas { target.pointee.quotas = arena.make(value) }
         target.pointee.export_password_hashes = self.exportPasswordHashes ? 1 : 0
+        target.pointee.expires_at_micros = self.expiresAtMicros
+        target.pointee.n_allowed_addresses = self.allowedAddresses.count
+        target.pointee.allowed_addresses = arena.copyEach(self.allowedAddresses) { arena.copy($0) }
     }
 }
 
@@ -220,6 +257,8 @@ public struct ProjectUpdateApiKeyRequest: Message {
     public var displayName: Text = .empty
     public var quotas: CallerQuotas?
     public var validateOnly: Bool = false
+    public var expiresAtMicros: Int64 = 0
+    public var allowedAddresses: [Text] = []
 
     public init() {}
 
@@ -228,13 +267,17 @@ public struct ProjectUpdateApiKeyRequest: Message {
         updateMask: ProtobufFieldMask? = nil,
         displayName: Text = .empty,
         quotas: CallerQuotas? = nil,
-        validateOnly: Bool = false
+        validateOnly: Bool = false,
+        expiresAtMicros: Int64 = 0,
+        allowedAddresses: [Text] = []
     ) {
         self.apiKeyID = apiKeyID
         self.updateMask = updateMask
         self.displayName = displayName
         self.quotas = quotas
         self.validateOnly = validateOnly
+        self.expiresAtMicros = expiresAtMicros
+        self.allowedAddresses = allowedAddresses
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -244,6 +287,8 @@ public struct ProjectUpdateApiKeyRequest: Message {
         @inlinable public static var displayName: Int { 3 }
         @inlinable public static var quotas: Int { 4 }
         @inlinable public static var validateOnly: Int { 5 }
+        @inlinable public static var expiresAtMicros: Int { 40 }
+        @inlinable public static var allowedAddresses: Int { 41 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -263,6 +308,8 @@ extension ProjectUpdateApiKeyRequest: ConvertibleToC {
         self.displayName = Text(copying: source.pointee.display_name)
         self.quotas = source.pointee.quotas.map { CallerQuotas(copying: $0) }
         self.validateOnly = source.pointee.validate_only != 0
+        self.expiresAtMicros = source.pointee.expires_at_micros
+        self.allowedAddresses = elements(source.pointee.n_allowed_addresses, source.pointee.allowed_addresses) { Text(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectUpdateApiKeyRequest>, arena: Arena) {
@@ -271,6 +318,9 @@ extension ProjectUpdateApiKeyRequest: ConvertibleToC {
         target.pointee.display_name = arena.copy(self.displayName)
         if let value = self.quotas { target.pointee.quotas = arena.make(value) }
         target.pointee.validate_only = self.validateOnly ? 1 : 0
+        target.pointee.expires_at_micros = self.expiresAtMicros
+        target.pointee.n_allowed_addresses = self.allowedAddresses.count
+        target.pointee.allowed_addresses = arena.copyEach(self.allowedAddresses) { arena.copy($0) }
     }
 }
 
@@ -305,6 +355,185 @@ extension ProjectUpdateApiKeyResponse: ConvertibleToC {
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectUpdateApiKeyResponse>, arena: Arena) {
         if let value = self.apiKey { target.pointee.api_key = arena.make(value) }
+    }
+}
+
+public struct ProjectRotateApiKeyRequest: Message {
+    public var apiKeyID: Text = .empty
+    /// 0 to 30 days.
+    public var overlapSeconds: Int64 = 0
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(apiKeyID: Text = .empty, overlapSeconds: Int64 = 0, validateOnly: Bool = false) {
+        self.apiKeyID = apiKeyID
+        self.overlapSeconds = overlapSeconds
+        self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var apiKeyID: Int { 1 }
+        @inlinable public static var overlapSeconds: Int { 2 }
+        @inlinable public static var validateOnly: Int { 3 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectRotateApiKeyRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_rotate_api_key_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectRotateApiKeyRequest>) {
+        self.apiKeyID = Text(copying: source.pointee.api_key_id)
+        self.overlapSeconds = source.pointee.overlap_seconds
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectRotateApiKeyRequest>, arena: Arena) {
+        target.pointee.api_key_id = arena.copy(self.apiKeyID)
+        target.pointee.overlap_seconds = self.overlapSeconds
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct ProjectRotateApiKeyResponse: Message {
+    public var apiKey: ApiKey?
+    public var secretKey: Secret = .empty
+
+    public init() {}
+
+    public init(apiKey: ApiKey? = nil, secretKey: Secret = .empty) {
+        self.apiKey = apiKey
+        self.secretKey = secretKey
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var apiKey: Int { 1 }
+        @inlinable public static var secretKey: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectRotateApiKeyResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_rotate_api_key_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectRotateApiKeyResponse>) {
+        self.apiKey = source.pointee.api_key.map { ApiKey(copying: $0) }
+        self.secretKey = Secret(copying: source.pointee.secret_key)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectRotateApiKeyResponse>, arena: Arena) {
+        if let value = self.apiKey { target.pointee.api_key = arena.make(value) }
+        target.pointee.secret_key = arena.copy(self.secretKey)
+    }
+}
+
+public struct ProjectWhoAmIRequest: Message {
+    public init() {}
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectWhoAmIRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_who_am_irequest__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectWhoAmIRequest>) {
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectWhoAmIRequest>, arena: Arena) {
+    }
+}
+
+public struct ProjectWhoAmIResponse: Message {
+    /// The API key's id, the service account's email, or `certificate:` and the mapping's id.
+    public var caller: Text = .empty
+    public var role: Role = .unspecified
+    public var scope: Scope?
+    /// When the credential ends by itself; 0 = never.
+    public var expiresAtMicros: Int64 = 0
+    public var trustedEndUserIP: Bool = false
+    public var exportPasswordHashes: Bool = false
+    public var projectID: Text = .empty
+
+    public init() {}
+
+    public init(
+        caller: Text = .empty,
+        role: Role = .unspecified,
+        scope: Scope? = nil,
+        expiresAtMicros: Int64 = 0,
+        trustedEndUserIP: Bool = false,
+        exportPasswordHashes: Bool = false,
+        projectID: Text = .empty
+    ) {
+        self.caller = caller
+        self.role = role
+        self.scope = scope
+        self.expiresAtMicros = expiresAtMicros
+        self.trustedEndUserIP = trustedEndUserIP
+        self.exportPasswordHashes = exportPasswordHashes
+        self.projectID = projectID
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var caller: Int { 1 }
+        @inlinable public static var role: Int { 2 }
+        @inlinable public static var scope: Int { 3 }
+        @inlinable public static var expiresAtMicros: Int { 4 }
+        @inlinable public static var trustedEndUserIP: Int { 5 }
+        @inlinable public static var exportPasswordHashes: Int { 6 }
+        @inlinable public static var projectID: Int { 7 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectWhoAmIResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_who_am_iresponse__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectWhoAmIResponse>) {
+        self.caller = Text(copying: source.pointee.caller)
+        self.role = enumeration(source.pointee.role.rawValue)
+        self.scope = source.pointee.scope.map { Scope(copying: $0) }
+        self.expiresAtMicros = source.pointee.expires_at_micros
+        self.trustedEndUserIP = source.pointee.trusted_end_user_ip != 0
+        self.exportPasswordHashes = source.pointee.export_password_hashes != 0
+        self.projectID = Text(copying: source.pointee.project_id)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectWhoAmIResponse>, arena: Arena) {
+        target.pointee.caller = arena.copy(self.caller)
+        target.pointee.role = Postern__V1__Role(rawValue: UInt32(self.role.rawValue))
+        if let value = self.scope { target.pointee.scope = arena.make(value) }
+        target.pointee.expires_at_micros = self.expiresAtMicros
+        target.pointee.trusted_end_user_ip = self.trustedEndUserIP ? 1 : 0
+        target.pointee.export_password_hashes = self.exportPasswordHashes ? 1 : 0
+        target.pointee.project_id = arena.copy(self.projectID)
     }
 }
 

@@ -368,7 +368,8 @@ public struct ProjectClient: Sendable {
     /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// Makes an API key. The answer holds the key; it cannot be read again.
+    /// Makes an API key. The answer holds the key; it cannot be read again. Refusals: INVALID_QUOTA, INVALID_ROLE,
+    /// INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, TENANT_NOT_FOUND.
     public func createApiKey(_ request: ProjectCreateApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectCreateApiKeyResponse
     {
@@ -383,11 +384,26 @@ public struct ProjectClient: Sendable {
     }
 
     /// Changes the masked fields; binds the next request, on every connection. Refusals: INVALID_UPDATE_MASK,
-    /// INVALID_DISPLAY_NAME, INVALID_QUOTA, API_KEY_NOT_FOUND.
+    /// INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
     public func updateApiKey(_ request: ProjectUpdateApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectUpdateApiKeyResponse
     {
         try await channel.unary("postern.v1.Project", "UpdateApiKey", request, idempotent: true, options: options)
+    }
+
+    /// Gives an API key a new secret. The old one stays good for `overlap_seconds`, and one of before it for no longer: there
+    /// are two at most. The id, the rights and the expiry stay. Refusals: INVALID_DURATION, API_KEY_NOT_FOUND, API_KEY_REVOKED.
+    public func rotateApiKey(_ request: ProjectRotateApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ProjectRotateApiKeyResponse
+    {
+        try await channel.unary("postern.v1.Project", "RotateApiKey", request, idempotent: false, options: options)
+    }
+
+    /// Who calls, and what the credential may do.
+    public func whoAmI(_ request: ProjectWhoAmIRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ProjectWhoAmIResponse
+    {
+        try await channel.unary("postern.v1.Project", "WhoAmI", request, idempotent: true, options: options)
     }
 
     /// The key is refused from the next request on, on every connection. Refusals: API_KEY_NOT_FOUND, LAST_ADMIN_KEY.

@@ -217,7 +217,8 @@ extension MethodDescriptor {
         role: .verifier, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Makes an API key. The answer holds the key; it cannot be read again.
+    /// Makes an API key. The answer holds the key; it cannot be read again. Refusals: INVALID_QUOTA, INVALID_ROLE,
+    /// INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, TENANT_NOT_FOUND.
     static let projectCreateApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "CreateApiKey", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false, mutation: true,
@@ -230,11 +231,24 @@ extension MethodDescriptor {
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Changes the masked fields; binds the next request, on every connection. Refusals: INVALID_UPDATE_MASK,
-    /// INVALID_DISPLAY_NAME, INVALID_QUOTA, API_KEY_NOT_FOUND.
+    /// INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
     static let projectUpdateApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "UpdateApiKey", requestStreaming: false, responseStreaming: false,
         role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
+
+    /// Gives an API key a new secret. The old one stays good for `overlap_seconds`, and one of before it for no longer: there
+    /// are two at most. The id, the rights and the expiry stay. Refusals: INVALID_DURATION, API_KEY_NOT_FOUND, API_KEY_REVOKED.
+    static let projectRotateApiKey = MethodDescriptor(
+        service: "postern.v1.Project", method: "RotateApiKey", requestStreaming: false, responseStreaming: false,
+        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
+
+    /// Who calls, and what the credential may do.
+    static let projectWhoAmI = MethodDescriptor(
+        service: "postern.v1.Project", method: "WhoAmI", requestStreaming: false, responseStreaming: false, role: .any,
+        tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: false,
+        allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// The key is refused from the next request on, on every connection. Refusals: API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
     static let projectRevokeApiKey = MethodDescriptor(
@@ -909,6 +923,8 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ProjectCreateApiKey.self, .projectCreateApiKey)
     registry.register(ProjectListApiKeys.self, .projectListApiKeys)
     registry.register(ProjectUpdateApiKey.self, .projectUpdateApiKey)
+    registry.register(ProjectRotateApiKey.self, .projectRotateApiKey)
+    registry.register(ProjectWhoAmI.self, .projectWhoAmI)
     registry.register(ProjectRevokeApiKey.self, .projectRevokeApiKey)
     registry.register(ProjectCreateCertificateMapping.self, .projectCreateCertificateMapping)
     registry.register(ProjectListCertificateMappings.self, .projectListCertificateMappings)

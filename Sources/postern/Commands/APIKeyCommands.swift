@@ -5,7 +5,7 @@ import PosternClient
 
 /// postern apikey …
 enum APIKeyCommands {
-    static let all = [create, list, update, revoke]
+    static let all = [create, list, update, rotate, revoke, whoami]
 
     static let roles: [(String, Role)] = [
         ("verifier", .verifier), ("app", .app), ("tenant-admin", .tenantAdmin), ("project-admin", .projectAdmin),
@@ -23,7 +23,7 @@ enum APIKeyCommands {
             Flag("trusted-end-user-ip", "its word on end users' addresses counts"),
             Flag("export-password-hashes", "may export password hashes; for tenant-admin or project-admin"),
             Flag("key-out", "FILE", "write the key to this new file, readable by you only, instead of printing it"),
-        ] + CallerQuotaFlags.all, isValidatable: true
+        ] + useFlags + CallerQuotaFlags.all, isValidatable: true
     ) { session in
         let arguments = session.arguments
         guard let role = try arguments.choice("role", of: roles) else {
@@ -38,24 +38,75 @@ enum APIKeyCommands {
             role: role, scope: scope, displayName: arguments.text("display-name") ?? .empty,
             trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), validateOnly: session.isValidatingOnly,
             quotas: try CallerQuotaFlags.read(arguments),
-            exportPasswordHashes: arguments.isSet("export-password-hashes"))
+            exportPasswordHashes: arguments.isSet("export-password-hashes"),
+            expiresAtMicros: try expiry(arguments) ?? 0, allowedAddresses: addresses(arguments) ?? [])
         let client = ProjectClient(channel: try session.channel())
         let options = try session.callOptions()
-        let file = try session.newKeyFile()
-        let response: ProjectCreateApiKeyResponse
-        if let file {
-            response = try await file.kept { try await client.createApiKey(request, options: options) }
-        } else {
-            response = try await client.createApiKey(request, options: options)
+        try await handOut(session) {
+            let response = try await client.createApiKey(request, options: options)
+            return (response.apiKey ?? ApiKey(), response.secretKey)
         }
-        var key: [UInt8] = response.secretKey.withBytes { Array($0) }
-        if let file {
-            let id = response.apiKey?.apiKeyID ?? .empty
-            try file.finish(with: key + [0x0A], orElse: "postern apikey revoke \(id)")
-            session.say("the key is in \(file.path)")
-            key = []
+    }
+
+    /// Prints a secret, or puts it into the file that was asked for.
+    private static func handOut(
+        _ session: Session, _ make: () async throws -> (apiKey: ApiKey, secretKey: Secret)
+    ) async throws {
+        guard let file = try session.newKeyFile() else {
+            let (apiKey, secret) = try await make()
+            let key: [UInt8] = secret.withBytes { Array($0) }
+            return session.output.print(NewAPIKey(apiKey: apiKey, secretKey: Text(unchecked: key)))
         }
-        session.output.print(NewAPIKey(apiKey: response.apiKey ?? ApiKey(), secretKey: Text(unchecked: key)))
+        let (apiKey, secret) = try await file.kept { try await make() }
+        let key: [UInt8] = secret.withBytes { Array($0) }
+        try file.finish(with: key + [0x0A], orElse: "postern apikey revoke \(apiKey.apiKeyID)")
+        session.say("the key is in \(file.path)")
+        session.output.print(NewAPIKey(apiKey: apiKey, secretKey: .empty))
+    }
+
+    private static let useFlags = [
+        Flag("expires-in", "DURATION", "how long it is good: 90d; never: for good"),
+        Flag("allow-address", "RANGE,…", "where it may be used from: 192.0.2.0/24,2001:db8::1; \"\": anywhere"),
+    ]
+
+    /// Nil: not said.
+    private static func expiry(_ arguments: Arguments) throws(CommandError) -> Int64? {
+        if arguments.value("expires-in") == "never" { return 0 }
+        return try arguments.duration("expires-in").map { (Clock.system.now() + $0).microseconds }
+    }
+
+    private static func addresses(_ arguments: Arguments) -> [Text]? {
+        arguments.value("allow-address").map { $0.split(separator: ",").map { Text(String($0)) } }
+    }
+
+    static let rotate = Command(
+        path: ["apikey", "rotate"],
+        summary: "Gives an API key a new secret and prints it; the old one stays good for a while.",
+        example: "apikey rotate <api-key-id> --overlap 24h --key-out shop.key",
+        operands: [.required("api-key-id")],
+        flags: [
+            Flag("overlap", "DURATION", "how long the old secret stays good (default 24h; 0: not at all)"),
+            Flag("key-out", "FILE", "write the key to this new file, readable by you only, instead of printing it"),
+        ], isValidatable: true
+    ) { session in
+        let overlap = try session.arguments.duration("overlap") ?? .hours(24)
+        let request = ProjectRotateApiKeyRequest(
+            apiKeyID: Text(session.arguments.operands[0]), overlapSeconds: overlap.microseconds / 1_000_000,
+            validateOnly: session.isValidatingOnly)
+        let client = ProjectClient(channel: try session.channel())
+        let options = try session.callOptions()
+        try await handOut(session) {
+            let response = try await client.rotateApiKey(request, options: options)
+            return (response.apiKey ?? ApiKey(), response.secretKey)
+        }
+    }
+
+    static let whoami = Command(
+        path: ["whoami"], summary: "Says who the server takes this credential for, and what it may do.",
+        example: "whoami", isReadOnly: true
+    ) { session in
+        let client = ProjectClient(channel: try session.channel())
+        session.output.print(try await client.whoAmI(ProjectWhoAmIRequest(), options: session.callOptions()))
     }
 
     static let list = Command(
@@ -76,7 +127,7 @@ enum APIKeyCommands {
         operands: [.required("api-key-id")],
         flags: [
             Flag("display-name", "TEXT", "what people call it")
-        ] + CallerQuotaFlags.all, isValidatable: true
+        ] + useFlags + CallerQuotaFlags.all, isValidatable: true
     ) { session in
         var request = ProjectUpdateApiKeyRequest(
             apiKeyID: Text(session.arguments.operands[0]), validateOnly: session.isValidatingOnly)
@@ -88,6 +139,14 @@ enum APIKeyCommands {
         if let quotas = try CallerQuotaFlags.read(session.arguments) {
             request.quotas = quotas
             paths.append("quotas")
+        }
+        if let expiresAt = try expiry(session.arguments) {
+            request.expiresAtMicros = expiresAt
+            paths.append("expires_at_micros")
+        }
+        if let addresses = addresses(session.arguments) {
+            request.allowedAddresses = addresses
+            paths.append("allowed_addresses")
         }
         guard !paths.isEmpty else { throw CommandError.usage("nothing to change", hint: "postern \(update.example)") }
         request.updateMask = ProtobufFieldMask(paths: paths)

@@ -107,6 +107,7 @@ extension Messages.EventKind {
         case .certificateMappingCreated: "EVENT_KIND_CERTIFICATE_MAPPING_CREATED"
         case .certificateMappingDeleted: "EVENT_KIND_CERTIFICATE_MAPPING_DELETED"
         case .callDenied: "EVENT_KIND_CALL_DENIED"
+        case .apiKeyRotated: "EVENT_KIND_API_KEY_ROTATED"
         }
     }
 }
@@ -596,6 +597,9 @@ extension Messages.ApiKey: MessageJSON {
             .init("revoked_at_micros", .integer(self.revokedAtMicros)),
             .init("quotas", self.quotas?.json ?? .null),
             .init("export_password_hashes", .bool(self.exportPasswordHashes)),
+            .init("expires_at_micros", .integer(self.expiresAtMicros)),
+            .init("allowed_addresses", .array(self.allowedAddresses.map { .string($0) })),
+            .init("previous_secret_until_micros", .integer(self.previousSecretUntilMicros)),
         ])
     }
 }
@@ -1170,6 +1174,15 @@ extension Messages.ProjectRevokeSigningKeyResponse: MessageJSON {
     }
 }
 
+extension Messages.ProjectRotateApiKeyResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("api_key", self.apiKey?.json ?? .null),
+            .init("secret_key", .handedOut(self.secretKey)),
+        ])
+    }
+}
+
 extension Messages.ProjectRotateSigningKeyResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -1220,6 +1233,20 @@ extension Messages.ProjectUploadServiceAccountKeyResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
             .init("key", self.key?.json ?? .null),
+        ])
+    }
+}
+
+extension Messages.ProjectWhoAmIResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("caller", .string(self.caller)),
+            .init("role", self.role.json),
+            .init("scope", self.scope?.json ?? .null),
+            .init("expires_at_micros", .integer(self.expiresAtMicros)),
+            .init("trusted_end_user_ip", .bool(self.trustedEndUserIP)),
+            .init("export_password_hashes", .bool(self.exportPasswordHashes)),
+            .init("project_id", .string(self.projectID)),
         ])
     }
 }

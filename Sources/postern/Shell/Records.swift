@@ -63,8 +63,16 @@ extension TokensVerifyIdTokenResponse: Record {
     var id: String { uid.string }
 }
 
+extension ProjectWhoAmIResponse: Record {
+    static let columns = ["caller", "role", "scope", "expires_at_micros"]
+
+    var id: String { caller.string }
+}
+
 extension ApiKey: Record {
-    static let columns = ["api_key_id", "role", "scope", "display_name", "created_at_micros", "revoked_at_micros"]
+    static let columns = [
+        "api_key_id", "role", "scope", "display_name", "created_at_micros", "expires_at_micros", "revoked_at_micros",
+    ]
 
     var id: String { apiKeyID.string }
 

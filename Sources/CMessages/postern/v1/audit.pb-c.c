@@ -1001,7 +1001,7 @@ const ProtobufCMessageDescriptor postern__v1__audit_get_key_response__descriptor
   (ProtobufCMessageInit) postern__v1__audit_get_key_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCEnumValue postern__v1__event_kind__enum_values_by_number[65] =
+static const ProtobufCEnumValue postern__v1__event_kind__enum_values_by_number[66] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -1068,15 +1068,17 @@ static const ProtobufCEnumValue postern__v1__event_kind__enum_values_by_number[6
   { "EVENT_KIND_RECOVERY_CODES_RENEWED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_RECOVERY_CODES_RENEWED", 126 },
   { "EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", 127 },
   { "EVENT_KIND_CALL_DENIED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_CALL_DENIED", 140 },
+  { "EVENT_KIND_API_KEY_ROTATED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_API_KEY_ROTATED", 141 },
 };
 static const ProtobufCIntRange postern__v1__event_kind__value_ranges[] = {
-{0, 0},{45, 37},{66, 38},{72, 41},{80, 43},{86, 47},{88, 48},{110, 50},{116, 54},{120, 56},{140, 64},{0, 65}
+{0, 0},{45, 37},{66, 38},{72, 41},{80, 43},{86, 47},{88, 48},{110, 50},{116, 54},{120, 56},{140, 64},{0, 66}
 };
-static const ProtobufCEnumValueIndex postern__v1__event_kind__enum_values_by_name[65] =
+static const ProtobufCEnumValueIndex postern__v1__event_kind__enum_values_by_name[66] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
   { "EVENT_KIND_API_KEY_REVOKED", 13 },
+  { "EVENT_KIND_API_KEY_ROTATED", 65 },
   { "EVENT_KIND_API_KEY_UPDATED", 40 },
   { "EVENT_KIND_BACKUP_RESTORED", 46 },
   { "EVENT_KIND_BACKUP_TAKEN", 45 },
@@ -1147,9 +1149,9 @@ const ProtobufCEnumDescriptor postern__v1__event_kind__descriptor =
   "EventKind",
   "Postern__V1__EventKind",
   "postern.v1",
-  65,
+  66,
   postern__v1__event_kind__enum_values_by_number,
-  65,
+  66,
   postern__v1__event_kind__enum_values_by_name,
   11,
   postern__v1__event_kind__value_ranges,

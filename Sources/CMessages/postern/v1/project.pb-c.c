@@ -37,6 +37,30 @@ void   postern__v1__project_update_api_key_response__init
   static const Postern__V1__ProjectUpdateApiKeyResponse init_value = POSTERN__V1__PROJECT_UPDATE_API_KEY_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__project_rotate_api_key_request__init
+                     (Postern__V1__ProjectRotateApiKeyRequest         *message)
+{
+  static const Postern__V1__ProjectRotateApiKeyRequest init_value = POSTERN__V1__PROJECT_ROTATE_API_KEY_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__project_rotate_api_key_response__init
+                     (Postern__V1__ProjectRotateApiKeyResponse         *message)
+{
+  static const Postern__V1__ProjectRotateApiKeyResponse init_value = POSTERN__V1__PROJECT_ROTATE_API_KEY_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__project_who_am_irequest__init
+                     (Postern__V1__ProjectWhoAmIRequest         *message)
+{
+  static const Postern__V1__ProjectWhoAmIRequest init_value = POSTERN__V1__PROJECT_WHO_AM_IREQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__project_who_am_iresponse__init
+                     (Postern__V1__ProjectWhoAmIResponse         *message)
+{
+  static const Postern__V1__ProjectWhoAmIResponse init_value = POSTERN__V1__PROJECT_WHO_AM_IRESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__project_list_api_keys_request__init
                      (Postern__V1__ProjectListApiKeysRequest         *message)
 {
@@ -145,7 +169,7 @@ void   postern__v1__project_backup_response__init
   static const Postern__V1__ProjectBackupResponse init_value = POSTERN__V1__PROJECT_BACKUP_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[9] =
+static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[12] =
 {
   {
     "api_key_id",
@@ -255,24 +279,64 @@ static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[9]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "expires_at_micros",
+    40,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ApiKey, expires_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "allowed_addresses",
+    41,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__ApiKey, n_allowed_addresses),
+    offsetof(Postern__V1__ApiKey, allowed_addresses),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "previous_secret_until_micros",
+    42,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ApiKey, previous_secret_until_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__api_key__field_indices_by_name[] = {
+  10,   /* field[10] = allowed_addresses */
   0,   /* field[0] = api_key_id */
   5,   /* field[5] = created_at_micros */
   3,   /* field[3] = display_name */
+  9,   /* field[9] = expires_at_micros */
   8,   /* field[8] = export_password_hashes */
+  11,   /* field[11] = previous_secret_until_micros */
   7,   /* field[7] = quotas */
   6,   /* field[6] = revoked_at_micros */
   1,   /* field[1] = role */
   2,   /* field[2] = scope */
   4,   /* field[4] = trusted_end_user_ip */
 };
-static const ProtobufCIntRange postern__v1__api_key__number_ranges[3 + 1] =
+static const ProtobufCIntRange postern__v1__api_key__number_ranges[4 + 1] =
 {
   { 1, 0 },
   { 30, 7 },
   { 33, 8 },
-  { 0, 9 }
+  { 40, 9 },
+  { 0, 12 }
 };
 const ProtobufCMessageDescriptor postern__v1__api_key__descriptor =
 {
@@ -282,14 +346,14 @@ const ProtobufCMessageDescriptor postern__v1__api_key__descriptor =
   "Postern__V1__ApiKey",
   "postern.v1",
   sizeof(Postern__V1__ApiKey),
-  9,
+  12,
   postern__v1__api_key__field_descriptors,
   postern__v1__api_key__field_indices_by_name,
-  3,  postern__v1__api_key__number_ranges,
+  4,  postern__v1__api_key__number_ranges,
   (ProtobufCMessageInit) postern__v1__api_key__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__project_create_api_key_request__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__v1__project_create_api_key_request__field_descriptors[9] =
 {
   {
     "role",
@@ -375,9 +439,35 @@ static const ProtobufCFieldDescriptor postern__v1__project_create_api_key_reques
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "expires_at_micros",
+    40,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectCreateApiKeyRequest, expires_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "allowed_addresses",
+    41,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__ProjectCreateApiKeyRequest, n_allowed_addresses),
+    offsetof(Postern__V1__ProjectCreateApiKeyRequest, allowed_addresses),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__project_create_api_key_request__field_indices_by_name[] = {
+  8,   /* field[8] = allowed_addresses */
   2,   /* field[2] = display_name */
+  7,   /* field[7] = expires_at_micros */
   6,   /* field[6] = export_password_hashes */
   5,   /* field[5] = quotas */
   0,   /* field[0] = role */
@@ -385,12 +475,13 @@ static const unsigned postern__v1__project_create_api_key_request__field_indices
   3,   /* field[3] = trusted_end_user_ip */
   4,   /* field[4] = validate_only */
 };
-static const ProtobufCIntRange postern__v1__project_create_api_key_request__number_ranges[3 + 1] =
+static const ProtobufCIntRange postern__v1__project_create_api_key_request__number_ranges[4 + 1] =
 {
   { 1, 0 },
   { 30, 5 },
   { 33, 6 },
-  { 0, 7 }
+  { 40, 7 },
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor postern__v1__project_create_api_key_request__descriptor =
 {
@@ -400,10 +491,10 @@ const ProtobufCMessageDescriptor postern__v1__project_create_api_key_request__de
   "Postern__V1__ProjectCreateApiKeyRequest",
   "postern.v1",
   sizeof(Postern__V1__ProjectCreateApiKeyRequest),
-  7,
+  9,
   postern__v1__project_create_api_key_request__field_descriptors,
   postern__v1__project_create_api_key_request__field_indices_by_name,
-  3,  postern__v1__project_create_api_key_request__number_ranges,
+  4,  postern__v1__project_create_api_key_request__number_ranges,
   (ProtobufCMessageInit) postern__v1__project_create_api_key_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -458,7 +549,7 @@ const ProtobufCMessageDescriptor postern__v1__project_create_api_key_response__d
   (ProtobufCMessageInit) postern__v1__project_create_api_key_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__project_update_api_key_request__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__project_update_api_key_request__field_descriptors[7] =
 {
   {
     "api_key_id",
@@ -520,18 +611,45 @@ static const ProtobufCFieldDescriptor postern__v1__project_update_api_key_reques
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "expires_at_micros",
+    40,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectUpdateApiKeyRequest, expires_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "allowed_addresses",
+    41,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__ProjectUpdateApiKeyRequest, n_allowed_addresses),
+    offsetof(Postern__V1__ProjectUpdateApiKeyRequest, allowed_addresses),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__project_update_api_key_request__field_indices_by_name[] = {
+  6,   /* field[6] = allowed_addresses */
   0,   /* field[0] = api_key_id */
   2,   /* field[2] = display_name */
+  5,   /* field[5] = expires_at_micros */
   3,   /* field[3] = quotas */
   1,   /* field[1] = update_mask */
   4,   /* field[4] = validate_only */
 };
-static const ProtobufCIntRange postern__v1__project_update_api_key_request__number_ranges[1 + 1] =
+static const ProtobufCIntRange postern__v1__project_update_api_key_request__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 40, 5 },
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor postern__v1__project_update_api_key_request__descriptor =
 {
@@ -541,10 +659,10 @@ const ProtobufCMessageDescriptor postern__v1__project_update_api_key_request__de
   "Postern__V1__ProjectUpdateApiKeyRequest",
   "postern.v1",
   sizeof(Postern__V1__ProjectUpdateApiKeyRequest),
-  5,
+  7,
   postern__v1__project_update_api_key_request__field_descriptors,
   postern__v1__project_update_api_key_request__field_indices_by_name,
-  1,  postern__v1__project_update_api_key_request__number_ranges,
+  2,  postern__v1__project_update_api_key_request__number_ranges,
   (ProtobufCMessageInit) postern__v1__project_update_api_key_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -584,6 +702,255 @@ const ProtobufCMessageDescriptor postern__v1__project_update_api_key_response__d
   postern__v1__project_update_api_key_response__field_indices_by_name,
   1,  postern__v1__project_update_api_key_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__project_update_api_key_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__project_rotate_api_key_request__field_descriptors[3] =
+{
+  {
+    "api_key_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectRotateApiKeyRequest, api_key_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "overlap_seconds",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectRotateApiKeyRequest, overlap_seconds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectRotateApiKeyRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__project_rotate_api_key_request__field_indices_by_name[] = {
+  0,   /* field[0] = api_key_id */
+  1,   /* field[1] = overlap_seconds */
+  2,   /* field[2] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__project_rotate_api_key_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__project_rotate_api_key_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectRotateApiKeyRequest",
+  "ProjectRotateApiKeyRequest",
+  "Postern__V1__ProjectRotateApiKeyRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectRotateApiKeyRequest),
+  3,
+  postern__v1__project_rotate_api_key_request__field_descriptors,
+  postern__v1__project_rotate_api_key_request__field_indices_by_name,
+  1,  postern__v1__project_rotate_api_key_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_rotate_api_key_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__project_rotate_api_key_response__field_descriptors[2] =
+{
+  {
+    "api_key",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectRotateApiKeyResponse, api_key),
+    &postern__v1__api_key__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "secret_key",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectRotateApiKeyResponse, secret_key),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__project_rotate_api_key_response__field_indices_by_name[] = {
+  0,   /* field[0] = api_key */
+  1,   /* field[1] = secret_key */
+};
+static const ProtobufCIntRange postern__v1__project_rotate_api_key_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__project_rotate_api_key_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectRotateApiKeyResponse",
+  "ProjectRotateApiKeyResponse",
+  "Postern__V1__ProjectRotateApiKeyResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectRotateApiKeyResponse),
+  2,
+  postern__v1__project_rotate_api_key_response__field_descriptors,
+  postern__v1__project_rotate_api_key_response__field_indices_by_name,
+  1,  postern__v1__project_rotate_api_key_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_rotate_api_key_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define postern__v1__project_who_am_irequest__field_descriptors NULL
+#define postern__v1__project_who_am_irequest__field_indices_by_name NULL
+#define postern__v1__project_who_am_irequest__number_ranges NULL
+const ProtobufCMessageDescriptor postern__v1__project_who_am_irequest__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectWhoAmIRequest",
+  "ProjectWhoAmIRequest",
+  "Postern__V1__ProjectWhoAmIRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectWhoAmIRequest),
+  0,
+  postern__v1__project_who_am_irequest__field_descriptors,
+  postern__v1__project_who_am_irequest__field_indices_by_name,
+  0,  postern__v1__project_who_am_irequest__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_who_am_irequest__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__project_who_am_iresponse__field_descriptors[7] =
+{
+  {
+    "caller",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectWhoAmIResponse, caller),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "role",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectWhoAmIResponse, role),
+    &postern__v1__role__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "scope",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectWhoAmIResponse, scope),
+    &postern__v1__scope__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "expires_at_micros",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectWhoAmIResponse, expires_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "trusted_end_user_ip",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectWhoAmIResponse, trusted_end_user_ip),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "export_password_hashes",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectWhoAmIResponse, export_password_hashes),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "project_id",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectWhoAmIResponse, project_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__project_who_am_iresponse__field_indices_by_name[] = {
+  0,   /* field[0] = caller */
+  3,   /* field[3] = expires_at_micros */
+  5,   /* field[5] = export_password_hashes */
+  6,   /* field[6] = project_id */
+  1,   /* field[1] = role */
+  2,   /* field[2] = scope */
+  4,   /* field[4] = trusted_end_user_ip */
+};
+static const ProtobufCIntRange postern__v1__project_who_am_iresponse__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 7 }
+};
+const ProtobufCMessageDescriptor postern__v1__project_who_am_iresponse__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectWhoAmIResponse",
+  "ProjectWhoAmIResponse",
+  "Postern__V1__ProjectWhoAmIResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectWhoAmIResponse),
+  7,
+  postern__v1__project_who_am_iresponse__field_descriptors,
+  postern__v1__project_who_am_iresponse__field_indices_by_name,
+  1,  postern__v1__project_who_am_iresponse__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_who_am_iresponse__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__project_list_api_keys_request__field_descriptors[2] =

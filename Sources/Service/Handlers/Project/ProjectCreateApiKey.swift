@@ -9,7 +9,9 @@ enum ProjectCreateApiKey: SlowMethod {
         let (key, secret) = try await call.project.callers.create(
             role: request.role, scope: request.scope, displayName: request.displayName,
             trustsEndUserIP: request.trustedEndUserIP, exportsPasswordHashes: request.exportPasswordHashes,
-            quotas: request.quotas, validateOnly: request.validateOnly, origin: call.origin)
+            quotas: request.quotas,
+            use: KeyUse(expiresAtMicros: request.expiresAtMicros, allowedAddresses: request.allowedAddresses),
+            validateOnly: request.validateOnly, origin: call.origin)
         return ProjectCreateApiKeyResponse(apiKey: key, secretKey: request.validateOnly ? .empty : secret)
     }
 }

@@ -10,6 +10,9 @@ enum ProjectUpdateApiKey: SlowMethod {
         let key = try await call.project.callers.update(
             id: request.apiKeyID, displayName: mask.contains(.displayName) ? request.displayName : nil,
             quotas: mask.contains(.quotas) ? request.quotas ?? CallerQuotas() : nil,
+            use: KeyUse(
+                expiresAtMicros: mask.contains(.expiresAtMicros) ? request.expiresAtMicros : nil,
+                allowedAddresses: mask.contains(.allowedAddresses) ? request.allowedAddresses : nil),
             validateOnly: request.validateOnly, origin: call.origin)
         return ProjectUpdateApiKeyResponse(apiKey: key)
     }

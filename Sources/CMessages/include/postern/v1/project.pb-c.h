@@ -26,6 +26,10 @@ typedef struct Postern__V1__ProjectCreateApiKeyRequest Postern__V1__ProjectCreat
 typedef struct Postern__V1__ProjectCreateApiKeyResponse Postern__V1__ProjectCreateApiKeyResponse;
 typedef struct Postern__V1__ProjectUpdateApiKeyRequest Postern__V1__ProjectUpdateApiKeyRequest;
 typedef struct Postern__V1__ProjectUpdateApiKeyResponse Postern__V1__ProjectUpdateApiKeyResponse;
+typedef struct Postern__V1__ProjectRotateApiKeyRequest Postern__V1__ProjectRotateApiKeyRequest;
+typedef struct Postern__V1__ProjectRotateApiKeyResponse Postern__V1__ProjectRotateApiKeyResponse;
+typedef struct Postern__V1__ProjectWhoAmIRequest Postern__V1__ProjectWhoAmIRequest;
+typedef struct Postern__V1__ProjectWhoAmIResponse Postern__V1__ProjectWhoAmIResponse;
 typedef struct Postern__V1__ProjectListApiKeysRequest Postern__V1__ProjectListApiKeysRequest;
 typedef struct Postern__V1__ProjectListApiKeysResponse Postern__V1__ProjectListApiKeysResponse;
 typedef struct Postern__V1__ProjectRevokeApiKeyRequest Postern__V1__ProjectRevokeApiKeyRequest;
@@ -71,10 +75,14 @@ struct  Postern__V1__ApiKey
   int64_t revoked_at_micros;
   Postern__V1__CallerQuotas *quotas;
   protobuf_c_boolean export_password_hashes;
+  int64_t expires_at_micros;
+  size_t n_allowed_addresses;
+  ProtobufCBinaryData *allowed_addresses;
+  int64_t previous_secret_until_micros;
 };
 #define POSTERN__V1__API_KEY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__api_key__descriptor) \
-    , {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, {0,NULL}, 0, 0, 0, NULL, 0 }
+    , {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, {0,NULL}, 0, 0, 0, NULL, 0, 0, 0,NULL, 0 }
 
 
 struct  Postern__V1__ProjectCreateApiKeyRequest
@@ -87,10 +95,13 @@ struct  Postern__V1__ProjectCreateApiKeyRequest
   protobuf_c_boolean validate_only;
   Postern__V1__CallerQuotas *quotas;
   protobuf_c_boolean export_password_hashes;
+  int64_t expires_at_micros;
+  size_t n_allowed_addresses;
+  ProtobufCBinaryData *allowed_addresses;
 };
 #define POSTERN__V1__PROJECT_CREATE_API_KEY_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_create_api_key_request__descriptor) \
-    , POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, {0,NULL}, 0, 0, NULL, 0 }
+    , POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, {0,NULL}, 0, 0, NULL, 0, 0, 0,NULL }
 
 
 struct  Postern__V1__ProjectCreateApiKeyResponse
@@ -112,10 +123,13 @@ struct  Postern__V1__ProjectUpdateApiKeyRequest
   ProtobufCBinaryData display_name;
   Postern__V1__CallerQuotas *quotas;
   protobuf_c_boolean validate_only;
+  int64_t expires_at_micros;
+  size_t n_allowed_addresses;
+  ProtobufCBinaryData *allowed_addresses;
 };
 #define POSTERN__V1__PROJECT_UPDATE_API_KEY_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_update_api_key_request__descriptor) \
-    , {0,NULL}, NULL, {0,NULL}, NULL, 0 }
+    , {0,NULL}, NULL, {0,NULL}, NULL, 0, 0, 0,NULL }
 
 
 struct  Postern__V1__ProjectUpdateApiKeyResponse
@@ -126,6 +140,54 @@ struct  Postern__V1__ProjectUpdateApiKeyResponse
 #define POSTERN__V1__PROJECT_UPDATE_API_KEY_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_update_api_key_response__descriptor) \
     , NULL }
+
+
+struct  Postern__V1__ProjectRotateApiKeyRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData api_key_id;
+  int64_t overlap_seconds;
+  protobuf_c_boolean validate_only;
+};
+#define POSTERN__V1__PROJECT_ROTATE_API_KEY_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_rotate_api_key_request__descriptor) \
+    , {0,NULL}, 0, 0 }
+
+
+struct  Postern__V1__ProjectRotateApiKeyResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__ApiKey *api_key;
+  ProtobufCBinaryData secret_key;
+};
+#define POSTERN__V1__PROJECT_ROTATE_API_KEY_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_rotate_api_key_response__descriptor) \
+    , NULL, {0,NULL} }
+
+
+struct  Postern__V1__ProjectWhoAmIRequest
+{
+  ProtobufCMessage base;
+};
+#define POSTERN__V1__PROJECT_WHO_AM_IREQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_who_am_irequest__descriptor) \
+     }
+
+
+struct  Postern__V1__ProjectWhoAmIResponse
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData caller;
+  Postern__V1__Role role;
+  Postern__V1__Scope *scope;
+  int64_t expires_at_micros;
+  protobuf_c_boolean trusted_end_user_ip;
+  protobuf_c_boolean export_password_hashes;
+  ProtobufCBinaryData project_id;
+};
+#define POSTERN__V1__PROJECT_WHO_AM_IRESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_who_am_iresponse__descriptor) \
+    , {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, 0, 0, 0, {0,NULL} }
 
 
 struct  Postern__V1__ProjectListApiKeysRequest
@@ -344,6 +406,18 @@ void   postern__v1__project_update_api_key_request__init
 /* Postern__V1__ProjectUpdateApiKeyResponse methods */
 void   postern__v1__project_update_api_key_response__init
                      (Postern__V1__ProjectUpdateApiKeyResponse         *message);
+/* Postern__V1__ProjectRotateApiKeyRequest methods */
+void   postern__v1__project_rotate_api_key_request__init
+                     (Postern__V1__ProjectRotateApiKeyRequest         *message);
+/* Postern__V1__ProjectRotateApiKeyResponse methods */
+void   postern__v1__project_rotate_api_key_response__init
+                     (Postern__V1__ProjectRotateApiKeyResponse         *message);
+/* Postern__V1__ProjectWhoAmIRequest methods */
+void   postern__v1__project_who_am_irequest__init
+                     (Postern__V1__ProjectWhoAmIRequest         *message);
+/* Postern__V1__ProjectWhoAmIResponse methods */
+void   postern__v1__project_who_am_iresponse__init
+                     (Postern__V1__ProjectWhoAmIResponse         *message);
 /* Postern__V1__ProjectListApiKeysRequest methods */
 void   postern__v1__project_list_api_keys_request__init
                      (Postern__V1__ProjectListApiKeysRequest         *message);
@@ -415,6 +489,18 @@ typedef void (*Postern__V1__ProjectUpdateApiKeyRequest_Closure)
 typedef void (*Postern__V1__ProjectUpdateApiKeyResponse_Closure)
                  (const Postern__V1__ProjectUpdateApiKeyResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__ProjectRotateApiKeyRequest_Closure)
+                 (const Postern__V1__ProjectRotateApiKeyRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__ProjectRotateApiKeyResponse_Closure)
+                 (const Postern__V1__ProjectRotateApiKeyResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__ProjectWhoAmIRequest_Closure)
+                 (const Postern__V1__ProjectWhoAmIRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__ProjectWhoAmIResponse_Closure)
+                 (const Postern__V1__ProjectWhoAmIResponse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__ProjectListApiKeysRequest_Closure)
                  (const Postern__V1__ProjectListApiKeysRequest *message,
                   void *closure_data);
@@ -481,6 +567,10 @@ extern const ProtobufCMessageDescriptor postern__v1__project_create_api_key_requ
 extern const ProtobufCMessageDescriptor postern__v1__project_create_api_key_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_update_api_key_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_update_api_key_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_rotate_api_key_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_rotate_api_key_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_who_am_irequest__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_who_am_iresponse__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_list_api_keys_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_list_api_keys_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_revoke_api_key_request__descriptor;

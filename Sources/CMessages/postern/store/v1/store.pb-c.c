@@ -560,7 +560,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_tenant__descriptor =
   (ProtobufCMessageInit) postern__store__v1__stored_tenant__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_api_key__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_api_key__field_descriptors[3] =
 {
   {
     "api_key",
@@ -586,15 +586,28 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_api_key__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "previous_secret_hash",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredApiKey, previous_secret_hash),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_api_key__field_indices_by_name[] = {
   0,   /* field[0] = api_key */
+  2,   /* field[2] = previous_secret_hash */
   1,   /* field[1] = secret_hash */
 };
 static const ProtobufCIntRange postern__store__v1__stored_api_key__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_api_key__descriptor =
 {
@@ -604,7 +617,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_api_key__descriptor 
   "Postern__Store__V1__StoredApiKey",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredApiKey),
-  2,
+  3,
   postern__store__v1__stored_api_key__field_descriptors,
   postern__store__v1__stored_api_key__field_indices_by_name,
   1,  postern__store__v1__stored_api_key__number_ranges,

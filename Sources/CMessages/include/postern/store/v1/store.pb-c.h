@@ -119,10 +119,11 @@ struct  Postern__Store__V1__StoredApiKey
   ProtobufCMessage base;
   Postern__V1__ApiKey *api_key;
   ProtobufCBinaryData secret_hash;
+  ProtobufCBinaryData previous_secret_hash;
 };
 #define POSTERN__STORE__V1__STORED_API_KEY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_api_key__descriptor) \
-    , NULL, {0,NULL} }
+    , NULL, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__Store__V1__StoredCertificateMapping

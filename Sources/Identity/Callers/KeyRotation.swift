@@ -1,0 +1,81 @@
+public import Base
+import Crypto
+public import Messages
+import Rules
+import Store
+
+/// When and from where an API key may be used; nil leaves a field as it is.
+public struct KeyUse: Sendable {
+    public var expiresAtMicros: Int64?
+    public var allowedAddresses: [Text]?
+
+    public init(expiresAtMicros: Int64? = nil, allowedAddresses: [Text]? = nil) {
+        (self.expiresAtMicros, self.allowedAddresses) = (expiresAtMicros, allowedAddresses)
+    }
+
+    /// INVALID_EXPIRY, INVALID_ADDRESS_RANGE.
+    func check(limits: Limits, now: Timestamp) throws(Failure) {
+        if let expiresAtMicros, expiresAtMicros != 0, expiresAtMicros <= now.microseconds {
+            throw .invalid(.invalidExpiry, field: "expires_at_micros", "must be in the future, or 0 for never")
+        }
+        let addresses = allowedAddresses ?? []
+        // An address and its prefix take 49 bytes at most.
+        let areGood = addresses.allSatisfy { $0.byteCount <= 64 && IPNetwork($0.string) != nil }
+        guard areGood, addresses.count <= limits.addressRangesPerKeyMax else {
+            throw .invalid(
+                .invalidAddressRange, field: "allowed_addresses",
+                "must be addresses or prefixes such as 192.0.2.0/24, at most \(limits.addressRangesPerKeyMax)")
+        }
+    }
+}
+
+extension CallerDirectory {
+    /// Gives a key a new secret; the old one stays good for `overlap`. INVALID_DURATION, API_KEY_NOT_FOUND,
+    /// API_KEY_REVOKED.
+    public func rotate(
+        id: Text, overlapSeconds: Int64, validateOnly: Bool, origin: Origin
+    ) async throws -> (key: ApiKey, secret: Secret) {
+        guard (0...resources.limits.secretOverlapMax.microseconds / 1_000_000).contains(overlapSeconds) else {
+            throw Failure.invalid(.invalidDuration, field: "overlap_seconds", "must be 0 to 30 days")
+        }
+        let now = resources.clock.now()
+        let secret = Self.secret(of: id, random: resources.random)
+        let key = try await resources.store.write { transaction in
+            var (stored, key) = try transaction.reading.storedAPIKey(id)
+            guard key.revokedAtMicros == 0 else {
+                throw Failure(.apiKeyRevoked, "This API key was revoked; make another one.")
+            }
+            key.previousSecretUntilMicros = overlapSeconds == 0 ? 0 : (now + .seconds(overlapSeconds)).microseconds
+            stored.previousSecretHash = overlapSeconds == 0 ? [] : stored.secretHash
+            stored.secretHash = Digest.sha256(secret)
+            stored.apiKey = key
+            if validateOnly { return key }
+            try transaction.onceOnly(origin, now: now) {
+                try transaction.put(Tables.apiKeys, TextKey(id), stored)
+                try transaction.appendEvent(.apiKeyRotated, tenantID: .empty, origin: origin, detail: id, now: now)
+            }
+            return key
+        }
+        return (key, Secret(secret))
+    }
+}
+
+extension Caller {
+    /// The caller of a key that is not revoked and has this secret, the present one or the one before.
+    convenience init?(_ stored: StoredApiKey, secretHash: [UInt8]) {
+        guard let key = stored.apiKey, key.revokedAtMicros == 0, !secretHash.isEmpty else { return nil }
+        let isPrevious = !constantTimeEqual(stored.secretHash, secretHash)
+        guard !isPrevious || constantTimeEqual(stored.previousSecretHash, secretHash) else { return nil }
+        self.init(key, secretHash: secretHash, isPrevious: isPrevious)
+    }
+
+    /// API_KEY_EXPIRED.
+    func checkLife(now: Timestamp) throws(Failure) {
+        if let expiresAt, now >= expiresAt { throw .apiKeyExpired }
+    }
+}
+
+extension ApiKey {
+    /// Of these one is always left.
+    var isLastingAdmin: Bool { role == .projectAdmin && revokedAtMicros == 0 && expiresAtMicros == 0 }
+}
