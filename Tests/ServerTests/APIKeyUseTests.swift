@@ -1,4 +1,5 @@
 import Base
+import Identity
 import Messages
 import TestSupport
 import Testing
