@@ -146,7 +146,7 @@ import Testing
             try Self.update(server, key.apiKeyID, "allowed_addresses", addresses: many)
             let wrong: [[Text]] = [
                 many + ["10.0.1.1"], [""], ["10.0.0.1/33"], ["10.0.0.1/8"], ["localhost"], ["fe80::1%lo"],
-                [Text(String(repeating: "1", count: 100_000))],
+                [Text(String(repeating: "1", count: 10_000))],
             ]
             for addresses in wrong {
                 expectRefusal("INVALID_ADDRESS_RANGE") {
