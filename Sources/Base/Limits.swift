@@ -251,7 +251,7 @@ public struct Limits: Sendable {
 
     // Metrics: docs/decisions/0075-metrics-of-bounded-size.md
     /// The pairs of a method and a reason whose failures are counted apart.
-    public var failuresCountedApartMax = 80
+    public var failuresCountedApartMax = 40
     /// The tenants whose calls are counted, and how many of them /metrics shows.
     public var tenantsCountedMax = 200
     public var tenantsShownMax = 20

@@ -42,11 +42,11 @@ struct HTTP2Callbacks: @unchecked Sendable {
         }
         nghttp2_session_callbacks_set_on_header_callback(callbacks) {
             _, _, name, nameByteCount, value, valueByteCount, _, user in
-            guard let hooks = hooks(user) else { return 0 }
-            hooks.events?.header(
+            guard let events = hooks(user)?.events else { return 0 }
+            let goesOn = events.header(
                 UnsafeRawBufferPointer(start: name, count: nameByteCount),
                 UnsafeRawBufferPointer(start: value, count: valueByteCount))
-            return 0
+            return goesOn ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, stream, bytes, count, user in
             guard let hooks = hooks(user) else { return 0 }

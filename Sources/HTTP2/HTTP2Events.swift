@@ -4,7 +4,8 @@
 public protocol HTTP2Events: AnyObject {
     /// A block of headers begins: the first of its stream, or trailers.
     func headersBegan(stream: UInt32, isFirst: Bool)
-    func header(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer)
+    /// False: nothing more is read, and the session is over.
+    func header(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool
     /// `isLast`: the peer sends nothing more on this stream.
     func headersEnded(stream: UInt32, isLast: Bool)
     /// These bytes count against the stream's window until `HTTP2Engine.consume`.

@@ -39,7 +39,9 @@ extension TLSContext {
         let isEnd = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE
         guard isEnd, count > 0 else { throw .last(of: "a revocation list cannot be read") }
         ERR_clear_error()
-        X509_STORE_set_flags(store, UInt(X509_V_FLAG_CRL_CHECK))
+        // Those of the authorities between as well: whoever has the key of a revoked one can issue anything.
+        // Proof: two constants of OpenSSL.
+        X509_STORE_set_flags(store, UInt(X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL))
     }
 }
 

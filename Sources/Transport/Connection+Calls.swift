@@ -9,7 +9,7 @@ struct ActiveCall {
     var deadline: Instant
     var task: Task<Void, Never>?
     /// Messages of the client that its handler has not taken yet; bounded by the stream's window.
-    var inbox: [[UInt8]] = []
+    var inbox = EventQueue<[UInt8]>()
     /// The bytes of the call's first request; see `Connection.run`.
     let requestByteCount: Int
     var isRemoteClosed: Bool
@@ -57,7 +57,7 @@ extension Connection {
 
     private func ended(stream: UInt32) {
         guard let call = calls.removeValue(forKey: stream) else { return }
-        inboxByteCount -= call.inbox.reduce(0) { $0 + $1.count }
+        inboxByteCount -= call.inbox.all.reduce(0) { $0 + $1.count + Self.messageOverhead }
         requestByteCount -= call.requestByteCount
         defer { account() }
         guard phase != .closed else { return }
@@ -124,11 +124,14 @@ extension Connection {
 
     // MARK: Streams
 
+    /// An array's own memory: a message without content is not free.
+    static let messageOverhead = 64
+
     func deliver(_ message: UnsafeRawBufferPointer?, isLast: Bool, to stream: UInt32) {
         guard calls[stream] != nil else { return }
         if let message {
             calls[stream]?.inbox.append([UInt8](message))
-            inboxByteCount += message.count
+            inboxByteCount += message.count + Self.messageOverhead
         }
         if isLast { calls[stream]?.isRemoteClosed = true }
         calls[stream]?.wakeReader()
@@ -139,9 +142,8 @@ extension Connection {
         while true {
             try Task.checkCancellation()
             guard let call = calls[stream] else { throw CancellationError() }
-            if !call.inbox.isEmpty {
-                let message = calls[stream]!.inbox.removeFirst()
-                inboxByteCount -= message.count
+            if !call.inbox.isEmpty, let message = calls[stream]?.inbox.popFirst() {
+                inboxByteCount -= message.count + Self.messageOverhead
                 account()
                 resumeReadingIfDrained()
                 if phase != .closed {

@@ -6,7 +6,17 @@ struct EventQueue<Element> {
     var isEmpty: Bool { start == elements.count }
     var first: Element? { isEmpty ? nil : elements[start] }
 
+    /// The first one first.
+    var all: ArraySlice<Element> { elements[start...] }
+
     mutating func append(_ element: Element) { elements.append(element) }
+
+    /// Takes out what is not wanted any more, in the time that going through the queue takes.
+    mutating func removeAll(where isUnwanted: (Element) -> Bool) {
+        elements.removeFirst(start)
+        start = 0
+        elements.removeAll(where: isUnwanted)
+    }
 
     mutating func popFirst() -> Element? {
         guard !isEmpty else { return nil }

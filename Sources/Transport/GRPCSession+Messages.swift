@@ -15,6 +15,7 @@ extension GRPCSession {
         guard stream.id != 0, byteCount <= stream.input.readableByteCount else { return }
         stream.input.consume(byteCount)
         stream.input.releaseIfIdle(above: 4 * 1024)
+        stream.inputSince = now
         inputByteCount -= byteCount
     }
 
@@ -33,6 +34,7 @@ extension GRPCSession {
             }
             if stream.state.work == .waiting {
                 _ = waiting.popFirst()
+                stream.isQueued = false
                 if let event = beginCall(stream) { return event }
             } else {
                 if let event = nextMessage(stream) { return event }

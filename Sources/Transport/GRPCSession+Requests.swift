@@ -7,6 +7,7 @@ import Wire
 extension GRPCSession {
     func headersBegan(stream id: UInt32, isFirst: Bool) {
         headersOf = nil
+        blockFieldsByteCount = 0
         // Nothing is read in the trailers of a request.
         guard isFirst, !isClosed else { return }
         guard streams.count < streamsMax, !isRefusing else {
@@ -27,8 +28,16 @@ extension GRPCSession {
         if !cancelRate.note(at: now) { violation = .tooManyCancels }
     }
 
-    func header(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+    /// A byte of a block of headers can stand for thousands of a field that came before (RFC 7541, 2.3). So a block
+    /// is not unpacked to its end that is far above what may be announced, also of a stream that was refused.
+    func header(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
+        blockFieldsByteCount += name.count + value.count + 32
+        guard blockFieldsByteCount <= 2 * limits.headerListMax else {
+            violation = .headersTooLarge
+            return false
+        }
         headersOf?.headers.add(name, value, limits: limits)
+        return true
     }
 
     func headersEnded(stream id: UInt32, isLast: Bool) {
@@ -70,6 +79,7 @@ extension GRPCSession {
         guard let stream = streams[id], stream.state.takesData else {
             return engine.consume(bytes.count, stream: id)
         }
+        if stream.input.isEmpty { stream.inputSince = now }
         stream.input.append(contentsOf: bytes)
         stream.uncredited += bytes.count
         inputByteCount += bytes.count
@@ -83,13 +93,16 @@ extension GRPCSession {
 
     func reset(stream id: UInt32) {
         // A reset behind the answer takes back nothing.
-        guard let stream = streams[id], stream.state.answer != .ended else { return }
+        guard let stream = streams[id], stream.state.answer != .ended, !stream.hasNotedCancel else { return }
+        stream.hasNotedCancel = true
         noteCancel()
     }
 
     func closed(stream id: UInt32) {
         guard let stream = streams[id] else { return }
         if headersOf === stream { headersOf = nil }
+        // Also one that HTTP/2 had to end for what the client did with it.
+        reset(stream: id)
         dropOutput(of: stream)
         perform(stream.state.closed(), stream)
     }
@@ -108,6 +121,7 @@ extension GRPCSession {
     private func begin(_ stream: GRPCStream) {
         if !incomplete.isEmpty { incomplete.removeAll { $0 === stream } }
         if largeStream === stream { largeEnded() }
+        stream.isQueued = true
         waiting.append(Waiting(stream: stream, id: stream.id))
     }
 
@@ -135,16 +149,23 @@ extension GRPCSession {
         } else if largeStream === stream {
             credit(stream)
         } else if stream.uncredited >= initialWindow / 2 {
-            guard largeStream == nil else { return largeWaiting.append(Waiting(stream: stream, id: stream.id)) }
+            guard largeStream == nil else { return waitToBeLarge(stream) }
             largeStream = stream
             credit(stream)
         }
+    }
+
+    private func waitToBeLarge(_ stream: GRPCStream) {
+        guard !stream.isLargeWaiting else { return }
+        stream.isLargeWaiting = true
+        largeWaiting.append(Waiting(stream: stream, id: stream.id))
     }
 
     /// One message at a time may be larger than a window: the sum of all is bounded, and none waits for ever.
     func largeEnded() {
         largeStream = nil
         while largeStream == nil, let next = largeWaiting.popFirst() {
+            next.stream.isLargeWaiting = false
             if next.stream.id == next.id, next.stream.state.takesData { checkLength(next.stream) }
         }
     }
@@ -155,8 +176,8 @@ extension GRPCSession {
     }
 
     func consumed(stream id: UInt32, byteCount: Int, output: inout OutputQueue) {
-        guard let stream = streams[id], !stream.deliveredCosts.isEmpty else { return }
-        let cost = min(stream.deliveredCosts.removeFirst(), stream.uncredited)
+        guard let stream = streams[id], let delivered = stream.deliveredCosts.popFirst() else { return }
+        let cost = min(delivered, stream.uncredited)
         guard cost > 0, !stream.state.isClosed else { return }
         stream.uncredited -= cost
         engine.consume(cost, stream: id)

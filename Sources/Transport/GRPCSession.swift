@@ -48,11 +48,13 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     private var flood: HTTP2FloodGuard
     private(set) var partialSince: Instant?
     var cancelRate: EventRate
+    /// The fields of the block of headers that is coming in, unpacked.
+    var blockFieldsByteCount = 0
     /// What the client did wrong in the bytes that are being read.
     var violation: CloseReason?
 
     var streams: [UInt32: GRPCStream] = [:]
-    private var spareStreams: [GRPCStream] = []
+    var spareStreams: [GRPCStream] = []
     /// The stream whose headers are coming in; nil for one that was refused, and for trailers.
     var headersOf: GRPCStream?
     var notices = EventQueue<Notice>()
@@ -79,7 +81,7 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     /// A stream of messages was told to wait for the client's windows.
     var isWindowAwaited = false
 
-    private static let sparesMax = 32
+    static let sparesMax = 32
     /// A stream's objects and its tables in nghttp2.
     private static let streamByteCount = 1_024
 
@@ -266,31 +268,12 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     }
 
     var heldSince: Instant? {
-        let request = incomplete.first?.beganAt
-        let held = pendingByteCount > 0 ? heldProgressAt : nil
-        guard let request, let held else { return request ?? held }
-        return min(request, held)
-    }
-
-    // MARK: Streams
-
-    func makeStream(_ id: UInt32) -> GRPCStream {
-        let stream = spareStreams.popLast() ?? GRPCStream()
-        stream.begin(id: id, at: now)
-        streams[id] = stream
-        return stream
-    }
-
-    func forget(_ stream: GRPCStream) {
-        streams[stream.id] = nil
-        dropInput(of: stream)
-        dropOutput(of: stream)
-        if largeStream === stream { largeEnded() }
-        if !incomplete.isEmpty { incomplete.removeAll { $0 === stream } }
-        stream.end()
-        if handedOut?.stream !== stream { stream.release() }
-        if spareStreams.count < Self.sparesMax { spareStreams.append(stream) }
-        if isRefusing, streams.isEmpty { notices.append(.close) }
+        var since = incomplete.first?.beganAt ?? .distantFuture
+        if pendingByteCount > 0 { since = min(since, heldProgressAt) }
+        if inputByteCount > 0 {
+            for stream in streams.values where !stream.input.isEmpty { since = min(since, stream.inputSince) }
+        }
+        return since == .distantFuture ? nil : since
     }
 
     func addPending(_ change: Int) { pendingByteCount += change }

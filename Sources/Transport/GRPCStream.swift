@@ -16,12 +16,20 @@ final class GRPCStream {
     var input = ByteBuffer()
     /// The bytes of the client that are not given back to its window.
     var uncredited = 0
+    /// Since when `input` holds something that nobody takes; without meaning while it is empty.
+    var inputSince = Instant.now
     /// What the messages cost that were handed out and not taken by their handler.
-    var deliveredCosts: [Int] = []
+    var deliveredCosts = EventQueue<Int>()
     /// The credential was shown to learn whether it allows a larger message.
     var hasPresented = false
     /// The stream stands in the queue to hand out messages.
     var isDelivering = false
+    /// The stream stands in the queue to be begun.
+    var isQueued = false
+    /// The stream stands in the queue of those that have a large message.
+    var isLargeWaiting = false
+    /// The client was charged for taking the call back.
+    var hasNotedCancel = false
 
     /// What the client's window holds back.
     var output = ByteBuffer()
@@ -41,7 +49,8 @@ final class GRPCStream {
         Self.clear(&input)
         Self.clear(&output)
         (uncredited, hasPresented, isDelivering, isHeld, isPage, failure) = (0, false, false, false, false, nil)
-        deliveredCosts.removeAll(keepingCapacity: true)
+        (isQueued, isLargeWaiting, hasNotedCancel) = (false, false, false)
+        deliveredCosts.removeAll { _ in true }
     }
 
     private static func clear(_ buffer: inout ByteBuffer) {

@@ -79,7 +79,7 @@ struct BackupDirectory: Sendable {
     static func number(in name: String) -> Int? {
         guard name.hasPrefix(prefix), name.hasSuffix(suffix) else { return nil }
         let digits = name.dropFirst(prefix.count).prefix { $0.isASCII && $0.isNumber }
-        return (6...9).contains(digits.count) ? Int(digits) : nil
+        return (6...18).contains(digits.count) ? Int(digits) : nil
     }
 
     private static func write(_ backup: Backup, to path: String, while goesOn: () -> Bool) throws -> Int {

@@ -35,11 +35,11 @@ struct Restore {
 
     /// Says whether the backup is sound; where the server is stopped, also what restoring it would undo.
     static func check(_ configuration: Configuration, _ path: String) throws {
-        let restore = try Restore(configuration, from: path, into: "\(path).check")
+        let restore = try Restore(configuration, from: path, into: try makeFolder(beside: path))
+        defer { restore.removeFolder() }
         let lock = try? DirectoryLock(restore.directory.path, createsIfMissing: false)
         defer { lock?.release() }
         try restore.prepare()
-        defer { restore.removeFolder() }
         try restore.describe(over: lock)
     }
 
@@ -53,8 +53,13 @@ struct Restore {
             throw directory.explained(error)
         }
         defer { lock.release() }
-        try restore.prepare()
+        // What a restore left that was killed.
+        restore.removeFolder()
+        guard mkdir(restore.folder, 0o700) == 0 else {
+            throw FileError(path: restore.folder, call: "mkdir", code: errno)
+        }
         do {
+            try restore.prepare()
             try restore.describe(over: lock)
             try restore.open()
             let kept = try restore.takePlace()
@@ -68,8 +73,6 @@ struct Restore {
 
     /// Unpacks the backup and reads all of it.
     private func prepare() throws {
-        removeFolder()
-        guard mkdir(folder, 0o700) == 0 else { throw FileError(path: folder, call: "mkdir", code: errno) }
         do {
             try backup.unpack(to: "\(folder)/data.mdb")
             let report = try StoreReport(
@@ -79,10 +82,8 @@ struct Restore {
                 for line in report.lines { print(line) }
                 throw StoreRefusal(description: "\(backupPath): the store in the backup is damaged")
             }
-        } catch {
-            removeFolder()
-            if let error = error as? BackupError { throw StoreRefusal(description: "\(backupPath): \(error)") }
-            throw error
+        } catch let error as BackupError {
+            throw StoreRefusal(description: "\(backupPath): \(error)")
         }
     }
 
@@ -159,8 +160,19 @@ struct Restore {
         return store
     }
 
+    /// A folder of a name that nobody could know before: the backup may lie where others write.
+    private static func makeFolder(beside path: String) throws -> String {
+        var name = Array("\(path).check.XXXXXX".utf8CString)
+        guard mkdtemp(&name) != nil else { throw FileError(path: "\(path).check", call: "mkdtemp", code: errno) }
+        return String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// Deletes nothing where the folder's name leads elsewhere by now.
     private func removeFolder() {
-        for name in ["data.mdb", "lock.mdb", "lock", "witness", "witness.new"] { unlink("\(folder)/\(name)") }
+        let file = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard file >= 0 else { return }
+        defer { close(file) }
+        for name in ["data.mdb", "lock.mdb", "lock", "witness", "witness.new"] { unlinkat(file, name, 0) }
         rmdir(folder)
     }
 

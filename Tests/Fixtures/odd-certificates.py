@@ -120,13 +120,29 @@ def main(directory):
         if index in (7, 99):
             leaf(f"chain-{index + 1}", signer=signer, chain=tuple(chain))
     leaf("large", padding=70_000)
+    # Of an authority between, which the first one has revoked or not.
+    lists = []
+    for kind in ["below-authority", "below-revoked"]:
+        own = key()
+        middle = (x509.CertificateBuilder().subject_name(name(kind)).issuer_name(issuer.subject).public_key(own.public_key())
+                  .serial_number(x509.random_serial_number()).not_valid_before(NOW - HOUR).not_valid_after(NOW + DAY)
+                  .add_extension(x509.BasicConstraints(True, None), critical=True).sign(issuer_key, hashes.SHA256()))
+        if kind == "below-revoked":
+            revoked.append(middle)
+        leaf(kind, signer=(own, middle), chain=(middle,))
+        lists.append((own, middle, []))
 
-    crl = (x509.CertificateRevocationListBuilder().issuer_name(issuer.subject).last_update(NOW - HOUR).next_update(NOW + DAY))
-    for certificate in revoked:
-        crl = crl.add_revoked_certificate(x509.RevokedCertificateBuilder().serial_number(certificate.serial_number)
-                                          .revocation_date(NOW - HOUR).build())
     with open(f"{directory}/crl.pem", "wb") as file:
-        file.write(crl.sign(issuer_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        for own, certificate, serials in [(issuer_key, issuer, revoked), *lists]:
+            file.write(revocations(own, certificate, serials))
+
+
+def revocations(own, certificate, revoked):
+    crl = (x509.CertificateRevocationListBuilder().issuer_name(certificate.subject).last_update(NOW - HOUR).next_update(NOW + DAY))
+    for other in revoked:
+        crl = crl.add_revoked_certificate(x509.RevokedCertificateBuilder().serial_number(other.serial_number)
+                                          .revocation_date(NOW - HOUR).build())
+    return crl.sign(own, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
 main(sys.argv[1])

@@ -110,8 +110,9 @@ public final class GRPCCaller: HTTP2Events {
 
     public func headersBegan(stream: UInt32, isFirst: Bool) { headersOf = stream }
 
-    public func header(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+    public func header(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
         answers[headersOf]?.fields[String(decoding: name, as: UTF8.self)] = [UInt8](value)
+        return true
     }
 
     public func headersEnded(stream: UInt32, isLast: Bool) {}

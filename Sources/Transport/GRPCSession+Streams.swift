@@ -1,0 +1,30 @@
+// The objects of streams, and the queues they stand in.
+
+extension GRPCSession {
+    func makeStream(_ id: UInt32) -> GRPCStream {
+        let stream = spareStreams.popLast() ?? GRPCStream()
+        stream.begin(id: id, at: now)
+        streams[id] = stream
+        return stream
+    }
+
+    func forget(_ stream: GRPCStream) {
+        streams[stream.id] = nil
+        dropInput(of: stream)
+        dropOutput(of: stream)
+        leaveQueues(stream)
+        if largeStream === stream { largeEnded() }
+        if !incomplete.isEmpty { incomplete.removeAll { $0 === stream } }
+        stream.end()
+        if handedOut?.stream !== stream { stream.release() }
+        if spareStreams.count < Self.sparesMax { spareStreams.append(stream) }
+        if isRefusing, streams.isEmpty { notices.append(.close) }
+    }
+
+    /// What is queued is bounded by the streams that there are: a place of one that is gone would be memory that the
+    /// client does not pay for.
+    private func leaveQueues(_ stream: GRPCStream) {
+        if stream.isLargeWaiting { largeWaiting.removeAll { $0.stream === stream } }
+        if stream.isDelivering || stream.isQueued { waiting.removeAll { $0.stream === stream } }
+    }
+}

@@ -1,0 +1,128 @@
+import Base
+import Identity
+import TestSupport
+import Testing
+import Wire
+
+@testable import Service
+@testable import Transport
+
+/// What a session keeps of streams that are gone: nothing, whatever the client did with them.
+@Suite struct GRPCSessionMemoryTests {
+    private typealias Frame = RawHTTP2.Frame
+
+    /// A session that is fed by hand, and asked for its events.
+    private final class Fed {
+        let session: GRPCSession
+        private var output = OutputQueue()
+        private var input = ByteBuffer()
+
+        init(_ server: TestServer) {
+            var limits = server.project.limits
+            limits.cancelsPerSecondMax = 100_000
+            session = GRPCSession(
+                limits: SharedLimits(limits), methods: server.instance.router, metrics: TransportMetrics(), now: .now)
+            input.append(contentsOf: RawHTTP2.preface + RawHTTP2.bytes(Frame(type: RawHTTP2.settings)))
+        }
+
+        /// Takes these frames in; how many calls were begun.
+        func take(_ frames: [Frame], mayBegin: Bool = true) -> Int {
+            input.append(contentsOf: frames.flatMap(RawHTTP2.bytes))
+            var begun = 0
+            while true {
+                switch session.next(in: &input, output: &output, now: .now, mayBegin: mayBegin) {
+                case .needMore: return begun
+                case .begin: begun += 1
+                case .close: return -1
+                default: break
+                }
+            }
+        }
+    }
+
+    /// The beginning of a message that says it has `declared` bytes.
+    private static func part(_ stream: UInt32, declared: UInt32, _ byteCount: Int) -> Frame {
+        let prefix = [0] + RawHTTP2.bigEndian(declared, 4)
+        return Frame(
+            type: RawHTTP2.data, stream: stream, payload: prefix + [UInt8](repeating: 0, count: byteCount - 5))
+    }
+
+    @Test func `Streams that waited with a large message leave no trace`() async throws {
+        try await withServer { server in
+            let fed = Fed(server)
+            let half = server.project.limits.streamWindowUnauthenticated / 2
+            #expect(fed.take([RawHTTP2.request(1), Self.part(1, declared: 60_000, half + 100)]) == 0)
+            for number in 1...500 {
+                let stream = UInt32(2 * number + 1)
+                let small = (0..<20).map { _ in Frame(type: RawHTTP2.data, stream: stream, payload: [0]) }
+                let last = Frame(type: RawHTTP2.data, flags: RawHTTP2.endStream, stream: stream, payload: [0])
+                let part = Self.part(stream, declared: 60_000, half)
+                #expect(fed.take([RawHTTP2.request(stream), part] + small + [last]) == 0)
+            }
+            #expect(fed.session.streams.count == 1 && fed.session.largeWaiting.all.count <= 1)
+            #expect(fed.session.waiting.isEmpty)
+        }
+    }
+
+    @Test func `Calls that were taken back before their turn leave no trace`() async throws {
+        try await withServer { server in
+            let fed = Fed(server)
+            for number in 0..<500 {
+                let stream = UInt32(2 * number + 1)
+                let reset = Frame(
+                    type: RawHTTP2.reset, stream: stream, payload: RawHTTP2.bigEndian(RawHTTP2.cancel, 4))
+                #expect(
+                    fed.take([RawHTTP2.request(stream), RawHTTP2.message(stream), reset], mayBegin: false) == 0)
+            }
+            #expect(fed.session.streams.isEmpty && fed.session.waiting.all.isEmpty)
+            #expect(fed.take([RawHTTP2.request(2_001), RawHTTP2.message(2_001)]) == 1)
+        }
+    }
+
+    @Test func `A message that does not come whole is memory that is held, in an open stream too`() async throws {
+        try await withServer { server in
+            let fed = Fed(server)
+            #expect(fed.session.heldSince == nil)
+            let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+            #expect(fed.take([RawHTTP2.request(1, reflection), Self.part(1, declared: 60_000, 500)]) == 1)
+            #expect(fed.session.heldSince != nil)
+        }
+    }
+
+    @Test func `What HTTP_2 has to end for its client counts as taken back`() async throws {
+        try await withServer { server in
+            let raw = try RawHTTP2(server)
+            // Windows that overflow (RFC 9113, 6.9.1) end their streams.
+            let update = RawHTTP2.bigEndian(0x7FFF_FFFF, 4)
+            do {
+                for number in 0..<UInt32(server.project.limits.cancelsPerSecondMax * 4) {
+                    let stream = 2 * number + 1
+                    try raw.send(
+                        RawHTTP2.request(stream, "/grpc.health.v1.Health/Watch"), RawHTTP2.message(stream),
+                        Frame(type: RawHTTP2.windowUpdate, stream: stream, payload: update),
+                        Frame(type: RawHTTP2.windowUpdate, stream: stream, payload: update))
+                }
+            } catch RawClient.RawError.system {}
+            let end = try raw.readUntilClosed().last { $0.type == RawHTTP2.goAway }
+            #expect(end?.numbers.last == RawHTTP2.enhanceYourCalm)
+        }
+    }
+
+    @Test func `A field that stands in a table is not unpacked without end`() async throws {
+        try await withServer { server in
+            let raw = try RawHTTP2(server)
+            // Literal with incremental indexing (RFC 7541, 6.2.1): "x" with 4,000 bytes, which then is entry 62.
+            let field = [0x40, 1, UInt8(ascii: "x"), 0x7F] + [0xA1, 0x1E] + [UInt8](repeating: 0x61, count: 4_000)
+            let block = RawHTTP2.block(RawHTTP2.fields("/grpc.health.v1.Health/Check"))
+            let first = Frame(
+                type: RawHTTP2.headers, flags: RawHTTP2.endHeaders | RawHTTP2.endStream, stream: 1,
+                payload: block + field)
+            let many = Frame(
+                type: RawHTTP2.headers, flags: RawHTTP2.endHeaders | RawHTTP2.endStream, stream: 3,
+                payload: block + [UInt8](repeating: 0xBE, count: 10_000))
+            do { try raw.send(first, many) } catch RawClient.RawError.system {}
+            let end = try raw.readUntilClosed().last { $0.type == RawHTTP2.goAway }
+            #expect(end?.numbers.last == RawHTTP2.enhanceYourCalm)
+        }
+    }
+}
