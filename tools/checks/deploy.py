@@ -35,7 +35,7 @@ def main():
                        **{f"prometheus/{file.name}": file.read_text() for file in (DEPLOY / "prometheus").iterdir()}}.items():
         faults += [f"{name}: the server has no metric {metric}" for metric in sorted(metrics_of(text) - known)]
     kubernetes = (DEPLOY / "kubernetes/postern.yaml").read_text()
-    keys = set(re.findall(r'key: "([a-z_]+)"', (ROOT / "Sources/posternd/Configuration.swift").read_text()))
+    keys = set(re.findall(r'key: "([a-z_]+)"', (ROOT / "Sources/posternd/Setting.swift").read_text()))
     settings = set(re.findall(r"name: POSTERN_([A-Z_]+)", kubernetes))
     settings |= {key.upper() for key in json.loads((DEPLOY / "debian/posternd.json").read_text())}
     faults += [f"posternd has no setting {name}" for name in sorted(settings) if name.lower() not in keys]
