@@ -77,8 +77,11 @@ extension Router {
         }
     }
 
-    /// The connection showed a good credential: larger limits, unless the credential has too many connections already.
+    /// The connection showed a good credential: larger limits, unless it comes from an address that the credential may
+    /// not be used from (ADDRESS_NOT_ALLOWED), or the credential has too many connections already. Whoever finds a
+    /// caller calls this before anything is done for it.
     func countConnection<Carrier: CallCarrier>(_ carrier: isolated Carrier, of caller: Caller) throws(Failure) {
+        try caller.checkAddress(carrier.peerAddress)
         guard !carrier.isAuthenticated else { return }
         try callerUse.openConnection(of: caller.id)
         carrier.connectionContext.countedCallerID = caller.id

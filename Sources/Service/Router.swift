@@ -66,9 +66,7 @@ public final class Router: Dispatcher {
         let context = connection.connectionContext
         let caller = try? authorization.bytes.withUnsafeBytes { try gate.caller(authorization: $0, context: context) }
         // A credential that has too many connections is told so when it calls.
-        if let caller, (try? caller.checkAddress(connection.peerAddress)) != nil {
-            try? countConnection(connection, of: caller)
-        }
+        if let caller { try? countConnection(connection, of: caller) }
     }
 
     public func kind(service: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer) -> StreamKind? {
@@ -131,12 +129,11 @@ public final class Router: Dispatcher {
         if method.descriptor.role == .unspecified { return nil }
         let caller = try gate.caller(authorization: incoming.request.metadata.authorization, context: context)
         do throws(Failure) {
-            try caller.checkAddress(carrier.peerAddress)
+            try countConnection(carrier, of: caller)
         } catch {
             note(error, method, by: caller, requestID: incoming.requestID)
             throw error
         }
-        try countConnection(carrier, of: caller)
         return caller
     }
 }

@@ -57,6 +57,11 @@ import Testing
             let other = try Self.ask(server, "/metrics", key: made.secretKey)
             #expect(other.head.hasPrefix("http/2 403"))
             for answer in [nobody, wrong, other] { #expect(!answer.body.contains("postern_connections")) }
+            let elsewhere: ProjectCreateApiKeyResponse = try server.connect().call(
+                "postern.v1.Project/CreateApiKey",
+                ProjectCreateApiKeyRequest(
+                    role: .projectAdmin, scope: Scope(tenants: .all(true)), allowedAddresses: ["192.0.2.0/24"]))
+            #expect(try Self.ask(server, "/metrics", key: elsewhere.secretKey).head.hasPrefix("http/2 403"))
             let admin = try Self.ask(server, "/metrics", key: server.adminKey)
             #expect(admin.head.hasPrefix("http/2 200") && admin.body.contains("postern_connections_open"))
         }
