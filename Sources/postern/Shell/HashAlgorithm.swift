@@ -7,14 +7,14 @@ struct HashAlgorithm: Equatable {
     /// As `--hash-algo` has it, in lower case.
     let name: String
 
-    private static let functions: [(name: String, function: PasswordHashFunction)] = [
+    static let functions: [(name: String, function: PasswordHashFunction)] = [
         ("md5", .md5), ("sha1", .sha1), ("sha256", .sha256), ("sha512", .sha512),
     ]
     /// firebase-tools calls the first one PBKDF_SHA1; it has no third.
     private static let pbkdf2: [(name: String, function: PasswordHashFunction)] = [
         ("pbkdf_sha1", .sha1), ("pbkdf2_sha256", .sha256), ("pbkdf2_sha512", .sha512),
     ]
-    private static let orders: [(String, PasswordHashOrder)] = [
+    static let orders: [(String, PasswordHashOrder)] = [
         ("salt_first", .saltFirst), ("password_first", .passwordFirst),
     ]
 

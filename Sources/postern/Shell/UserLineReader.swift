@@ -71,20 +71,19 @@ struct UserLineReader {
 
     private func function() throws(FirebaseUser.Rejection) -> PasswordHashFunction {
         let name = try text("function")
-        let known: [PasswordHashFunction] = [.md5, .sha1, .sha256, .sha512]
-        guard let found = known.first(where: { $0.fileName == name }) else {
+        guard let found = HashAlgorithm.functions.first(where: { $0.function.fileName == name }) else {
             throw wrong("function", "function that is known: md5, sha1, sha256 or sha512")
         }
-        return found
+        return found.function
     }
 
     private func order() throws(FirebaseUser.Rejection) -> PasswordHashOrder {
         let name = try text("order")
-        let known: [PasswordHashOrder] = [.unspecified, .saltFirst, .passwordFirst]
-        guard let found = known.first(where: { $0.fileName == name }) else {
+        if name.isEmpty { return .unspecified }
+        guard let found = HashAlgorithm.orders.first(where: { $0.1.fileName == name }) else {
             throw wrong("order", "order that is known: salt_first or password_first")
         }
-        return found
+        return found.1
     }
 
     private func user() throws(FirebaseUser.Rejection) -> ImportUser {

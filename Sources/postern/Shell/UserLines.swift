@@ -177,23 +177,9 @@ struct UserLineSource: ImportSource {
 }
 
 extension PasswordHashFunction {
-    var fileName: Text {
-        switch self {
-        case .md5: "md5"
-        case .sha1: "sha1"
-        case .sha256: "sha256"
-        case .sha512: "sha512"
-        default: ""
-        }
-    }
+    var fileName: Text { Text(HashAlgorithm.functions.first { $0.function == self }?.name ?? "") }
 }
 
 extension PasswordHashOrder {
-    var fileName: Text {
-        switch self {
-        case .saltFirst: "salt_first"
-        case .passwordFirst: "password_first"
-        default: ""
-        }
-    }
+    var fileName: Text { Text(HashAlgorithm.orders.first { $0.1 == self }?.0 ?? "") }
 }
