@@ -80,6 +80,39 @@ enum Help {
             """
         ),
         (
+            "users",
+            """
+              postern-bench users --key-file F [flags]
+                  imports users with password hashes, each with an email, a phone number and a provider's identity;
+                  then asks for them one after the other by every index. A second run finds them there
+                  --tenant T             the tenant to make (bench-users)
+                  --users N              (1000000)
+                  --lookups N            by each index (2000)
+                  --seed N               of the order of lookups (1)
+                  -o table|json          (table)
+            """
+        ),
+        (
+            "tenants",
+            """
+              postern-bench tenants --key-file F [flags]
+                  makes tenants with settings, reads each, and says what they cost the server's memory
+                  --tenants N            (100000)
+                  -o table|json          (table)
+            """
+        ),
+        (
+            "start",
+            """
+              postern-bench start --key-file F --data-directory D [flags]
+                  starts and stops a server over a data directory as it is, and says how soon it answers; no server
+                  may be running there
+                  --program P            (posternd)
+                  --starts N             (5)
+                  -o table|json          (table)
+            """
+        ),
+        (
             "hostile",
             """
               postern-bench hostile --key-file F [flags]

@@ -14,6 +14,9 @@ import Testing
         ("idle", [], { _ = try IdleCommand(&$0) }),
         ("revocation", ["--state", "s"], { _ = try RevocationCommand(&$0) }),
         ("providers", [], { _ = try ProvidersCommand(&$0) }),
+        ("users", [], { _ = try UsersCommand(&$0) }),
+        ("tenants", [], { _ = try TenantsCommand(&$0) }),
+        ("start", ["--data-directory", "d"], { _ = try StartCommand(&$0) }),
         ("hostile", [], { _ = try HostileCommand(&$0) }),
         ("allocations", [], { _ = try AllocationsCommand(&$0) }),
     ]
@@ -45,6 +48,6 @@ import Testing
                 #expect(arguments.asked.contains { $0.name == name }, "\(command.name) \(name)")
             }
         }
-        #expect(checked == 63)
+        #expect(checked == 63 + 9 + 6 + 8)
     }
 }

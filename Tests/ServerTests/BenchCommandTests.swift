@@ -81,4 +81,33 @@ import Testing
             #expect(measured.status == 0 && measured.said.contains("3 revocations, 3 verifiers"), "\(measured)")
         }
     }
+
+    /// More users than one batch of an import has. A second run finds them there.
+    @Test func usersAreImportedOnceAndFoundByEveryIndex() throws {
+        try Self.withPosternd { directory, port in
+            let users = ["users", "--users", "700", "--lookups", "3"]
+            let imported = try Self.run(users, in: directory, port)
+            #expect(imported.status == 0 && imported.said.contains("700 users, 700 of them new"), "\(imported)")
+            #expect(imported.said.contains("Count: 700 users"))
+            let again = try Self.run(users + ["-o", "json"], in: directory, port)
+            #expect(again.status == 0 && again.said.contains("\"created\": 0"), "\(again)")
+        }
+    }
+
+    @Test func tenantsAreMadeAndTheServerStartsOverThem() throws {
+        try withTemporaryDirectory { directory in
+            let port = try CrashTests.freePort()
+            let server = try CrashTests.start(directory, port)
+            _ = try CrashTests.adminKey(directory)
+            let made = try Self.run(["tenants", "--tenants", "1500"], in: directory, port)
+            #expect(made.status == 0 && made.said.contains("1500 tenants made"), "\(made)")
+            let start = [
+                "start", "--program", ChildProcess.built("posternd"), "--data-directory", directory, "--starts", "2",
+            ]
+            #expect(try Self.run(start, in: directory, port).status == 2)
+            server.kill()
+            let started = try Self.run(start, in: directory, port)
+            #expect(started.status == 0 && started.said.contains("2 starts: first answer after"), "\(started)")
+        }
+    }
 }

@@ -17,6 +17,8 @@ public final class TenantDirectory: Sendable {
     /// The last tenant that a sweep has looked at; nil = it begins with the first.
     private let sweptUntil = Mutex<TenantPrefix?>(nil)
     private static let sweptTenantsMax = 5_000
+    /// Whether the next sweep looks at all tenants: a server that was killed may have left deletions half done.
+    private let looksAtAll = Mutex<Bool>(false)
     /// What tenants and their callers use of their quotas.
     public let quotas: QuotaLedger
 
@@ -64,15 +66,21 @@ public final class TenantDirectory: Sendable {
     /// Lets go of the owners that hold nothing that counts. In the sweep.
     func forgetIdle() { owners.forgetIdle(now: resources.steadyClock.now()) }
 
-    /// Makes the default pool if there is none. At start.
+    /// Makes the default pool if there is none. At start, which must not take longer the more tenants there are.
     public func start() async throws {
         try await tenant(.empty).createDefaultPool()
-        var last: TenantPrefix?
-        repeat { last = try await finishDeletions(after: last) } while last != nil
+        looksAtAll.withLock { $0 = true }
     }
 
-    /// Finishes deletions that failed, or that another node began. In the sweep, which comes round to all tenants.
+    /// Finishes deletions that failed, that were interrupted, or that another node began. In the sweep, which comes
+    /// round to all tenants: at once the first time, then some in each sweep.
     func finishSomeDeletions() async throws {
+        if looksAtAll.withLock({ $0 }) {
+            var last: TenantPrefix?
+            repeat { last = try await finishDeletions(after: last) } while last != nil
+            looksAtAll.withLock { $0 = false }
+            return
+        }
         let last = sweptUntil.withLock { $0 }
         let next = try await finishDeletions(after: last)
         sweptUntil.withLock { $0 = next }

@@ -11,19 +11,32 @@ struct ImportStream {
 
     private let connection: Connection
     private let stream: UInt32
+    private let first: UsersImportRequest
+    private let user: (Int) -> ImportUser
+    private let answered: () throws -> Void
     /// Bytes of DATA the server will still take; one message may go over it.
     private var credit: Int
 
     /// Imports `count` users, leaving those that are there as they are. Returns how many were new.
     static func importUsers(_ count: Int, tenantID: Text, over connection: Connection) throws -> Int {
+        let first = UsersImportRequest(tenantID: tenantID, onConflict: .skip)
+        return try importUsers(count, first: first, over: connection, user: user)
+    }
+
+    /// `first` is what goes with the first batch; `answered` is called after each batch.
+    static func importUsers(
+        _ count: Int, first: UsersImportRequest, over connection: Connection, user: @escaping (Int) -> ImportUser,
+        answered: @escaping () throws -> Void = {}
+    ) throws -> Int {
         guard let stream = connection.takeStream() else { throw BenchError(.failed, "the stream ids are used up") }
         let initialWindow = Int(connection.server.initialWindow)
         var importing = ImportStream(
-            connection: connection, stream: stream, credit: initialWindow == 0 ? 64 * 1024 : initialWindow)
-        return try importing.run(count, tenantID)
+            connection: connection, stream: stream, first: first, user: user, answered: answered,
+            credit: initialWindow == 0 ? 64 * 1024 : initialWindow)
+        return try importing.run(count)
     }
 
-    private mutating func run(_ count: Int, _ tenantID: Text) throws -> Int {
+    private mutating func run(_ count: Int) throws -> Int {
         let batchCount = (count + Self.batchMax - 1) / Self.batchMax
         var sent = 0
         var answered = 0
@@ -31,13 +44,16 @@ struct ImportStream {
         while answered < batchCount {
             while sent < batchCount, sent - answered < Self.batchesInFlight, credit > 0 {
                 let numbers = sent * Self.batchMax..<min(count, (sent + 1) * Self.batchMax)
-                send(Self.batch(numbers, tenantID, isFirst: sent == 0), isFirst: sent == 0)
+                var batch = sent == 0 ? first : UsersImportRequest()
+                batch.users = numbers.map(user)
+                send(batch, isFirst: sent == 0)
                 sent += 1
             }
             try connection.flush()
             guard let answer = try receive() else { continue }
             answered += 1
             created = Int(answer.createdCount)  // of the whole stream so far
+            try self.answered()
             if let rejection = answer.rejections.first {
                 throw BenchError(.failed, "import of \(rejection.uid): \(rejection.reason): \(rejection.message)")
             }
@@ -85,16 +101,6 @@ struct ImportStream {
         }
         credit += granted
         return try outcome.get()
-    }
-
-    private static func batch(_ numbers: Range<Int>, _ tenantID: Text, isFirst: Bool) -> UsersImportRequest {
-        var request = UsersImportRequest()
-        if isFirst {
-            request.tenantID = tenantID
-            request.onConflict = .skip
-        }
-        request.users = numbers.map { user($0) }
-        return request
     }
 
     /// About as much as an account that signs in with an identity provider holds.

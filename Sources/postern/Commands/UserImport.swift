@@ -18,7 +18,8 @@ enum UserImport {
                 "how the passwords are hashed (scrypt is Firebase's own): "
                     + HashAlgorithm.names.joined(separator: ", ")),
             Flag("on-conflict", "fail|skip|replace", "what to do with a uid that exists (default fail)"),
-            Flag("rejects", "FILE", "write rejected rows there, one JSON object per line"),
+            Flag(
+                "rejects", "FILE", "write rejected rows there, one JSON object per line; with --checkpoint it goes on"),
             Flag("dry-run", "check every row, against the others too, and write nothing"),
             Flag("checkpoint", "FILE", "note there what is settled; the same command goes on behind it"),
         ] + HashAlgorithm.parameterFlags, isValidatable: true
@@ -28,18 +29,19 @@ enum UserImport {
             "on-conflict", of: [("fail", .fail), ("skip", .skip), ("replace", .replace)])
         let path = session.arguments.operands[0]
         let source = path == "-" ? STDIN_FILENO : try File.open(path)
-        var rejects: Int32?
-        if let file = session.arguments.value("rejects") {
-            rejects = try File.open(file, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
-        }
         let isTrial = session.isValidatingOnly || session.arguments.isSet("dry-run")
         let format = try format(session, path: path)
         let checkpoint = try session.arguments.value("checkpoint").map { try ImportCheckpoint($0, of: source) }
         guard checkpoint == nil || !isTrial else { throw CommandError.usage("--dry-run needs no --checkpoint") }
+        let rejects = try session.arguments.value("rejects").map { path throws(CommandError) in
+            try RejectsFile(path, settledRowCount: checkpoint?.settled.rowCount ?? 0)
+        }
         let first = UsersImportRequest(
             tenantID: try session.tenantID(), spec: spec, onConflict: conflict ?? .fail, validateOnly: isTrial)
         let stream = try await UsersClient(channel: session.channel()).import(options: session.streamOptions)
-        var run = ImportRun(stream: stream, first: first, session: session, rejects: rejects, checkpoint: checkpoint)
+        var run = ImportRun(
+            stream: stream, first: first, session: session, rejects: rejects, checkpoint: checkpoint,
+            source: source)
         try await run.importAll(format.source { try File.readChunk(descriptor: source, name: path) })
     }
 

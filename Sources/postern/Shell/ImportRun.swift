@@ -13,19 +13,21 @@ struct ImportRun {
     private let stream: BidirectionalStream<UsersImportRequest, UsersImportResponse>
     private var answers: BidirectionalStream<UsersImportRequest, UsersImportResponse>.AsyncIterator
     private let session: Session
-    private let rejects: Int32?
+    private let rejects: RejectsFile?
     private let checkpoint: ImportCheckpoint?
     private var batch: UsersImportRequest
     private var unanswered = 0
     private var totals: ImportTotals
     private var ignored: [String: Int] = [:]
-    private let beganAt = Instant.now
+    private var progress: ImportProgress
+    /// The users' file.
+    private let source: Int32
     /// Of a trial, which the server checks row by row: what the rows so far take.
     private var taken: Set<ImportName>?
 
     init(
         stream: BidirectionalStream<UsersImportRequest, UsersImportResponse>, first: UsersImportRequest,
-        session: Session, rejects: Int32?, checkpoint: ImportCheckpoint?
+        session: Session, rejects: RejectsFile?, checkpoint: ImportCheckpoint?, source: Int32
     ) {
         self.stream = stream
         self.answers = stream.makeAsyncIterator()
@@ -33,6 +35,8 @@ struct ImportRun {
         self.session = session
         self.rejects = rejects
         self.checkpoint = checkpoint
+        self.source = source
+        self.progress = ImportProgress(of: source)
         self.totals = ImportTotals(before: checkpoint?.settled ?? ImportTotals.Settled())
         self.taken = first.validateOnly ? [] : nil
     }
@@ -106,6 +110,7 @@ struct ImportRun {
             tellWhereItStopped()
             throw error
         }
+        progress.noteSending(readByteCount: readByteCount)
         totals.sentCount += Int64(batch.users.count)
         batch = UsersImportRequest()
         unanswered += 1
@@ -136,14 +141,14 @@ struct ImportRun {
             session.say("the custom claim \(name) is kept and goes into no token: only the server says it")
         }
         if session.console.messagesAreForTerminal, !session.output.isQuiet {
-            session.console.writeMessage([UInt8]("\r\(totals.settled.rowCount) rows are settled\(rate)".utf8))
+            let line = progress.line(
+                settled: totals.settled.rowCount, settledNow: totals.checkpoint, readByteCount: readByteCount)
+            session.console.writeMessage([UInt8]("\r\(line)\u{1B}[K".utf8))
         }
     }
 
-    private var rate: String {
-        let seconds = Double(Instant.now.nanoseconds - beganAt.nanoseconds) / 1e9
-        return seconds < 1 ? "" : ", \(Int64(Double(totals.checkpoint) / seconds)) a second   "
-    }
+    /// 0 for a pipe.
+    private var readByteCount: Int64 { max(0, Int64(lseek(source, 0, SEEK_CUR))) }
 
     private mutating func finish() async throws {
         if !batch.users.isEmpty { try await send() }
@@ -169,7 +174,7 @@ struct ImportRun {
             "message": .string(Text(message)),
         ]
         if let rejects {
-            try File.write(line.serialized() + [0x0A], to: rejects, name: "--rejects")
+            try rejects.append(line)
         } else if !session.output.isQuiet {
             session.console.say("row \(row) \(uid): \(message) [\(reason)]")
         }

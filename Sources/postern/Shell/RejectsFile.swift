@@ -1,0 +1,61 @@
+// The file of `user import --rejects`: a JSON object in each line, which names a row and says why it was refused.
+
+import Base
+import Glibc
+import JSON
+
+/// A new file, or, when an import goes on, what an earlier run wrote about the rows that it settled.
+///
+/// A row beyond those is read and refused again: its line of before would count it twice.
+struct RejectsFile {
+    let path: String
+    private let descriptor: Int32
+
+    /// `settledRowCount`: how many rows of the users' file an earlier run settled; 0 begins the file anew.
+    init(_ path: String, settledRowCount: Int64) throws(CommandError) {
+        self.path = path
+        guard settledRowCount > 0, File.exists(path) else {
+            descriptor = try File.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+            return
+        }
+        let source = try File.open(path)
+        defer { close(source) }
+        let temporary = "\(path).\(getpid())"
+        descriptor = try File.open(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+        do throws(CommandError) {
+            try Self.copyLines(of: source, named: path, upToRow: settledRowCount, to: descriptor)
+            guard rename(temporary, path) == 0 else {
+                throw CommandError("\(path): \(String(cString: strerror(errno)))")
+            }
+        } catch {
+            close(descriptor)
+            unlink(temporary)
+            throw error
+        }
+    }
+
+    func append(_ line: JSONValue) throws(CommandError) {
+        try File.write(line.serialized() + [0x0A], to: descriptor, name: path)
+    }
+
+    private static func copyLines(
+        of source: Int32, named path: String, upToRow rowMax: Int64, to target: Int32
+    ) throws(CommandError) {
+        var rest: [UInt8] = []
+        while let chunk = try File.readChunk(descriptor: source, name: path) {
+            rest += chunk
+            var kept: [UInt8] = []
+            while let end = rest.firstIndex(of: 0x0A) {
+                let line = Array(rest[...end])
+                rest.removeFirst(line.count)
+                guard let row = (try? JSONValue(parsing: line))?["row"]?.integer else {
+                    throw .usage("\(path) is no --rejects file of an import", hint: "it is left as it was")
+                }
+                if row <= rowMax { kept += line }
+            }
+            try File.write(kept, to: target, name: path)
+            guard rest.count <= File.byteCountMax else { throw .usage("\(path) is no --rejects file of an import") }
+        }
+        // What is left is a line that was not written to its end: its row was not settled.
+    }
+}
