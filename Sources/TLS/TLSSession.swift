@@ -71,6 +71,9 @@ public final class TLSSession {
     // MARK: Reading
 
     /// Receives at most once, goes on with the handshake, and decrypts what is whole.
+    ///
+    /// The bytes of the application are at the beginning of `buffer`; what stands behind them is overwritten, because
+    /// the other half of `buffer` holds what is received. `byteCount` is at least 2.
     public func read(into buffer: UnsafeMutableRawPointer, byteCount: Int) -> Step {
         if let step = next.take() { return step }
         guard !isBroken else { return .failed(TLSError("the session has failed")) }
@@ -79,14 +82,16 @@ public final class TLSSession {
             rest = []
             return held.withUnsafeBytes { take($0, into: buffer, byteCount: byteCount) }
         }
-        return withUnsafeTemporaryAllocation(byteCount: Self.receivedByteCountMax, alignment: 16) { scratch in
-            switch receive(into: scratch) {
-            case .success(let count):
-                receivedByteCount &+= count
-                state.pointee.keyUpdateCountMax = keyUpdateCountMax + receivedByteCount >> 20
-                return take(UnsafeRawBufferPointer(rebasing: scratch[..<count]), into: buffer, byteCount: byteCount)
-            case .failure(let step): return step
-            }
+        // No allocation of its own: decrypted bytes are never more than the encrypted ones, so both halves suffice.
+        let half = min(Self.receivedByteCountMax, byteCount / 2)
+        let scratch = UnsafeMutableRawBufferPointer(start: buffer + (byteCount - half), count: half)
+        switch receive(into: scratch) {
+        case .success(let count):
+            receivedByteCount &+= count
+            state.pointee.keyUpdateCountMax = keyUpdateCountMax + receivedByteCount >> 20
+            let received = UnsafeRawBufferPointer(rebasing: scratch[..<count])
+            return take(received, into: buffer, byteCount: byteCount - half)
+        case .failure(let step): return step
         }
     }
 
@@ -127,7 +132,7 @@ public final class TLSSession {
             isEstablished = true
         }
         var taken = 0
-        while taken < byteCount {
+        repeat {
             var count = 0
             let code = call { SSL_read_ex(ssl, buffer + taken, byteCount - taken, &count) }
             guard code == 1 else {
@@ -138,7 +143,8 @@ public final class TLSSession {
                 return .bytes(taken)
             }
             taken += count
-        }
+            // Asked once more, OpenSSL would only say that it wants more: a call for nothing in each request.
+        } while taken < byteCount && (!state.pointee.input.isEmpty || SSL_pending(ssl) > 0)
         return .bytes(taken)
     }
 
