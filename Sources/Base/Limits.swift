@@ -81,6 +81,10 @@ public struct Limits: Sendable {
     public var idleTimeout = Duration.seconds(3600)
     /// A backup whose next bytes nobody takes for so long is given up: it holds a snapshot of the store.
     public var backupStallMax = Duration.seconds(30)
+    /// A backup that is taken more slowly than this, on the average since it began, is given up after
+    /// `backupSlowMax` as well.
+    public var backupBytesPerSecondMin = 64 * 1024
+    public var backupSlowMax = Duration.seconds(600)
     public var drainTimeout = Duration.seconds(10)
     /// A peer with a credential that has been silent for so long gets a PING. One that is not heard of for the second
     /// time after it is gone.

@@ -190,6 +190,21 @@ import Testing
         }
     }
 
+    @Test func `A backup that is read too slowly is given up, however steadily`() async throws {
+        try await withServer(configure: {
+            $0.limits.backupSlowMax = .milliseconds(1)
+            $0.limits.backupBytesPerSecondMin = 1 << 40
+        }) { server in
+            let slow = try RawStream<ProjectBackupResponse>(
+                server, "postern.v1.Project/Backup", ProjectBackupRequest(), initialWindow: 1)
+            for _ in 0..<1_000 where !server.project.backups.isRunning { usleep(10_000) }
+            for _ in 0..<1_000 where server.project.backups.isRunning { usleep(10_000) }
+            try slow.grant(1 << 30)
+            expectRefusal("DEADLINE_EXCEEDED") { while try slow.next() != nil {} }
+            #expect(server.project.backups.failures.value == 1)
+        }
+    }
+
     @Test func `The schedule keeps the newest ones, and a restart takes none too many`() throws {
         try withTemporaryDirectory { directory in
             let (data, backups) = (directory + "/data", directory + "/backups")

@@ -59,10 +59,10 @@ public final class Backups: Sendable {
         }
     }
 
-    /// Gives up a backup that nobody reads: it holds a snapshot, and the place of the next one.
+    /// Gives up a backup that nobody reads, or somebody hardly: it holds a snapshot, and the place of the next one.
     public func endStalled() {
-        guard let backup = running.withLock({ $0 }), backup.isStalled(limits.backupStallMax) else { return }
-        resources.log.warning("a backup was given up: nobody reads it", [:])
+        guard let backup = running.withLock({ $0 }), backup.isStalled(limits) else { return }
+        resources.log.warning("a backup was given up: nobody reads it, or too slowly", [:])
         backup.end()
     }
 
@@ -98,6 +98,8 @@ public final class Backup: Sendable {
     private let owner: Backups
     private let pool: WorkerPool
     private let state = Mutex(State.begun)
+    private let beganAt = Instant.now
+    private let byteCount = Atomic<Int>(0)
 
     fileprivate init(of owner: Backups, pool: WorkerPool) {
         self.owner = owner
@@ -136,10 +138,15 @@ public final class Backup: Sendable {
         owner.ended(self, isWhole: false)
     }
 
-    func isStalled(_ most: Duration) -> Bool {
+    /// Whether its reader keeps it for too long: no piece was taken for a while, or too few since it began.
+    func isStalled(_ limits: Limits) -> Bool {
         state.withLock { state in
             guard case .idle(_, let since) = state else { return false }
-            return since.advanced(by: most) < .now
+            let now = Instant.now
+            if since.advanced(by: limits.backupStallMax) < now { return true }
+            guard beganAt.advanced(by: limits.backupSlowMax) < now else { return false }
+            let seconds = Int(now.nanoseconds(since: beganAt) / 1_000_000_000)
+            return byteCount.load(ordering: .relaxed) / max(1, seconds) < limits.backupBytesPerSecondMin
         }
     }
 
@@ -156,6 +163,7 @@ public final class Backup: Sendable {
             guard case .reading = state else { return }
             state = piece == nil ? .ended : .idle(stream, since: .now)
         }
+        byteCount.add(piece?.count ?? 0, ordering: .relaxed)
         if piece == nil { owner.ended(self, isWhole: true) }
         return piece
     }
@@ -165,5 +173,5 @@ extension Failure {
     fileprivate static let backupInProgress = Failure(
         .backupInProgress, "Another backup is being taken; try again when it has ended.")
     fileprivate static let backupGivenUp = Failure(
-        .deadlineExceeded, "The backup was given up, because nobody took its bytes; take another one.")
+        .deadlineExceeded, "The backup was given up, because its bytes were not taken, or too slowly; take another one.")
 }

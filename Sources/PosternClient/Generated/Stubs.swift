@@ -551,8 +551,8 @@ public struct ProjectClient: Sendable {
 
     /// A backup of the whole store, hot and compact, as the bytes of a file: write them one behind the other. It holds every
     /// password hash, so keep it as you keep the store; secrets in it are sealed under the master key, which is not in it.
-    /// The last message has `byte_count`; without it the backup is not whole. A reader that takes nothing for 30 seconds
-    /// loses the call. Refusals: BACKUP_IN_PROGRESS (one at a time), STORE_FULL.
+    /// The last message has `byte_count`; without it the backup is not whole. A reader that takes nothing for 30 seconds,
+    /// or after ten minutes less than 64 KiB a second on the average, loses the call. Refusals: BACKUP_IN_PROGRESS (one at a time), STORE_FULL.
     public func backup(_ request: ProjectBackupRequest, options: CallOptions = .init()) async throws(Failure)
         -> ServerStream<ProjectBackupResponse>
     {
