@@ -16,6 +16,7 @@ protocol CallCarrier: Actor {
     /// What the router keeps for this carrier.
     var connectionContext: ConnectionContext { get }
     var isAuthenticated: Bool { get }
+    var form: CallForm { get }
     /// The client showed a good credential: larger limits, longer patience.
     func authenticated()
 
@@ -31,6 +32,8 @@ protocol CallCarrier: Actor {
     func run(
         stream: UInt32, kind: StreamKind, deadline: Instant, credential: AnyObject?, requestByteCount: Int,
         _ operation: @escaping @Sendable (isolated Self) async -> Void)
+    /// A call that is begun next will ask for `pageTurn`, once.
+    func awaitsPage()
     /// Returns when this call may make a page of a list; see `Connection.pageTurn`.
     func pageTurn(stream: UInt32) async throws
     /// Sends one message of a stream when the client has room for it. Throws `CancellationError`.

@@ -1,5 +1,6 @@
 import Base
 import Rules
+import Transport
 
 /// What is known of a call that ended, for the logs. Borrows the request id: used at once.
 struct CallRecord {
@@ -8,6 +9,7 @@ struct CallRecord {
     let isUnary: Bool
     let requestID: UnsafeRawBufferPointer
     let connectionID: UInt64
+    let form: CallForm
     let caller: Caller?
     /// Nil where the method is about no tenant, or the call did not get as far.
     let tenantID: Text?
@@ -27,6 +29,7 @@ struct CallRecord {
     func append(to line: inout LogLine, nanoseconds: Int64) {
         line.append("request_id", utf8: requestID)
         line.append("connection", .text(String(connectionID, radix: 16)))
+        line.append("protocol", .text(form.name))
         line.append("method", .text(method))
         if let tenantID { line.append("tenant", tenantID) }
         if let caller {

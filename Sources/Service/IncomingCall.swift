@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Rules
+import Transport
 import Wire
 
 /// A request as it came in. Everything in it is valid during the turn it came in only.
@@ -11,6 +12,7 @@ struct IncomingCall {
     /// The client's, or one that was made for it.
     let requestID: UnsafeRawBufferPointer
     let connectionID: UInt64
+    let form: CallForm
     let start: Instant
 
     var metadata: OutgoingMetadata { OutgoingMetadata(requestID: requestID) }
@@ -22,7 +24,8 @@ struct IncomingCall {
     ) -> CallRecord {
         CallRecord(
             method: method?.descriptor.fullName ?? CallRecord.unknownMethod, isUnary: kind == .unary,
-            requestID: requestID, connectionID: connectionID, caller: caller, tenantID: tenantID, failure: failure,
+            requestID: requestID, connectionID: connectionID, form: form, caller: caller, tenantID: tenantID,
+            failure: failure,
             receivedByteCount: request.payload.count, sentByteCount: sentByteCount, parent: parent, trace: nil)
     }
 }
@@ -35,6 +38,7 @@ struct Exchange: Sendable {
     let stream: UInt32
     let requestID: Text
     let connectionID: UInt64
+    let form: CallForm
     let requestByteCount: Int
     let start: Instant
     /// Nil where nobody wants to know, and the client named no trace.
@@ -50,6 +54,7 @@ struct Exchange: Sendable {
         self.stream = incoming.stream
         self.requestID = Text(validating: incoming.requestID) ?? .empty
         self.connectionID = incoming.connectionID
+        self.form = incoming.form
         self.requestByteCount = incoming.request.payload.count
         self.start = incoming.start
         let parent = incoming.parent
@@ -72,7 +77,7 @@ struct Exchange: Sendable {
     func record(_ requestID: UnsafeRawBufferPointer, failure: Failure?) -> CallRecord {
         CallRecord(
             method: method.descriptor.fullName, isUnary: method.kind == .unary, requestID: requestID,
-            connectionID: connectionID, caller: caller, tenantID: trace?.tenantID, failure: failure,
+            connectionID: connectionID, form: form, caller: caller, tenantID: trace?.tenantID, failure: failure,
             receivedByteCount: requestByteCount + (trace?.receivedByteCount ?? 0),
             sentByteCount: trace?.sentByteCount ?? 0, parent: trace?.parent, trace: trace)
     }

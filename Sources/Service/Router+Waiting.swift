@@ -28,6 +28,7 @@ extension Router {
         exchange.trace?.note(tenantID: carrier.connectionContext.admittedTenantID)
         let streamOwner = method.kind == .unary ? nil : caller
         if let streamOwner { try callerUse.openStream(of: streamOwner.id) }
+        if case .page = work { carrier.awaitsPage() }
         carrier.run(
             stream: exchange.stream, kind: method.kind, deadline: exchange.deadline, credential: streamOwner,
             requestByteCount: incoming.request.payload.count

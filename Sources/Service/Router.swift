@@ -88,7 +88,8 @@ public final class Router: Dispatcher {
         let requestID = RequestID.of(
             request.metadata.requestID, connection: carrier.id, stream: stream, context.requestIDScratch)
         let incoming = IncomingCall(
-            request: request, stream: stream, kind: kind, requestID: requestID, connectionID: carrier.id, start: .now)
+            request: request, stream: stream, kind: kind, requestID: requestID, connectionID: carrier.id,
+            form: carrier.form, start: .now)
         context.forgetAdmittedTenant()
         guard let method = registry.method(request.service, request.method, last: &context.lastMethod) else {
             unknownMethodCalls.add()

@@ -11,6 +11,8 @@ protocol ByteStream {
     var stage: ByteStreamStage { get }
     /// Whether there is something to read that the descriptor does not announce any more.
     var hasPendingInput: Bool { get }
+    /// Whether the bytes are encrypted on their way, once the stream is open.
+    var isEncrypted: Bool { get }
     /// Whom the peer's certificate names, once the stream is open.
     var peerCertificate: PeerCertificate? { get }
 
@@ -26,6 +28,7 @@ protocol ByteStream {
 extension ByteStream {
     var stage: ByteStreamStage { .open }
     var hasPendingInput: Bool { false }
+    var isEncrypted: Bool { false }
     var peerCertificate: PeerCertificate? { nil }
 }
 

@@ -77,6 +77,7 @@ extension Connection {
             return false
         }
         session = chosen
+        form = CallForm(protocolName: chosen.name, isEncrypted: byteStream.isEncrypted)
         if isAuthenticated { chosen.authenticated() }
         return true
     }

@@ -64,13 +64,19 @@ extension Connection {
         closeNow()
     }
 
+    /// Counts a call that is about to wait for `pageTurn`. Its task may begin after the rest of what was read: counted
+    /// there, as many pages would wait as fit into one read.
+    public func awaitsPage() {
+        pagesWaiting += 1
+        metrics.pagesWaiting.add(1)
+    }
+
     /// Returns when this call may make a page of a list. Three things must be true: the client has taken the answers
-    /// before it, no other page is made in this turn of the loop, and there is memory for the page.
+    /// before it, no other page is made in this turn of the loop, and there is memory for the page. Called once for each
+    /// `awaitsPage`.
     ///
     /// Throws RESOURCE_EXHAUSTED SERVER_OVERLOADED and `CancellationError`.
     public func pageTurn(stream: UInt32) async throws {
-        pagesWaiting += 1
-        metrics.pagesWaiting.add(1)
         defer {
             pagesWaiting -= 1
             metrics.pagesWaiting.add(-1)

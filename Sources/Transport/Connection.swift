@@ -51,6 +51,8 @@ public actor Connection {
     /// Chosen by the first byte that comes.
     @exclusivity(unchecked) var session: any ProtocolSession = OpeningSession.shared
     let protocols: any ProtocolChoice
+    /// How calls come in on this connection.
+    @exclusivity(unchecked) public internal(set) var form = CallForm()
     @exclusivity(unchecked) var phase = Phase.open
     /// The stage of `byteStream` when it was last read.
     @exclusivity(unchecked) var stage = ByteStreamStage.open

@@ -39,6 +39,7 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
     let methods: any Dispatcher
     var now: Instant
 
+    var name: StaticString { "grpc" }
     var hasSeenRequest = false
     var isAuthenticated = false
     var isClosed = false

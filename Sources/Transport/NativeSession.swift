@@ -8,6 +8,7 @@ final class NativeSession: ProtocolSession {
     static let firstByte: UInt8 = 0
     private static let (drainPing, probePing): (UInt64, UInt64) = (1, 2)
 
+    var name: StaticString { "native" }
     private(set) var hasSeenRequest = false
     // Proof: both are values that know neither this session nor its connection, which runs on one thread.
     @exclusivity(unchecked) private var state: ConnectionState

@@ -12,6 +12,7 @@ final class OpeningSession: ProtocolSession, Sendable {
     /// There is nothing in it: all connections share one.
     static let shared = OpeningSession()
 
+    var name: StaticString { "" }
     var hasSeenRequest: Bool { false }
     var partialSince: Instant? { nil }
 

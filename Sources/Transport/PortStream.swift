@@ -45,6 +45,10 @@ struct PortStream: ByteStream {
         if case .tls(let session) = state { session.hasPendingInput } else { false }
     }
 
+    var isEncrypted: Bool {
+        if case .tls = state { true } else { false }
+    }
+
     var peerCertificate: PeerCertificate? {
         if case .tls(let session) = state { session.peerCertificate } else { nil }
     }

@@ -11,6 +11,8 @@ import Wire
 /// A call has a number, its `stream`. The session counts a call from `begin` until `finished`, whatever became of it.
 /// `output` is the connection's; what a session appends to it is sent at the end of the turn. One owner, on one loop.
 protocol ProtocolSession: AnyObject {
+    /// Its name in logs; empty for what carries no calls.
+    var name: StaticString { get }
     /// A request came, well formed or not.
     var hasSeenRequest: Bool { get }
     /// Since when a part of a frame has waited for its rest. Nil between frames.

@@ -5,6 +5,7 @@ import Messages
 import Synchronization
 import TestSupport
 import Testing
+import Transport
 import Wire
 
 @testable import Service
@@ -77,6 +78,31 @@ import Wire
             }
             #expect(line["duration_micros"] != nil)
         }
+    }
+
+    @Test func `A line says the protocol of its connection, and whether TLS carried it`() async throws {
+        let lines = try await withTemporaryDirectory { directory in
+            let certificates = try TestCertificates(in: directory)
+            return try await Self.lines { server in
+                let stats = "postern.v1.Project/Stats"
+                _ = try server.connect().call(
+                    stats, ProjectStatsRequest(), returning: ProjectStatsResponse.self)
+                let gRPC = try GRPCCaller(port: server.port)
+                _ = try gRPC.call(stats, [[]])
+                let settings = ServerTLS.Settings(
+                    certificateFile: certificates.certificateFile, keyFile: certificates.keyFile)
+                let tls = try ServerTLS(settings, limits: Limits(), log: .silent)
+                let address = try #require(SocketAddress(host: "127.0.0.1", port: 0))
+                let listener = try server.instance.server.listen(address, tls: tls)
+                listener.start()
+                defer { listener.close() }
+                let client = try TLSClient(port: listener.address.port, certificates.clientConfiguration())
+                try client.send(RawClient.unconnected().request(stats, ProjectStatsRequest(), stream: 1))
+                _ = try client.receive(FrameHeader.byteCount)
+            }
+        }
+        let native = RawClient.callsByGRPC ? "grpc" : "native"
+        #expect(lines.map { $0["protocol"]?.string } == [native, "grpc", "native+tls"])
     }
 
     @Test func `A line counts the bytes of the messages`() async throws {

@@ -1,6 +1,7 @@
 import Base
 import Messages
 import Reactor
+import Transport
 import Wire
 
 @testable import Service
@@ -35,6 +36,7 @@ actor MemoryCarrier: CallCarrier {
     nonisolated let peerAddress: Text = "memory"
     let connectionContext = ConnectionContext()
     private(set) var isAuthenticated = false
+    let form = CallForm()
     private let router: Router
     private var calls: [UInt32: PendingCall] = [:]
     private var lastStream: UInt32 = 0
@@ -107,6 +109,7 @@ actor MemoryCarrier: CallCarrier {
         Task.immediate(executorPreference: loop) { await operation(self) }
     }
 
+    func awaitsPage() {}
     func pageTurn(stream: UInt32) async throws {}
 
     func send(stream: UInt32, _ message: [UInt8]) async throws {

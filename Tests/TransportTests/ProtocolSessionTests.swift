@@ -11,6 +11,7 @@ import Wire
 private final class LineSession: ProtocolSession {
     private static let service: StaticString = "test.Service"
 
+    var name: StaticString { "lines" }
     private(set) var hasSeenRequest = false
     private(set) var partialSince: Instant?
     private var lastStream: UInt32 = 0

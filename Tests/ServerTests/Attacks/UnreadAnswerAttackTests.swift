@@ -226,8 +226,13 @@ import Wire
             }
             let held = 100 * 256 * 1024
             #expect(Self.becomes { server.anonymousByteCount > before + held / 2 })
-            // Documented: a page, and half as much again for what is around it.
-            #expect(server.anonymousByteCount < before + held * 3 / 2)
+            // Documented: a page, and half as much again for what is around it. Looked at for a while: what is wrong
+            // here grows behind the first look.
+            let looks = (0..<100).map { _ -> Int in
+                usleep(10_000)
+                return server.anonymousByteCount
+            }
+            #expect(looks.max() ?? 0 < before + held * 3 / 2)
             for peer in peers { peer.close() }
             #expect(Self.becomes { server.anonymousByteCount < before + held / 4 })
         }
