@@ -172,6 +172,9 @@ public struct Limits: Sendable {
     public var batchGetMax = 100
     /// What Users.BatchDelete takes.
     public var batchDeleteMax = 1_000
+    /// How many tenants a call changes that changes many.
+    public var tenantsUpdatedPerCallMax = 200
+    public var tenantsUpdatedPerCallDefault = 50
     public var sessionsPerUserMax = 100
     public var providersPerTenantMax = 50
     /// Tokens and codes of identity providers: groups make some of them long.

@@ -708,6 +708,403 @@ const PosternSchema postern__store__v1__stored_provider__table = {
     &postern__store__v1__stored_provider__descriptor, postern__store__v1__stored_provider__fields, 3, 1, 0,
 };
 
+static const PosternField postern__v1__tenant_quotas__fields[] = {
+    [1] = {"stored_bytes", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__TenantQuotas, stored_bytes)},
+    [2] = {"mutations_per_second", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__TenantQuotas, mutations_per_second)},
+    [3] = {"anonymous_sign_ups_per_hour", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__TenantQuotas, anonymous_sign_ups_per_hour)},
+    [10] = {"sms_per_hour", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__TenantQuotas, sms_per_hour)},
+};
+const PosternSchema postern__v1__tenant_quotas__table = {
+    &postern__v1__tenant_quotas__descriptor, postern__v1__tenant_quotas__fields, 11, 0, 1,
+};
+
+static const PosternField postern__v1__caller_quotas__fields[] = {
+    [1] = {"mutations_per_second", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__CallerQuotas, mutations_per_second)},
+    [2] = {"written_bytes_per_hour", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__CallerQuotas, written_bytes_per_hour)},
+    [10] = {"sms_per_hour", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__CallerQuotas, sms_per_hour)},
+};
+const PosternSchema postern__v1__caller_quotas__table = {
+    &postern__v1__caller_quotas__descriptor, postern__v1__caller_quotas__fields, 11, 0, 1,
+};
+
+static const uint64_t postern_v1_SecondFactorKind__values[] = {0x7};
+
+static const PosternField postern__v1__second_factor__fields[] = {
+    [1] = {"factor_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__SecondFactor, factor_id)},
+    [2] = {"kind", 0, postern_v1_SecondFactorKind__values, 5, 0, 0, 1, 1, offsetof(Postern__V1__SecondFactor, kind)},
+    [3] = {"display_name", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__SecondFactor, display_name)},
+    [4] = {"phone_number", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__SecondFactor, phone_number)},
+    [5] = {"enrolled_at_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__SecondFactor, enrolled_at_micros)},
+};
+const PosternSchema postern__v1__second_factor__table = {
+    &postern__v1__second_factor__descriptor, postern__v1__second_factor__fields, 6, 0, 1,
+};
+
+static const PosternField postern__v1__totp_secret__fields[] = {
+    [1] = {"shared_secret", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TotpSecret, shared_secret)},
+    [2] = {"uri", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TotpSecret, uri)},
+    [3] = {"code_length", 0, 0, 2, 0, 0, 2, 0, offsetof(Postern__V1__TotpSecret, code_length)},
+    [4] = {"period_seconds", 0, 0, 2, 0, 0, 3, 0, offsetof(Postern__V1__TotpSecret, period_seconds)},
+    [5] = {"algorithm", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__TotpSecret, algorithm)},
+};
+const PosternSchema postern__v1__totp_secret__table = {
+    &postern__v1__totp_secret__descriptor, postern__v1__totp_secret__fields, 6, 1, 1,
+};
+
+static const PosternField postern__v1__client_permissions__fields[] = {
+    [1] = {"disabled_user_signup", 0, 0, 4, 0, 0, 0, 0, offsetof(Postern__V1__ClientPermissions, disabled_user_signup)},
+    [2] = {"disabled_user_deletion", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__ClientPermissions, disabled_user_deletion)},
+};
+const PosternSchema postern__v1__client_permissions__table = {
+    &postern__v1__client_permissions__descriptor, postern__v1__client_permissions__fields, 3, 0, 1,
+};
+
+static const PosternField postern__v1__client_config__fields[] = {
+    [1] = {"permissions", &postern__v1__client_permissions__table, 0, 10, 2, 0, 0, 0, 0},
+};
+const PosternSchema postern__v1__client_config__table = {
+    &postern__v1__client_config__descriptor, postern__v1__client_config__fields, 2, 0, 0,
+};
+
+static const uint64_t postern_v1_RefreshMode__values[] = {0x7};
+
+static const PosternField postern__v1__guidance__fields[] = {
+    [1] = {"locale", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__Guidance, locale)},
+    [2] = {"message", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__Guidance, message)},
+    [3] = {"help_url", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__Guidance, help_url)},
+};
+const PosternSchema postern__v1__guidance__table = {
+    &postern__v1__guidance__descriptor, postern__v1__guidance__fields, 4, 0, 1,
+};
+
+static const PosternField postern__v1__password_policy__fields[] = {
+    [1] = {"min_length", 0, 0, 2, 0, 0, 0, 0, offsetof(Postern__V1__PasswordPolicy, min_length)},
+    [2] = {"require_lowercase", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__PasswordPolicy, require_lowercase)},
+    [3] = {"require_uppercase", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__PasswordPolicy, require_uppercase)},
+    [4] = {"require_digit", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__PasswordPolicy, require_digit)},
+    [5] = {"require_symbol", 0, 0, 4, 0, 0, 4, 0, offsetof(Postern__V1__PasswordPolicy, require_symbol)},
+    [6] = {"force_upgrade_on_sign_in", 0, 0, 4, 0, 0, 5, 0, offsetof(Postern__V1__PasswordPolicy, force_upgrade_on_sign_in)},
+};
+const PosternSchema postern__v1__password_policy__table = {
+    &postern__v1__password_policy__descriptor, postern__v1__password_policy__fields, 7, 0, 1,
+};
+
+static const uint64_t postern_v1_ContinueUrlRule__values[] = {0x3};
+
+static const PosternField postern__v1__test_phone_number__fields[] = {
+    [1] = {"phone_number", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TestPhoneNumber, phone_number)},
+    [2] = {"code", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TestPhoneNumber, code)},
+};
+const PosternSchema postern__v1__test_phone_number__table = {
+    &postern__v1__test_phone_number__descriptor, postern__v1__test_phone_number__fields, 3, 0, 1,
+};
+
+static const uint64_t postern_v1_SecondFactorState__values[] = {0xf};
+
+static const PosternField postern__v1__tenant__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"display_name", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"disable_auth", 0, 0, 4, 0, 0, 2, 0, 0},
+    [4] = {"allow_password_signup", 0, 0, 4, 0, 0, 3, 0, 0},
+    [5] = {"enable_anonymous_user", 0, 0, 4, 0, 0, 4, 0, 0},
+    [6] = {"client", &postern__v1__client_config__table, 0, 10, 2, 0, 5, 0, 0},
+    [7] = {"enable_email_privacy", 0, 0, 4, 0, 0, 6, 0, 0},
+    [8] = {"refresh_mode", 0, postern_v1_RefreshMode__values, 5, 0, 0, 7, 1, 0},
+    [9] = {"session_idle_seconds", 0, 0, 1, 0, 0, 8, 0, 0},
+    [10] = {"session_absolute_seconds", 0, 0, 1, 0, 0, 9, 0, 0},
+    [11] = {"recent_login_seconds", 0, 0, 1, 0, 0, 10, 0, 0},
+    [12] = {"guidance", &postern__v1__guidance__table, 0, 10, 2, 0, 11, 0, 0},
+    [13] = {"synthetic", 0, 0, 4, 0, 0, 12, 0, 0},
+    [14] = {"created_at_micros", 0, 0, 1, 0, 0, 13, 0, 0},
+    [15] = {"updated_at_micros", 0, 0, 1, 0, 0, 14, 0, 0},
+    [16] = {"revision", 0, 0, 1, 0, 0, 15, 0, 0},
+    [17] = {"enable_email_link_signin", 0, 0, 4, 0, 0, 16, 0, 0},
+    [18] = {"password_policy", &postern__v1__password_policy__table, 0, 10, 2, 0, 17, 0, 0},
+    [19] = {"allow_international_email", 0, 0, 4, 0, 0, 18, 0, 0},
+    [20] = {"suspended", 0, 0, 4, 0, 0, 19, 0, 0},
+    [21] = {"suspension_reason", 0, 0, 9, 2, 0, 20, 0, 0},
+    [22] = {"quotas", &postern__v1__tenant_quotas__table, 0, 10, 2, 0, 21, 0, 0},
+    [23] = {"anonymous_user_expiry_seconds", 0, 0, 1, 0, 0, 22, 0, 0},
+    [36] = {"allow_costly_hashes", 0, 0, 4, 0, 0, 23, 0, 0},
+    [38] = {"allowed_continue_domains", 0, 0, 9, 2, 1, 0, 0, 0},
+    [39] = {"allow_loopback_continue_url", 0, 0, 4, 0, 0, 24, 0, 0},
+    [40] = {"continue_url_rule", 0, postern_v1_ContinueUrlRule__values, 5, 0, 0, 25, 1, 0},
+    [60] = {"enable_phone_signin", 0, 0, 4, 0, 0, 26, 0, 0},
+    [61] = {"allowed_sms_regions", 0, 0, 9, 2, 1, 0, 0, 0},
+    [62] = {"blocked_sms_regions", 0, 0, 9, 2, 1, 0, 0, 0},
+    [63] = {"test_phone_numbers", &postern__v1__test_phone_number__table, 0, 10, 2, 1, 0, 0, 0},
+    [70] = {"second_factor_state", 0, postern_v1_SecondFactorState__values, 5, 0, 0, 27, 1, 0},
+    [71] = {"allowed_second_factors", 0, postern_v1_SecondFactorKind__values, 5, 0, 1, 0, 1, 0},
+};
+const PosternSchema postern__v1__tenant__table = {
+    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 72, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_create_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
+    [5] = {"template_tenant_id", 0, 0, 9, 2, 0, 4, 0, 0},
+};
+const PosternSchema postern__v1__tenants_create_request__table = {
+    &postern__v1__tenants_create_request__descriptor, postern__v1__tenants_create_request__fields, 6, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_create_response__fields[] = {
+    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0, 0, 0},
+};
+const PosternSchema postern__v1__tenants_create_response__table = {
+    &postern__v1__tenants_create_response__descriptor, postern__v1__tenants_create_response__fields, 2, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_get_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsGetRequest, tenant_id)},
+};
+const PosternSchema postern__v1__tenants_get_request__table = {
+    &postern__v1__tenants_get_request__descriptor, postern__v1__tenants_get_request__fields, 2, 0, 1,
+};
+
+static const PosternField postern__v1__tenants_get_response__fields[] = {
+    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0, 0, 0},
+};
+const PosternSchema postern__v1__tenants_get_response__table = {
+    &postern__v1__tenants_get_response__descriptor, postern__v1__tenants_get_response__fields, 2, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_get_usage_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsGetUsageRequest, tenant_id)},
+};
+const PosternSchema postern__v1__tenants_get_usage_request__table = {
+    &postern__v1__tenants_get_usage_request__descriptor, postern__v1__tenants_get_usage_request__fields, 2, 0, 1,
+};
+
+static const PosternField postern__v1__quota_use__fields[] = {
+    [1] = {"quota", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__QuotaUse, quota)},
+    [2] = {"limit", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__QuotaUse, limit)},
+    [3] = {"used", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__QuotaUse, used)},
+    [4] = {"refused", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__QuotaUse, refused)},
+};
+const PosternSchema postern__v1__quota_use__table = {
+    &postern__v1__quota_use__descriptor, postern__v1__quota_use__fields, 5, 0, 1,
+};
+
+static const PosternField postern__v1__tenants_get_usage_response__fields[] = {
+    [1] = {"quotas", &postern__v1__quota_use__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"stored_rows", 0, 0, 1, 0, 0, 0, 0, 0},
+};
+const PosternSchema postern__v1__tenants_get_usage_response__table = {
+    &postern__v1__tenants_get_usage_response__descriptor, postern__v1__tenants_get_usage_response__fields, 3, 0, 0,
+};
+
+static const PosternField postern__v1__tenant_filter__fields[] = {
+    [1] = {"tenant_id_prefix", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"display_name_part", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"settings", &postern__v1__tenant__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"settings_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 3, 0, 0},
+};
+const PosternSchema postern__v1__tenant_filter__table = {
+    &postern__v1__tenant_filter__descriptor, postern__v1__tenant_filter__fields, 5, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_list_request__fields[] = {
+    [1] = {"page_size", 0, 0, 2, 0, 0, 0, 0, 0},
+    [2] = {"page_token", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"filter", &postern__v1__tenant_filter__table, 0, 10, 2, 0, 2, 0, 0},
+};
+const PosternSchema postern__v1__tenants_list_request__table = {
+    &postern__v1__tenants_list_request__descriptor, postern__v1__tenants_list_request__fields, 4, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_list_response__fields[] = {
+    [1] = {"tenants", &postern__v1__tenant__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
+};
+const PosternSchema postern__v1__tenants_list_response__table = {
+    &postern__v1__tenants_list_response__descriptor, postern__v1__tenants_list_response__fields, 3, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_update_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
+    [5] = {"end_sessions_without_second_factor", 0, 0, 4, 0, 0, 4, 0, 0},
+    [6] = {"expected_revision", 0, 0, 1, 0, 0, 5, 0, 0},
+};
+const PosternSchema postern__v1__tenants_update_request__table = {
+    &postern__v1__tenants_update_request__descriptor, postern__v1__tenants_update_request__fields, 7, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_update_response__fields[] = {
+    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"ended_session_count", 0, 0, 1, 0, 0, 1, 0, 0},
+};
+const PosternSchema postern__v1__tenants_update_response__table = {
+    &postern__v1__tenants_update_response__descriptor, postern__v1__tenants_update_response__fields, 3, 0, 0,
+};
+
+static const PosternField postern__v1__settings_change__fields[] = {
+    [1] = {"revision", 0, 0, 1, 0, 0, 0, 0, 0},
+    [2] = {"paths", 0, 0, 9, 2, 1, 0, 0, 0},
+    [3] = {"before", &postern__v1__tenant__table, 0, 10, 2, 0, 1, 0, 0},
+    [4] = {"after", &postern__v1__tenant__table, 0, 10, 2, 0, 2, 0, 0},
+};
+const PosternSchema postern__v1__settings_change__table = {
+    &postern__v1__settings_change__descriptor, postern__v1__settings_change__fields, 5, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_update_many_request__fields[] = {
+    [1] = {"page_size", 0, 0, 2, 0, 0, 0, 0, 0},
+    [2] = {"page_token", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"filter", &postern__v1__tenant_filter__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"all_tenants", 0, 0, 4, 0, 0, 3, 0, 0},
+    [5] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 4, 0, 0},
+    [6] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 5, 0, 0},
+    [7] = {"validate_only", 0, 0, 4, 0, 0, 6, 0, 0},
+};
+const PosternSchema postern__v1__tenants_update_many_request__table = {
+    &postern__v1__tenants_update_many_request__descriptor, postern__v1__tenants_update_many_request__fields, 8, 0, 0,
+};
+
+static const PosternField postern__v1__tenant_update_result__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"change", &postern__v1__settings_change__table, 0, 10, 2, 0, 1, 0, 0},
+};
+const PosternSchema postern__v1__tenant_update_result__table = {
+    &postern__v1__tenant_update_result__descriptor, postern__v1__tenant_update_result__fields, 3, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_update_many_response__fields[] = {
+    [1] = {"results", &postern__v1__tenant_update_result__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
+};
+const PosternSchema postern__v1__tenants_update_many_response__table = {
+    &postern__v1__tenants_update_many_response__descriptor, postern__v1__tenants_update_many_response__fields, 3, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_copy_settings_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"template_tenant_id", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"paths", 0, 0, 9, 2, 1, 0, 0, 0},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 2, 0, 0},
+};
+const PosternSchema postern__v1__tenants_copy_settings_request__table = {
+    &postern__v1__tenants_copy_settings_request__descriptor, postern__v1__tenants_copy_settings_request__fields, 5, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_copy_settings_response__fields[] = {
+    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0, 0, 0},
+};
+const PosternSchema postern__v1__tenants_copy_settings_response__table = {
+    &postern__v1__tenants_copy_settings_response__descriptor, postern__v1__tenants_copy_settings_response__fields, 2, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_delete_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsDeleteRequest, tenant_id)},
+    [2] = {"validate_only", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__TenantsDeleteRequest, validate_only)},
+};
+const PosternSchema postern__v1__tenants_delete_request__table = {
+    &postern__v1__tenants_delete_request__descriptor, postern__v1__tenants_delete_request__fields, 3, 0, 1,
+};
+
+const PosternSchema postern__v1__tenants_delete_response__table = {
+    &postern__v1__tenants_delete_response__descriptor, 0, 1, 0, 0,
+};
+
+static const uint64_t postern_v1_Toggle__values[] = {0x7};
+
+static const PosternField postern__v1__denial__fields[] = {
+    [1] = {"sequence", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__Denial, sequence)},
+    [2] = {"time_micros", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__Denial, time_micros)},
+    [3] = {"toggle", 0, postern_v1_Toggle__values, 5, 0, 0, 2, 1, offsetof(Postern__V1__Denial, toggle)},
+    [4] = {"operation", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__Denial, operation)},
+    [5] = {"decision_id", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__Denial, decision_id)},
+    [6] = {"api_key_id", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__Denial, api_key_id)},
+    [7] = {"peer_address", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__V1__Denial, peer_address)},
+    [8] = {"uid", 0, 0, 9, 2, 0, 7, 0, offsetof(Postern__V1__Denial, uid)},
+    [9] = {"identifier_hash", 0, 0, 8, 2, 0, 8, 0, offsetof(Postern__V1__Denial, identifier_hash)},
+    [10] = {"suppressed_count", 0, 0, 1, 0, 0, 9, 0, offsetof(Postern__V1__Denial, suppressed_count)},
+};
+const PosternSchema postern__v1__denial__table = {
+    &postern__v1__denial__descriptor, postern__v1__denial__fields, 11, 0, 1,
+};
+
+static const PosternField postern__v1__denial_count__fields[] = {
+    [1] = {"hour_start_micros", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__DenialCount, hour_start_micros)},
+    [2] = {"operation", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__DenialCount, operation)},
+    [3] = {"toggle", 0, postern_v1_Toggle__values, 5, 0, 0, 2, 1, offsetof(Postern__V1__DenialCount, toggle)},
+    [4] = {"count", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__DenialCount, count)},
+};
+const PosternSchema postern__v1__denial_count__table = {
+    &postern__v1__denial_count__descriptor, postern__v1__denial_count__fields, 5, 0, 1,
+};
+
+static const PosternField postern__v1__tenants_list_denials_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsListDenialsRequest, tenant_id)},
+    [2] = {"from_micros", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__TenantsListDenialsRequest, from_micros)},
+    [3] = {"to_micros", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__TenantsListDenialsRequest, to_micros)},
+    [4] = {"page_size", 0, 0, 2, 0, 0, 3, 0, offsetof(Postern__V1__TenantsListDenialsRequest, page_size)},
+    [5] = {"page_token", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__TenantsListDenialsRequest, page_token)},
+    [6] = {"email", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__TenantsListDenialsRequest, email)},
+    [7] = {"phone_number", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__V1__TenantsListDenialsRequest, phone_number)},
+};
+const PosternSchema postern__v1__tenants_list_denials_request__table = {
+    &postern__v1__tenants_list_denials_request__descriptor, postern__v1__tenants_list_denials_request__fields, 8, 0, 1,
+};
+
+static const PosternField postern__v1__tenants_list_denials_response__fields[] = {
+    [1] = {"denials", &postern__v1__denial__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
+    [3] = {"counts", &postern__v1__denial_count__table, 0, 10, 2, 1, 0, 0, 0},
+};
+const PosternSchema postern__v1__tenants_list_denials_response__table = {
+    &postern__v1__tenants_list_denials_response__descriptor, postern__v1__tenants_list_denials_response__fields, 4, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_list_all_denials_request__fields[] = {
+    [1] = {"from_micros", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__TenantsListAllDenialsRequest, from_micros)},
+    [2] = {"to_micros", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__TenantsListAllDenialsRequest, to_micros)},
+    [3] = {"page_size", 0, 0, 2, 0, 0, 2, 0, offsetof(Postern__V1__TenantsListAllDenialsRequest, page_size)},
+    [4] = {"page_token", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__TenantsListAllDenialsRequest, page_token)},
+    [5] = {"email", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__TenantsListAllDenialsRequest, email)},
+    [6] = {"phone_number", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__TenantsListAllDenialsRequest, phone_number)},
+};
+const PosternSchema postern__v1__tenants_list_all_denials_request__table = {
+    &postern__v1__tenants_list_all_denials_request__descriptor, postern__v1__tenants_list_all_denials_request__fields, 7, 0, 1,
+};
+
+static const PosternField postern__v1__tenant_denial__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"denial", &postern__v1__denial__table, 0, 10, 2, 0, 1, 0, 0},
+};
+const PosternSchema postern__v1__tenant_denial__table = {
+    &postern__v1__tenant_denial__descriptor, postern__v1__tenant_denial__fields, 3, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_list_all_denials_response__fields[] = {
+    [1] = {"denials", &postern__v1__tenant_denial__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
+};
+const PosternSchema postern__v1__tenants_list_all_denials_response__table = {
+    &postern__v1__tenants_list_all_denials_response__descriptor, postern__v1__tenants_list_all_denials_response__fields, 3, 0, 0,
+};
+
+static const PosternField postern__v1__tenants_watch_denials_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsWatchDenialsRequest, tenant_id)},
+    [2] = {"after_sequence", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__TenantsWatchDenialsRequest, after_sequence)},
+};
+const PosternSchema postern__v1__tenants_watch_denials_request__table = {
+    &postern__v1__tenants_watch_denials_request__descriptor, postern__v1__tenants_watch_denials_request__fields, 3, 0, 1,
+};
+
+static const PosternField postern__v1__tenants_watch_denials_response__fields[] = {
+    [1] = {"denial", &postern__v1__denial__table, 0, 10, 2, 0, 0, 0, 0},
+};
+const PosternSchema postern__v1__tenants_watch_denials_response__table = {
+    &postern__v1__tenants_watch_denials_response__descriptor, postern__v1__tenants_watch_denials_response__fields, 2, 0, 0,
+};
+
 static const uint64_t postern_v1_EventKind__values[] = {0x201fffffffff, 0xff33c000034f031c, 0x3000};
 
 static const PosternField postern__v1__event_proof__fields[] = {
@@ -728,9 +1125,10 @@ static const PosternField postern__v1__audit_event__fields[] = {
     [6] = {"request_id", 0, 0, 9, 2, 0, 5, 0, 0},
     [7] = {"detail", 0, 0, 9, 2, 0, 6, 0, 0},
     [8] = {"proof", &postern__v1__event_proof__table, 0, 10, 2, 0, 7, 0, 0},
+    [9] = {"settings_change", &postern__v1__settings_change__table, 0, 10, 2, 0, 8, 0, 0},
 };
 const PosternSchema postern__v1__audit_event__table = {
-    &postern__v1__audit_event__descriptor, postern__v1__audit_event__fields, 9, 0, 0,
+    &postern__v1__audit_event__descriptor, postern__v1__audit_event__fields, 10, 0, 0,
 };
 
 static const PosternField postern__v1__event_filter__fields[] = {
@@ -765,6 +1163,23 @@ static const PosternField postern__v1__audit_list_events_response__fields[] = {
 };
 const PosternSchema postern__v1__audit_list_events_response__table = {
     &postern__v1__audit_list_events_response__descriptor, postern__v1__audit_list_events_response__fields, 5, 0, 0,
+};
+
+static const PosternField postern__v1__audit_list_settings_changes_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__AuditListSettingsChangesRequest, tenant_id)},
+    [2] = {"page_size", 0, 0, 2, 0, 0, 1, 0, offsetof(Postern__V1__AuditListSettingsChangesRequest, page_size)},
+    [3] = {"page_token", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__AuditListSettingsChangesRequest, page_token)},
+};
+const PosternSchema postern__v1__audit_list_settings_changes_request__table = {
+    &postern__v1__audit_list_settings_changes_request__descriptor, postern__v1__audit_list_settings_changes_request__fields, 4, 0, 1,
+};
+
+static const PosternField postern__v1__audit_list_settings_changes_response__fields[] = {
+    [1] = {"events", &postern__v1__audit_event__table, 0, 10, 2, 1, 0, 0, 0},
+    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
+};
+const PosternSchema postern__v1__audit_list_settings_changes_response__table = {
+    &postern__v1__audit_list_settings_changes_response__descriptor, postern__v1__audit_list_settings_changes_response__fields, 3, 0, 0,
 };
 
 static const PosternField postern__v1__audit_watch_events_request__fields[] = {
@@ -830,25 +1245,6 @@ static const PosternField postern__v1__audit_get_key_response__fields[] = {
 };
 const PosternSchema postern__v1__audit_get_key_response__table = {
     &postern__v1__audit_get_key_response__descriptor, postern__v1__audit_get_key_response__fields, 3, 0, 1,
-};
-
-static const PosternField postern__v1__tenant_quotas__fields[] = {
-    [1] = {"stored_bytes", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__TenantQuotas, stored_bytes)},
-    [2] = {"mutations_per_second", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__TenantQuotas, mutations_per_second)},
-    [3] = {"anonymous_sign_ups_per_hour", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__TenantQuotas, anonymous_sign_ups_per_hour)},
-    [10] = {"sms_per_hour", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__TenantQuotas, sms_per_hour)},
-};
-const PosternSchema postern__v1__tenant_quotas__table = {
-    &postern__v1__tenant_quotas__descriptor, postern__v1__tenant_quotas__fields, 11, 0, 1,
-};
-
-static const PosternField postern__v1__caller_quotas__fields[] = {
-    [1] = {"mutations_per_second", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__CallerQuotas, mutations_per_second)},
-    [2] = {"written_bytes_per_hour", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__CallerQuotas, written_bytes_per_hour)},
-    [10] = {"sms_per_hour", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__CallerQuotas, sms_per_hour)},
-};
-const PosternSchema postern__v1__caller_quotas__table = {
-    &postern__v1__caller_quotas__descriptor, postern__v1__caller_quotas__fields, 11, 0, 1,
 };
 
 static const uint64_t postern_v1_Role__values[] = {0x3f};
@@ -1093,30 +1489,6 @@ static const PosternField postern__v1__project_revoke_service_account_key_respon
 };
 const PosternSchema postern__v1__project_revoke_service_account_key_response__table = {
     &postern__v1__project_revoke_service_account_key_response__descriptor, postern__v1__project_revoke_service_account_key_response__fields, 2, 0, 0,
-};
-
-static const uint64_t postern_v1_SecondFactorKind__values[] = {0x7};
-
-static const PosternField postern__v1__second_factor__fields[] = {
-    [1] = {"factor_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__SecondFactor, factor_id)},
-    [2] = {"kind", 0, postern_v1_SecondFactorKind__values, 5, 0, 0, 1, 1, offsetof(Postern__V1__SecondFactor, kind)},
-    [3] = {"display_name", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__SecondFactor, display_name)},
-    [4] = {"phone_number", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__SecondFactor, phone_number)},
-    [5] = {"enrolled_at_micros", 0, 0, 1, 0, 0, 4, 0, offsetof(Postern__V1__SecondFactor, enrolled_at_micros)},
-};
-const PosternSchema postern__v1__second_factor__table = {
-    &postern__v1__second_factor__descriptor, postern__v1__second_factor__fields, 6, 0, 1,
-};
-
-static const PosternField postern__v1__totp_secret__fields[] = {
-    [1] = {"shared_secret", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TotpSecret, shared_secret)},
-    [2] = {"uri", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TotpSecret, uri)},
-    [3] = {"code_length", 0, 0, 2, 0, 0, 2, 0, offsetof(Postern__V1__TotpSecret, code_length)},
-    [4] = {"period_seconds", 0, 0, 2, 0, 0, 3, 0, offsetof(Postern__V1__TotpSecret, period_seconds)},
-    [5] = {"algorithm", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__TotpSecret, algorithm)},
-};
-const PosternSchema postern__v1__totp_secret__table = {
-    &postern__v1__totp_secret__descriptor, postern__v1__totp_secret__fields, 6, 1, 1,
 };
 
 static const PosternField postern__v1__provider_info__fields[] = {
@@ -1614,261 +1986,6 @@ const PosternSchema postern__v1__sessions_watch_auth_state_response__table = {
     &postern__v1__sessions_watch_auth_state_response__descriptor, postern__v1__sessions_watch_auth_state_response__fields, 6, 0, 0,
 };
 
-static const PosternField postern__v1__client_permissions__fields[] = {
-    [1] = {"disabled_user_signup", 0, 0, 4, 0, 0, 0, 0, offsetof(Postern__V1__ClientPermissions, disabled_user_signup)},
-    [2] = {"disabled_user_deletion", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__ClientPermissions, disabled_user_deletion)},
-};
-const PosternSchema postern__v1__client_permissions__table = {
-    &postern__v1__client_permissions__descriptor, postern__v1__client_permissions__fields, 3, 0, 1,
-};
-
-static const PosternField postern__v1__client_config__fields[] = {
-    [1] = {"permissions", &postern__v1__client_permissions__table, 0, 10, 2, 0, 0, 0, 0},
-};
-const PosternSchema postern__v1__client_config__table = {
-    &postern__v1__client_config__descriptor, postern__v1__client_config__fields, 2, 0, 0,
-};
-
-static const uint64_t postern_v1_RefreshMode__values[] = {0x7};
-
-static const PosternField postern__v1__guidance__fields[] = {
-    [1] = {"locale", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__Guidance, locale)},
-    [2] = {"message", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__Guidance, message)},
-    [3] = {"help_url", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__Guidance, help_url)},
-};
-const PosternSchema postern__v1__guidance__table = {
-    &postern__v1__guidance__descriptor, postern__v1__guidance__fields, 4, 0, 1,
-};
-
-static const PosternField postern__v1__password_policy__fields[] = {
-    [1] = {"min_length", 0, 0, 2, 0, 0, 0, 0, offsetof(Postern__V1__PasswordPolicy, min_length)},
-    [2] = {"require_lowercase", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__PasswordPolicy, require_lowercase)},
-    [3] = {"require_uppercase", 0, 0, 4, 0, 0, 2, 0, offsetof(Postern__V1__PasswordPolicy, require_uppercase)},
-    [4] = {"require_digit", 0, 0, 4, 0, 0, 3, 0, offsetof(Postern__V1__PasswordPolicy, require_digit)},
-    [5] = {"require_symbol", 0, 0, 4, 0, 0, 4, 0, offsetof(Postern__V1__PasswordPolicy, require_symbol)},
-    [6] = {"force_upgrade_on_sign_in", 0, 0, 4, 0, 0, 5, 0, offsetof(Postern__V1__PasswordPolicy, force_upgrade_on_sign_in)},
-};
-const PosternSchema postern__v1__password_policy__table = {
-    &postern__v1__password_policy__descriptor, postern__v1__password_policy__fields, 7, 0, 1,
-};
-
-static const uint64_t postern_v1_ContinueUrlRule__values[] = {0x3};
-
-static const PosternField postern__v1__test_phone_number__fields[] = {
-    [1] = {"phone_number", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TestPhoneNumber, phone_number)},
-    [2] = {"code", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TestPhoneNumber, code)},
-};
-const PosternSchema postern__v1__test_phone_number__table = {
-    &postern__v1__test_phone_number__descriptor, postern__v1__test_phone_number__fields, 3, 0, 1,
-};
-
-static const uint64_t postern_v1_SecondFactorState__values[] = {0xf};
-
-static const PosternField postern__v1__tenant__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
-    [2] = {"display_name", 0, 0, 9, 2, 0, 1, 0, 0},
-    [3] = {"disable_auth", 0, 0, 4, 0, 0, 2, 0, 0},
-    [4] = {"allow_password_signup", 0, 0, 4, 0, 0, 3, 0, 0},
-    [5] = {"enable_anonymous_user", 0, 0, 4, 0, 0, 4, 0, 0},
-    [6] = {"client", &postern__v1__client_config__table, 0, 10, 2, 0, 5, 0, 0},
-    [7] = {"enable_email_privacy", 0, 0, 4, 0, 0, 6, 0, 0},
-    [8] = {"refresh_mode", 0, postern_v1_RefreshMode__values, 5, 0, 0, 7, 1, 0},
-    [9] = {"session_idle_seconds", 0, 0, 1, 0, 0, 8, 0, 0},
-    [10] = {"session_absolute_seconds", 0, 0, 1, 0, 0, 9, 0, 0},
-    [11] = {"recent_login_seconds", 0, 0, 1, 0, 0, 10, 0, 0},
-    [12] = {"guidance", &postern__v1__guidance__table, 0, 10, 2, 0, 11, 0, 0},
-    [13] = {"synthetic", 0, 0, 4, 0, 0, 12, 0, 0},
-    [14] = {"created_at_micros", 0, 0, 1, 0, 0, 13, 0, 0},
-    [15] = {"updated_at_micros", 0, 0, 1, 0, 0, 14, 0, 0},
-    [16] = {"revision", 0, 0, 1, 0, 0, 15, 0, 0},
-    [17] = {"enable_email_link_signin", 0, 0, 4, 0, 0, 16, 0, 0},
-    [18] = {"password_policy", &postern__v1__password_policy__table, 0, 10, 2, 0, 17, 0, 0},
-    [19] = {"allow_international_email", 0, 0, 4, 0, 0, 18, 0, 0},
-    [20] = {"suspended", 0, 0, 4, 0, 0, 19, 0, 0},
-    [21] = {"suspension_reason", 0, 0, 9, 2, 0, 20, 0, 0},
-    [22] = {"quotas", &postern__v1__tenant_quotas__table, 0, 10, 2, 0, 21, 0, 0},
-    [23] = {"anonymous_user_expiry_seconds", 0, 0, 1, 0, 0, 22, 0, 0},
-    [36] = {"allow_costly_hashes", 0, 0, 4, 0, 0, 23, 0, 0},
-    [38] = {"allowed_continue_domains", 0, 0, 9, 2, 1, 0, 0, 0},
-    [39] = {"allow_loopback_continue_url", 0, 0, 4, 0, 0, 24, 0, 0},
-    [40] = {"continue_url_rule", 0, postern_v1_ContinueUrlRule__values, 5, 0, 0, 25, 1, 0},
-    [60] = {"enable_phone_signin", 0, 0, 4, 0, 0, 26, 0, 0},
-    [61] = {"allowed_sms_regions", 0, 0, 9, 2, 1, 0, 0, 0},
-    [62] = {"blocked_sms_regions", 0, 0, 9, 2, 1, 0, 0, 0},
-    [63] = {"test_phone_numbers", &postern__v1__test_phone_number__table, 0, 10, 2, 1, 0, 0, 0},
-    [70] = {"second_factor_state", 0, postern_v1_SecondFactorState__values, 5, 0, 0, 27, 1, 0},
-    [71] = {"allowed_second_factors", 0, postern_v1_SecondFactorKind__values, 5, 0, 1, 0, 1, 0},
-};
-const PosternSchema postern__v1__tenant__table = {
-    &postern__v1__tenant__descriptor, postern__v1__tenant__fields, 72, 0, 0,
-};
-
-static const PosternField postern__v1__tenants_create_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
-    [2] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 1, 0, 0},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
-    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
-};
-const PosternSchema postern__v1__tenants_create_request__table = {
-    &postern__v1__tenants_create_request__descriptor, postern__v1__tenants_create_request__fields, 5, 0, 0,
-};
-
-static const PosternField postern__v1__tenants_create_response__fields[] = {
-    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0, 0, 0},
-};
-const PosternSchema postern__v1__tenants_create_response__table = {
-    &postern__v1__tenants_create_response__descriptor, postern__v1__tenants_create_response__fields, 2, 0, 0,
-};
-
-static const PosternField postern__v1__tenants_get_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsGetRequest, tenant_id)},
-};
-const PosternSchema postern__v1__tenants_get_request__table = {
-    &postern__v1__tenants_get_request__descriptor, postern__v1__tenants_get_request__fields, 2, 0, 1,
-};
-
-static const PosternField postern__v1__tenants_get_response__fields[] = {
-    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0, 0, 0},
-};
-const PosternSchema postern__v1__tenants_get_response__table = {
-    &postern__v1__tenants_get_response__descriptor, postern__v1__tenants_get_response__fields, 2, 0, 0,
-};
-
-static const PosternField postern__v1__tenants_get_usage_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsGetUsageRequest, tenant_id)},
-};
-const PosternSchema postern__v1__tenants_get_usage_request__table = {
-    &postern__v1__tenants_get_usage_request__descriptor, postern__v1__tenants_get_usage_request__fields, 2, 0, 1,
-};
-
-static const PosternField postern__v1__quota_use__fields[] = {
-    [1] = {"quota", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__QuotaUse, quota)},
-    [2] = {"limit", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__QuotaUse, limit)},
-    [3] = {"used", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__QuotaUse, used)},
-    [4] = {"refused", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__QuotaUse, refused)},
-};
-const PosternSchema postern__v1__quota_use__table = {
-    &postern__v1__quota_use__descriptor, postern__v1__quota_use__fields, 5, 0, 1,
-};
-
-static const PosternField postern__v1__tenants_get_usage_response__fields[] = {
-    [1] = {"quotas", &postern__v1__quota_use__table, 0, 10, 2, 1, 0, 0, 0},
-    [2] = {"stored_rows", 0, 0, 1, 0, 0, 0, 0, 0},
-};
-const PosternSchema postern__v1__tenants_get_usage_response__table = {
-    &postern__v1__tenants_get_usage_response__descriptor, postern__v1__tenants_get_usage_response__fields, 3, 0, 0,
-};
-
-static const PosternField postern__v1__tenants_list_request__fields[] = {
-    [1] = {"page_size", 0, 0, 2, 0, 0, 0, 0, offsetof(Postern__V1__TenantsListRequest, page_size)},
-    [2] = {"page_token", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__TenantsListRequest, page_token)},
-};
-const PosternSchema postern__v1__tenants_list_request__table = {
-    &postern__v1__tenants_list_request__descriptor, postern__v1__tenants_list_request__fields, 3, 0, 1,
-};
-
-static const PosternField postern__v1__tenants_list_response__fields[] = {
-    [1] = {"tenants", &postern__v1__tenant__table, 0, 10, 2, 1, 0, 0, 0},
-    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
-};
-const PosternSchema postern__v1__tenants_list_response__table = {
-    &postern__v1__tenants_list_response__descriptor, postern__v1__tenants_list_response__fields, 3, 0, 0,
-};
-
-static const PosternField postern__v1__tenants_update_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
-    [2] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 1, 0, 0},
-    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
-    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
-    [5] = {"end_sessions_without_second_factor", 0, 0, 4, 0, 0, 4, 0, 0},
-};
-const PosternSchema postern__v1__tenants_update_request__table = {
-    &postern__v1__tenants_update_request__descriptor, postern__v1__tenants_update_request__fields, 6, 0, 0,
-};
-
-static const PosternField postern__v1__tenants_update_response__fields[] = {
-    [1] = {"tenant", &postern__v1__tenant__table, 0, 10, 2, 0, 0, 0, 0},
-    [2] = {"ended_session_count", 0, 0, 1, 0, 0, 1, 0, 0},
-};
-const PosternSchema postern__v1__tenants_update_response__table = {
-    &postern__v1__tenants_update_response__descriptor, postern__v1__tenants_update_response__fields, 3, 0, 0,
-};
-
-static const PosternField postern__v1__tenants_delete_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsDeleteRequest, tenant_id)},
-    [2] = {"validate_only", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__TenantsDeleteRequest, validate_only)},
-};
-const PosternSchema postern__v1__tenants_delete_request__table = {
-    &postern__v1__tenants_delete_request__descriptor, postern__v1__tenants_delete_request__fields, 3, 0, 1,
-};
-
-const PosternSchema postern__v1__tenants_delete_response__table = {
-    &postern__v1__tenants_delete_response__descriptor, 0, 1, 0, 0,
-};
-
-static const uint64_t postern_v1_Toggle__values[] = {0x7};
-
-static const PosternField postern__v1__denial__fields[] = {
-    [1] = {"sequence", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__Denial, sequence)},
-    [2] = {"time_micros", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__Denial, time_micros)},
-    [3] = {"toggle", 0, postern_v1_Toggle__values, 5, 0, 0, 2, 1, offsetof(Postern__V1__Denial, toggle)},
-    [4] = {"operation", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__Denial, operation)},
-    [5] = {"decision_id", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__Denial, decision_id)},
-    [6] = {"api_key_id", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__V1__Denial, api_key_id)},
-    [7] = {"peer_address", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__V1__Denial, peer_address)},
-    [8] = {"uid", 0, 0, 9, 2, 0, 7, 0, offsetof(Postern__V1__Denial, uid)},
-    [9] = {"identifier_hash", 0, 0, 8, 2, 0, 8, 0, offsetof(Postern__V1__Denial, identifier_hash)},
-    [10] = {"suppressed_count", 0, 0, 1, 0, 0, 9, 0, offsetof(Postern__V1__Denial, suppressed_count)},
-};
-const PosternSchema postern__v1__denial__table = {
-    &postern__v1__denial__descriptor, postern__v1__denial__fields, 11, 0, 1,
-};
-
-static const PosternField postern__v1__denial_count__fields[] = {
-    [1] = {"hour_start_micros", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__DenialCount, hour_start_micros)},
-    [2] = {"operation", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__DenialCount, operation)},
-    [3] = {"toggle", 0, postern_v1_Toggle__values, 5, 0, 0, 2, 1, offsetof(Postern__V1__DenialCount, toggle)},
-    [4] = {"count", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__V1__DenialCount, count)},
-};
-const PosternSchema postern__v1__denial_count__table = {
-    &postern__v1__denial_count__descriptor, postern__v1__denial_count__fields, 5, 0, 1,
-};
-
-static const PosternField postern__v1__tenants_list_denials_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsListDenialsRequest, tenant_id)},
-    [2] = {"from_micros", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__TenantsListDenialsRequest, from_micros)},
-    [3] = {"to_micros", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__V1__TenantsListDenialsRequest, to_micros)},
-    [4] = {"page_size", 0, 0, 2, 0, 0, 3, 0, offsetof(Postern__V1__TenantsListDenialsRequest, page_size)},
-    [5] = {"page_token", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__V1__TenantsListDenialsRequest, page_token)},
-};
-const PosternSchema postern__v1__tenants_list_denials_request__table = {
-    &postern__v1__tenants_list_denials_request__descriptor, postern__v1__tenants_list_denials_request__fields, 6, 0, 1,
-};
-
-static const PosternField postern__v1__tenants_list_denials_response__fields[] = {
-    [1] = {"denials", &postern__v1__denial__table, 0, 10, 2, 1, 0, 0, 0},
-    [2] = {"next_page_token", 0, 0, 9, 2, 0, 0, 0, 0},
-    [3] = {"counts", &postern__v1__denial_count__table, 0, 10, 2, 1, 0, 0, 0},
-};
-const PosternSchema postern__v1__tenants_list_denials_response__table = {
-    &postern__v1__tenants_list_denials_response__descriptor, postern__v1__tenants_list_denials_response__fields, 4, 0, 0,
-};
-
-static const PosternField postern__v1__tenants_watch_denials_request__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__TenantsWatchDenialsRequest, tenant_id)},
-    [2] = {"after_sequence", 0, 0, 1, 0, 0, 1, 0, offsetof(Postern__V1__TenantsWatchDenialsRequest, after_sequence)},
-};
-const PosternSchema postern__v1__tenants_watch_denials_request__table = {
-    &postern__v1__tenants_watch_denials_request__descriptor, postern__v1__tenants_watch_denials_request__fields, 3, 0, 1,
-};
-
-static const PosternField postern__v1__tenants_watch_denials_response__fields[] = {
-    [1] = {"denial", &postern__v1__denial__table, 0, 10, 2, 0, 0, 0, 0},
-};
-const PosternSchema postern__v1__tenants_watch_denials_response__table = {
-    &postern__v1__tenants_watch_denials_response__descriptor, postern__v1__tenants_watch_denials_response__fields, 2, 0, 0,
-};
-
 static const uint64_t postern_store_v1_SessionEnd__values[] = {0x1f};
 
 static const PosternField postern__store__v1__stored_user__fields[] = {
@@ -2021,16 +2138,17 @@ const PosternSchema postern__store__v1__stored_guesses__table = {
 };
 
 static const PosternField postern__store__v1__event_record__fields[] = {
-    [1] = {"time_micros", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__Store__V1__EventRecord, time_micros)},
-    [2] = {"kind", 0, postern_v1_EventKind__values, 5, 0, 0, 1, 3, offsetof(Postern__Store__V1__EventRecord, kind)},
-    [3] = {"tenant_id", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__Store__V1__EventRecord, tenant_id)},
-    [4] = {"uid", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__Store__V1__EventRecord, uid)},
-    [5] = {"actor", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__Store__V1__EventRecord, actor)},
-    [6] = {"request_id", 0, 0, 9, 2, 0, 5, 0, offsetof(Postern__Store__V1__EventRecord, request_id)},
-    [7] = {"detail", 0, 0, 9, 2, 0, 6, 0, offsetof(Postern__Store__V1__EventRecord, detail)},
+    [1] = {"time_micros", 0, 0, 1, 0, 0, 0, 0, 0},
+    [2] = {"kind", 0, postern_v1_EventKind__values, 5, 0, 0, 1, 3, 0},
+    [3] = {"tenant_id", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"uid", 0, 0, 9, 2, 0, 3, 0, 0},
+    [5] = {"actor", 0, 0, 9, 2, 0, 4, 0, 0},
+    [6] = {"request_id", 0, 0, 9, 2, 0, 5, 0, 0},
+    [7] = {"detail", 0, 0, 9, 2, 0, 6, 0, 0},
+    [8] = {"settings_change", &postern__v1__settings_change__table, 0, 10, 2, 0, 7, 0, 0},
 };
 const PosternSchema postern__store__v1__event_record__table = {
-    &postern__store__v1__event_record__descriptor, postern__store__v1__event_record__fields, 8, 0, 1,
+    &postern__store__v1__event_record__descriptor, postern__store__v1__event_record__fields, 9, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_totp__fields[] = {

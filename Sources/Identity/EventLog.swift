@@ -7,11 +7,12 @@ extension WriteTransaction {
     ///
     /// `detail` says what else there is to know, never a secret. Project-wide changes go to the default pool's log.
     public func appendEvent(
-        _ kind: EventKind, tenantID: Text, uid: Text = .empty, origin: Origin, detail: Text = .empty, now: Timestamp
+        _ kind: EventKind, tenantID: Text, uid: Text = .empty, origin: Origin, detail: Text = .empty,
+        settings: SettingsChange? = nil, now: Timestamp
     ) throws {
         let event = EventRecord(
             timeMicros: now.microseconds, kind: kind, tenantID: tenantID, uid: uid, actor: origin.actor,
-            requestID: origin.requestID, detail: detail)
+            requestID: origin.requestID, detail: detail, settingsChange: settings)
         try appendEvent(tenant: tenantID, event.encoded())
         if !uid.isEmpty { announce(.user(UserKey(tenantID, uid))) }
     }

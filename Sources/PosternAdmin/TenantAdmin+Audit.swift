@@ -31,6 +31,17 @@ extension TenantAdmin {
         EventFeed(admin: self, filter: filter, after: sequence, options: options)
     }
 
+    /// Lists the changes of the tenant's settings, the newest first: who made each, when, and from what to what
+    /// (`AuditEvent.settingsChange`).
+    public func listSettingsChanges(pageSize: Int32 = 0, options: CallOptions = .init()) -> Listing<AuditEvent> {
+        Listing { [audit, tenantID] token throws(Failure) in
+            let page = try await audit.listSettingsChanges(
+                AuditListSettingsChangesRequest(tenantID: tenantID, pageSize: pageSize, pageToken: token),
+                options: options)
+            return (page.events, page.nextPageToken)
+        }
+    }
+
     /// Returns where the log stands, signed by the server: with it, whoever has the events can check them.
     public func signCheckpoint(
         options: CallOptions = .init()

@@ -38,13 +38,15 @@ extension TenantAdmin {
 
     /// Changes the tenant's settings. They hold for every request that starts after the answer, on every connection.
     ///
-    /// Throws INVALID_UPDATE_MASK for an empty change, and INSUFFICIENT_PERMISSION for settings of a project-admin.
+    /// `revision` is the one that the change was decided over; nil for any. Throws INVALID_UPDATE_MASK for an empty
+    /// change, INSUFFICIENT_PERMISSION for settings of a project-admin, and REVISION_MISMATCH.
     @discardableResult
     public func updateSettings(
-        _ change: TenantSettingsChange, options: CallOptions = .init()
+        _ change: TenantSettingsChange, ifRevision revision: Int64? = nil, options: CallOptions = .init()
     ) async throws(Failure) -> Tenant {
         let fields = change.fields
-        let request = TenantsUpdateRequest(tenantID: tenantID, tenant: fields.message, updateMask: fields.mask)
+        let request = TenantsUpdateRequest(
+            tenantID: tenantID, tenant: fields.message, updateMask: fields.mask, expectedRevision: revision ?? 0)
         return try await required(tenants.update(request, options: options).tenant)
     }
 }
@@ -62,15 +64,16 @@ extension TenantAdmin {
 
 extension TenantAdmin {
     /// Lists what the self-service switches refused, the newest first: the last 10,000 refusals. `from` is inclusive,
-    /// `to` is exclusive.
+    /// `to` is exclusive. With an email or a phone number only what was refused to it.
     public func listDenials(
-        from: Timestamp? = nil, to: Timestamp? = nil, pageSize: Int32 = 0, options: CallOptions = .init()
+        from: Timestamp? = nil, to: Timestamp? = nil, email: Text = .empty, phoneNumber: Text = .empty,
+        pageSize: Int32 = 0, options: CallOptions = .init()
     ) -> Listing<Denial> {
         Listing { [tenants, tenantID] token throws(Failure) in
             let page = try await tenants.listDenials(
                 TenantsListDenialsRequest(
                     tenantID: tenantID, fromMicros: from?.microseconds ?? 0, toMicros: to?.microseconds ?? 0,
-                    pageSize: pageSize, pageToken: token), options: options)
+                    pageSize: pageSize, pageToken: token, email: email, phoneNumber: phoneNumber), options: options)
             return (page.denials, page.nextPageToken)
         }
     }

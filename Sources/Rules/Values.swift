@@ -12,6 +12,8 @@ public enum Values {
         }
     }
 
+    public static let tenantIDByteCountMax = 64
+
     /// `[a-z0-9-]{4,64}`.
     public static func checkTenantID(_ id: Text) throws(Failure) {
         guard isPlainID(id) else {

@@ -96,6 +96,12 @@ extension StreamCall {
 }
 
 extension Call {
+    /// The page that a method asks for which goes through many. INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+    func page(_ request: some PagedRequest) throws(Failure) -> Page {
+        try Page(
+            of: request, method: method.fullName, tenantID: tenantID, key: project.pageTokenKey, limits: limits)
+    }
+
     /// The owner of a user of this call's tenant.
     func userSession(_ uid: Text) -> UserSession { project.users.session(tenantID: settings.tenantID, uid: uid) }
 

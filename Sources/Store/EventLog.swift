@@ -8,6 +8,13 @@ extension WriteTransaction {
         batch.append(PendingEvent(tenant: tenant, payload: payload))
     }
 
+    /// The sequence that the tenant's next event gets. It is certain: a write that fails takes its whole batch back, and
+    /// the writes after it run anew.
+    public func nextEventSequence(tenant: Text) throws(StoreError) -> UInt64 {
+        let waiting = batch.events.count { $0.tenant == tenant }
+        return try reading.eventHead(tenant: tenant).sequence + UInt64(waiting) + 1
+    }
+
     /// Once per batch, before its commit: numbers its events and chains them, in the order in which they were appended.
     func writeEvents() throws(StoreError) {
         guard !batch.events.isEmpty else { return }

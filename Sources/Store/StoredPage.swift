@@ -29,7 +29,7 @@ public enum PagedRow {
 public struct PageBounds: Sendable {
     public let itemMax: Int
     let byteMax: Int
-    let rowsReadMax: Int
+    public let rowsReadMax: Int
     let bytesReadMax: Int
 
     public init(itemMax: Int, limits: Limits) {
@@ -37,6 +37,12 @@ public struct PageBounds: Sendable {
         byteMax = limits.pageBytesMax
         rowsReadMax = limits.pageRowsReadMax
         bytesReadMax = limits.pageBytesReadMax
+    }
+
+    /// The same bounds for fewer items.
+    public init(_ bounds: PageBounds, itemMax: Int) {
+        (self.itemMax, byteMax) = (min(itemMax, bounds.itemMax), bounds.byteMax)
+        (rowsReadMax, bytesReadMax) = (bounds.rowsReadMax, bounds.bytesReadMax)
     }
 }
 

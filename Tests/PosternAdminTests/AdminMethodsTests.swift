@@ -23,6 +23,7 @@ import Testing
             try await Self.callProviders(acme, recorder)
             try await Self.callMail(acme, scene, recorder)
             try await Self.callDenials(acme, scene, recorder)
+            try await ManyTenantsMethods.call(scene.project, recorder)
             try await recorder.expect("Tenants/Delete") { try await scene.project.deleteTenant("acme") }
             await expectRefusal("TENANT_NOT_FOUND") { () throws(Failure) in _ = try await acme.settings() }
             #expect(recorder.ofAdministrators.subtracting(recorder.called).isEmpty)

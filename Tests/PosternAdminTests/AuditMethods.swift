@@ -17,6 +17,10 @@ enum AuditMethods {
             return try await feed.next()
         }
         #expect(watched?.sequence == first.sequence && watched?.proof == nil)
+        let changes = try await recorder.expect("Audit/ListSettingsChanges") {
+            try await admin.listSettingsChanges().all()
+        }
+        #expect(changes.last?.kind == .tenantCreated && changes.last?.settingsChange?.revision == 1)
         let (checkpoint, signed) = try await recorder.expect("Audit/SignCheckpoint") {
             try await admin.signCheckpoint()
         }

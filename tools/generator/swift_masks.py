@@ -34,7 +34,9 @@ def _targets(schema):
         if any(field.updatable for field in request.fields):
             found[request.full_name] = (request, True)
             continue
-        inner = [f.target for f in request.fields if isinstance(f.target, Message) and list(_paths(f.target, [], set()))]
+        # A message with a mask of its own is a target by itself.
+        inner = [f.target for f in request.fields if isinstance(f.target, Message)
+                 and not any(g.target_name == MASK for g in f.target.fields) and list(_paths(f.target, [], set()))]
         if len(inner) != 1:
             raise SchemaError(f"{request.full_name}: which fields may update_mask name? Mark them (updatable)")
         found[inner[0].full_name] = (inner[0], False)

@@ -413,6 +413,10 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case secondFactorsNotAllowed = 239
     /// `second_factor_state` must be DISABLED, ENABLED or MANDATORY, and a kind is allowed once.
     case invalidSecondFactorPolicy = 240
+    /// The settings were changed after they were read. Read them again, and decide anew.
+    case revisionMismatch = 400
+    /// There is no tenant with the id of the template. Correct template_tenant_id.
+    case templateNotFound = 401
     /// A condition of a query is too long, or is not what its field holds. Correct the field that `fieldViolations`
     /// names.
     case invalidQuery = 300
@@ -677,6 +681,8 @@ extension Reason {
         case .unverifiedEmail: "UNVERIFIED_EMAIL"
         case .secondFactorsNotAllowed: "SECOND_FACTORS_NOT_ALLOWED"
         case .invalidSecondFactorPolicy: "INVALID_SECOND_FACTOR_POLICY"
+        case .revisionMismatch: "REVISION_MISMATCH"
+        case .templateNotFound: "TEMPLATE_NOT_FOUND"
         case .invalidQuery: "INVALID_QUERY"
         case .upgradePending: "UPGRADE_PENDING"
         case .tooManyItems: "TOO_MANY_ITEMS"
@@ -735,8 +741,8 @@ extension Reason {
             .tooManyRebindings, .outboxMessageNotDeliverable, .outboxMessageUnreadable, .lastAdminKey,
             .builtInServiceAccount, .invalidCode, .invalidSessionInfo, .sessionExpired, .invalidTemporaryProof,
             .secondFactorRequired, .secondFactorEnrollmentRequired, .invalidMFAPendingCredential,
-            .secondFactorLimitExceeded, .unverifiedEmail, .upgradePending, .userNotDisabled, .apiKeyRevoked,
-            .streamClosed:
+            .secondFactorLimitExceeded, .unverifiedEmail, .revisionMismatch, .upgradePending, .userNotDisabled,
+            .apiKeyRevoked, .streamClosed:
             .failedPrecondition
         case .callerUnauthenticated, .invalidLoginCredentials, .emailNotFound, .invalidPassword, .tokenExpired,
             .invalidIDToken, .invalidRefreshToken, .invalidSessionCookie, .invalidCustomToken, .credentialMismatch,
@@ -749,7 +755,7 @@ extension Reason {
             .permissionDenied
         case .tenantNotFound, .unknownService, .userNotFound, .sessionNotFound, .noSuchProvider, .providerNotFound,
             .outboxMessageNotFound, .apiKeyNotFound, .certificateMappingNotFound, .serviceAccountNotFound,
-            .serviceAccountKeyNotFound, .signingKeyNotFound, .mfaEnrollmentNotFound:
+            .serviceAccountKeyNotFound, .signingKeyNotFound, .mfaEnrollmentNotFound, .templateNotFound:
             .notFound
         case .malformedEnvelope, .invalidStreamID, .invalidFlags, .unknownStream, .dataNotExpected, .malformedMessage,
             .messageLimit, .duplicateField, .invalidEnum, .invalidText, .valueTooLong, .invalidUpdateMask,

@@ -187,6 +187,84 @@ extern const PosternSchema postern__store__v1__stored_identity_issuers__table;
 static inline const PosternSchema *postern__store__v1__stored_identity_issuers__schema(void) { return &postern__store__v1__stored_identity_issuers__table; }
 extern const PosternSchema postern__store__v1__stored_provider__table;
 static inline const PosternSchema *postern__store__v1__stored_provider__schema(void) { return &postern__store__v1__stored_provider__table; }
+extern const PosternSchema postern__v1__tenant_quotas__table;
+static inline const PosternSchema *postern__v1__tenant_quotas__schema(void) { return &postern__v1__tenant_quotas__table; }
+extern const PosternSchema postern__v1__caller_quotas__table;
+static inline const PosternSchema *postern__v1__caller_quotas__schema(void) { return &postern__v1__caller_quotas__table; }
+extern const PosternSchema postern__v1__second_factor__table;
+static inline const PosternSchema *postern__v1__second_factor__schema(void) { return &postern__v1__second_factor__table; }
+extern const PosternSchema postern__v1__totp_secret__table;
+static inline const PosternSchema *postern__v1__totp_secret__schema(void) { return &postern__v1__totp_secret__table; }
+extern const PosternSchema postern__v1__client_permissions__table;
+static inline const PosternSchema *postern__v1__client_permissions__schema(void) { return &postern__v1__client_permissions__table; }
+extern const PosternSchema postern__v1__client_config__table;
+static inline const PosternSchema *postern__v1__client_config__schema(void) { return &postern__v1__client_config__table; }
+extern const PosternSchema postern__v1__guidance__table;
+static inline const PosternSchema *postern__v1__guidance__schema(void) { return &postern__v1__guidance__table; }
+extern const PosternSchema postern__v1__password_policy__table;
+static inline const PosternSchema *postern__v1__password_policy__schema(void) { return &postern__v1__password_policy__table; }
+extern const PosternSchema postern__v1__test_phone_number__table;
+static inline const PosternSchema *postern__v1__test_phone_number__schema(void) { return &postern__v1__test_phone_number__table; }
+extern const PosternSchema postern__v1__tenant__table;
+static inline const PosternSchema *postern__v1__tenant__schema(void) { return &postern__v1__tenant__table; }
+extern const PosternSchema postern__v1__tenants_create_request__table;
+static inline const PosternSchema *postern__v1__tenants_create_request__schema(void) { return &postern__v1__tenants_create_request__table; }
+extern const PosternSchema postern__v1__tenants_create_response__table;
+static inline const PosternSchema *postern__v1__tenants_create_response__schema(void) { return &postern__v1__tenants_create_response__table; }
+extern const PosternSchema postern__v1__tenants_get_request__table;
+static inline const PosternSchema *postern__v1__tenants_get_request__schema(void) { return &postern__v1__tenants_get_request__table; }
+extern const PosternSchema postern__v1__tenants_get_response__table;
+static inline const PosternSchema *postern__v1__tenants_get_response__schema(void) { return &postern__v1__tenants_get_response__table; }
+extern const PosternSchema postern__v1__tenants_get_usage_request__table;
+static inline const PosternSchema *postern__v1__tenants_get_usage_request__schema(void) { return &postern__v1__tenants_get_usage_request__table; }
+extern const PosternSchema postern__v1__quota_use__table;
+static inline const PosternSchema *postern__v1__quota_use__schema(void) { return &postern__v1__quota_use__table; }
+extern const PosternSchema postern__v1__tenants_get_usage_response__table;
+static inline const PosternSchema *postern__v1__tenants_get_usage_response__schema(void) { return &postern__v1__tenants_get_usage_response__table; }
+extern const PosternSchema postern__v1__tenant_filter__table;
+static inline const PosternSchema *postern__v1__tenant_filter__schema(void) { return &postern__v1__tenant_filter__table; }
+extern const PosternSchema postern__v1__tenants_list_request__table;
+static inline const PosternSchema *postern__v1__tenants_list_request__schema(void) { return &postern__v1__tenants_list_request__table; }
+extern const PosternSchema postern__v1__tenants_list_response__table;
+static inline const PosternSchema *postern__v1__tenants_list_response__schema(void) { return &postern__v1__tenants_list_response__table; }
+extern const PosternSchema postern__v1__tenants_update_request__table;
+static inline const PosternSchema *postern__v1__tenants_update_request__schema(void) { return &postern__v1__tenants_update_request__table; }
+extern const PosternSchema postern__v1__tenants_update_response__table;
+static inline const PosternSchema *postern__v1__tenants_update_response__schema(void) { return &postern__v1__tenants_update_response__table; }
+extern const PosternSchema postern__v1__settings_change__table;
+static inline const PosternSchema *postern__v1__settings_change__schema(void) { return &postern__v1__settings_change__table; }
+extern const PosternSchema postern__v1__tenants_update_many_request__table;
+static inline const PosternSchema *postern__v1__tenants_update_many_request__schema(void) { return &postern__v1__tenants_update_many_request__table; }
+extern const PosternSchema postern__v1__tenant_update_result__table;
+static inline const PosternSchema *postern__v1__tenant_update_result__schema(void) { return &postern__v1__tenant_update_result__table; }
+extern const PosternSchema postern__v1__tenants_update_many_response__table;
+static inline const PosternSchema *postern__v1__tenants_update_many_response__schema(void) { return &postern__v1__tenants_update_many_response__table; }
+extern const PosternSchema postern__v1__tenants_copy_settings_request__table;
+static inline const PosternSchema *postern__v1__tenants_copy_settings_request__schema(void) { return &postern__v1__tenants_copy_settings_request__table; }
+extern const PosternSchema postern__v1__tenants_copy_settings_response__table;
+static inline const PosternSchema *postern__v1__tenants_copy_settings_response__schema(void) { return &postern__v1__tenants_copy_settings_response__table; }
+extern const PosternSchema postern__v1__tenants_delete_request__table;
+static inline const PosternSchema *postern__v1__tenants_delete_request__schema(void) { return &postern__v1__tenants_delete_request__table; }
+extern const PosternSchema postern__v1__tenants_delete_response__table;
+static inline const PosternSchema *postern__v1__tenants_delete_response__schema(void) { return &postern__v1__tenants_delete_response__table; }
+extern const PosternSchema postern__v1__denial__table;
+static inline const PosternSchema *postern__v1__denial__schema(void) { return &postern__v1__denial__table; }
+extern const PosternSchema postern__v1__denial_count__table;
+static inline const PosternSchema *postern__v1__denial_count__schema(void) { return &postern__v1__denial_count__table; }
+extern const PosternSchema postern__v1__tenants_list_denials_request__table;
+static inline const PosternSchema *postern__v1__tenants_list_denials_request__schema(void) { return &postern__v1__tenants_list_denials_request__table; }
+extern const PosternSchema postern__v1__tenants_list_denials_response__table;
+static inline const PosternSchema *postern__v1__tenants_list_denials_response__schema(void) { return &postern__v1__tenants_list_denials_response__table; }
+extern const PosternSchema postern__v1__tenants_list_all_denials_request__table;
+static inline const PosternSchema *postern__v1__tenants_list_all_denials_request__schema(void) { return &postern__v1__tenants_list_all_denials_request__table; }
+extern const PosternSchema postern__v1__tenant_denial__table;
+static inline const PosternSchema *postern__v1__tenant_denial__schema(void) { return &postern__v1__tenant_denial__table; }
+extern const PosternSchema postern__v1__tenants_list_all_denials_response__table;
+static inline const PosternSchema *postern__v1__tenants_list_all_denials_response__schema(void) { return &postern__v1__tenants_list_all_denials_response__table; }
+extern const PosternSchema postern__v1__tenants_watch_denials_request__table;
+static inline const PosternSchema *postern__v1__tenants_watch_denials_request__schema(void) { return &postern__v1__tenants_watch_denials_request__table; }
+extern const PosternSchema postern__v1__tenants_watch_denials_response__table;
+static inline const PosternSchema *postern__v1__tenants_watch_denials_response__schema(void) { return &postern__v1__tenants_watch_denials_response__table; }
 extern const PosternSchema postern__v1__event_proof__table;
 static inline const PosternSchema *postern__v1__event_proof__schema(void) { return &postern__v1__event_proof__table; }
 extern const PosternSchema postern__v1__audit_event__table;
@@ -197,6 +275,10 @@ extern const PosternSchema postern__v1__audit_list_events_request__table;
 static inline const PosternSchema *postern__v1__audit_list_events_request__schema(void) { return &postern__v1__audit_list_events_request__table; }
 extern const PosternSchema postern__v1__audit_list_events_response__table;
 static inline const PosternSchema *postern__v1__audit_list_events_response__schema(void) { return &postern__v1__audit_list_events_response__table; }
+extern const PosternSchema postern__v1__audit_list_settings_changes_request__table;
+static inline const PosternSchema *postern__v1__audit_list_settings_changes_request__schema(void) { return &postern__v1__audit_list_settings_changes_request__table; }
+extern const PosternSchema postern__v1__audit_list_settings_changes_response__table;
+static inline const PosternSchema *postern__v1__audit_list_settings_changes_response__schema(void) { return &postern__v1__audit_list_settings_changes_response__table; }
 extern const PosternSchema postern__v1__audit_watch_events_request__table;
 static inline const PosternSchema *postern__v1__audit_watch_events_request__schema(void) { return &postern__v1__audit_watch_events_request__table; }
 extern const PosternSchema postern__v1__audit_watch_events_response__table;
@@ -213,10 +295,6 @@ extern const PosternSchema postern__v1__audit_get_key_request__table;
 static inline const PosternSchema *postern__v1__audit_get_key_request__schema(void) { return &postern__v1__audit_get_key_request__table; }
 extern const PosternSchema postern__v1__audit_get_key_response__table;
 static inline const PosternSchema *postern__v1__audit_get_key_response__schema(void) { return &postern__v1__audit_get_key_response__table; }
-extern const PosternSchema postern__v1__tenant_quotas__table;
-static inline const PosternSchema *postern__v1__tenant_quotas__schema(void) { return &postern__v1__tenant_quotas__table; }
-extern const PosternSchema postern__v1__caller_quotas__table;
-static inline const PosternSchema *postern__v1__caller_quotas__schema(void) { return &postern__v1__caller_quotas__table; }
 extern const PosternSchema postern__v1__certificate_mapping__table;
 static inline const PosternSchema *postern__v1__certificate_mapping__schema(void) { return &postern__v1__certificate_mapping__table; }
 extern const PosternSchema postern__v1__project_create_certificate_mapping_request__table;
@@ -271,10 +349,6 @@ extern const PosternSchema postern__v1__project_revoke_service_account_key_reque
 static inline const PosternSchema *postern__v1__project_revoke_service_account_key_request__schema(void) { return &postern__v1__project_revoke_service_account_key_request__table; }
 extern const PosternSchema postern__v1__project_revoke_service_account_key_response__table;
 static inline const PosternSchema *postern__v1__project_revoke_service_account_key_response__schema(void) { return &postern__v1__project_revoke_service_account_key_response__table; }
-extern const PosternSchema postern__v1__second_factor__table;
-static inline const PosternSchema *postern__v1__second_factor__schema(void) { return &postern__v1__second_factor__table; }
-extern const PosternSchema postern__v1__totp_secret__table;
-static inline const PosternSchema *postern__v1__totp_secret__schema(void) { return &postern__v1__totp_secret__table; }
 extern const PosternSchema postern__v1__provider_info__table;
 static inline const PosternSchema *postern__v1__provider_info__schema(void) { return &postern__v1__provider_info__table; }
 extern const PosternSchema postern__v1__user__table;
@@ -379,56 +453,6 @@ extern const PosternSchema postern__v1__sessions_watch_auth_state_request__table
 static inline const PosternSchema *postern__v1__sessions_watch_auth_state_request__schema(void) { return &postern__v1__sessions_watch_auth_state_request__table; }
 extern const PosternSchema postern__v1__sessions_watch_auth_state_response__table;
 static inline const PosternSchema *postern__v1__sessions_watch_auth_state_response__schema(void) { return &postern__v1__sessions_watch_auth_state_response__table; }
-extern const PosternSchema postern__v1__client_permissions__table;
-static inline const PosternSchema *postern__v1__client_permissions__schema(void) { return &postern__v1__client_permissions__table; }
-extern const PosternSchema postern__v1__client_config__table;
-static inline const PosternSchema *postern__v1__client_config__schema(void) { return &postern__v1__client_config__table; }
-extern const PosternSchema postern__v1__guidance__table;
-static inline const PosternSchema *postern__v1__guidance__schema(void) { return &postern__v1__guidance__table; }
-extern const PosternSchema postern__v1__password_policy__table;
-static inline const PosternSchema *postern__v1__password_policy__schema(void) { return &postern__v1__password_policy__table; }
-extern const PosternSchema postern__v1__test_phone_number__table;
-static inline const PosternSchema *postern__v1__test_phone_number__schema(void) { return &postern__v1__test_phone_number__table; }
-extern const PosternSchema postern__v1__tenant__table;
-static inline const PosternSchema *postern__v1__tenant__schema(void) { return &postern__v1__tenant__table; }
-extern const PosternSchema postern__v1__tenants_create_request__table;
-static inline const PosternSchema *postern__v1__tenants_create_request__schema(void) { return &postern__v1__tenants_create_request__table; }
-extern const PosternSchema postern__v1__tenants_create_response__table;
-static inline const PosternSchema *postern__v1__tenants_create_response__schema(void) { return &postern__v1__tenants_create_response__table; }
-extern const PosternSchema postern__v1__tenants_get_request__table;
-static inline const PosternSchema *postern__v1__tenants_get_request__schema(void) { return &postern__v1__tenants_get_request__table; }
-extern const PosternSchema postern__v1__tenants_get_response__table;
-static inline const PosternSchema *postern__v1__tenants_get_response__schema(void) { return &postern__v1__tenants_get_response__table; }
-extern const PosternSchema postern__v1__tenants_get_usage_request__table;
-static inline const PosternSchema *postern__v1__tenants_get_usage_request__schema(void) { return &postern__v1__tenants_get_usage_request__table; }
-extern const PosternSchema postern__v1__quota_use__table;
-static inline const PosternSchema *postern__v1__quota_use__schema(void) { return &postern__v1__quota_use__table; }
-extern const PosternSchema postern__v1__tenants_get_usage_response__table;
-static inline const PosternSchema *postern__v1__tenants_get_usage_response__schema(void) { return &postern__v1__tenants_get_usage_response__table; }
-extern const PosternSchema postern__v1__tenants_list_request__table;
-static inline const PosternSchema *postern__v1__tenants_list_request__schema(void) { return &postern__v1__tenants_list_request__table; }
-extern const PosternSchema postern__v1__tenants_list_response__table;
-static inline const PosternSchema *postern__v1__tenants_list_response__schema(void) { return &postern__v1__tenants_list_response__table; }
-extern const PosternSchema postern__v1__tenants_update_request__table;
-static inline const PosternSchema *postern__v1__tenants_update_request__schema(void) { return &postern__v1__tenants_update_request__table; }
-extern const PosternSchema postern__v1__tenants_update_response__table;
-static inline const PosternSchema *postern__v1__tenants_update_response__schema(void) { return &postern__v1__tenants_update_response__table; }
-extern const PosternSchema postern__v1__tenants_delete_request__table;
-static inline const PosternSchema *postern__v1__tenants_delete_request__schema(void) { return &postern__v1__tenants_delete_request__table; }
-extern const PosternSchema postern__v1__tenants_delete_response__table;
-static inline const PosternSchema *postern__v1__tenants_delete_response__schema(void) { return &postern__v1__tenants_delete_response__table; }
-extern const PosternSchema postern__v1__denial__table;
-static inline const PosternSchema *postern__v1__denial__schema(void) { return &postern__v1__denial__table; }
-extern const PosternSchema postern__v1__denial_count__table;
-static inline const PosternSchema *postern__v1__denial_count__schema(void) { return &postern__v1__denial_count__table; }
-extern const PosternSchema postern__v1__tenants_list_denials_request__table;
-static inline const PosternSchema *postern__v1__tenants_list_denials_request__schema(void) { return &postern__v1__tenants_list_denials_request__table; }
-extern const PosternSchema postern__v1__tenants_list_denials_response__table;
-static inline const PosternSchema *postern__v1__tenants_list_denials_response__schema(void) { return &postern__v1__tenants_list_denials_response__table; }
-extern const PosternSchema postern__v1__tenants_watch_denials_request__table;
-static inline const PosternSchema *postern__v1__tenants_watch_denials_request__schema(void) { return &postern__v1__tenants_watch_denials_request__table; }
-extern const PosternSchema postern__v1__tenants_watch_denials_response__table;
-static inline const PosternSchema *postern__v1__tenants_watch_denials_response__schema(void) { return &postern__v1__tenants_watch_denials_response__table; }
 extern const PosternSchema postern__store__v1__stored_user__table;
 static inline const PosternSchema *postern__store__v1__stored_user__schema(void) { return &postern__store__v1__stored_user__table; }
 extern const PosternSchema postern__store__v1__stored_session__table;

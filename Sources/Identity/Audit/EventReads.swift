@@ -32,7 +32,8 @@ extension AuditEvent {
         let record = try EventRecord(decoding: event.payload)
         self.init(
             sequence: Int64(clamping: event.sequence), timeMicros: record.timeMicros, kind: record.kind,
-            uid: record.uid, caller: record.actor, requestID: record.requestID, detail: record.detail)
+            uid: record.uid, caller: record.actor, requestID: record.requestID, detail: record.detail,
+            settingsChange: record.settingsChange)
         guard includesProof else { return }
         proof = EventProof(
             globalSequence: Int64(clamping: event.globalSequence), previousHash: event.previousHash,

@@ -145,6 +145,10 @@ public enum Tables {
     public static let certificateMappings = Table<TextKey, StoredCertificateMapping>(
         id: 80, name: "certificate_mappings", owner: .nobody, purge: .noTenant, news: .ofTable)
 
+    /// (tenant, revision) → the sequence of the event that tells of this change of the tenant's settings, 8 bytes.
+    public static let settingsChanges = Table<SequenceKey, [UInt8]>(
+        id: 97, name: "settings_changes", owner: .keyPrefix, purge: .withTenant)
+
     /// What opening the store takes. The list `declared` is generated from this file.
     public static let all: [TableDeclaration] = SigningTables.all + declared
 }

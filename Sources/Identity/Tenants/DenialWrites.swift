@@ -44,26 +44,6 @@ extension ReadTransaction {
         try denials(tenantID: tenantID, from: .at(SequenceKey(tenantID, sequence + 1)), limit: limit)
     }
 
-    /// A page of the refusals of the time range below `sequence` (nil = from the newest), newest first.
-    public func denials(
-        tenantID: Text, before sequence: Int64?, from: Timestamp, to: Timestamp, bounds: PageBounds
-    ) throws -> StoredPage<SequenceKey> {
-        let start = sequence.map { ScanStart.after(SequenceKey(tenantID, $0)) } ?? .first
-        return try page(
-            of: Tables.denials, prefix: TenantPrefix(tenantID), from: start, reversed: true, bounds: bounds
-        ) { row in
-            var time: Int64 = 0
-            var fields = FieldReader(row.value)
-            while let field = try fields.next() {
-                if field.number == Denial.FieldNumber.timeMicros, case .varint(let bits) = field.value {
-                    time = Int64(bitPattern: bits)
-                }
-            }
-            if time < from.microseconds { return .end }
-            return time < to.microseconds ? .item(row.value) : .skipped
-        }
-    }
-
     /// How often each operation was refused in the hours that the range touches, oldest hour first.
     public func denialCounts(tenantID: Text, from: Timestamp, to: Timestamp, limit: Int) throws -> [DenialCount] {
         let hour = Duration.hours(1).microseconds

@@ -20,13 +20,21 @@ extension Tenant {
 
     /// TENANT_ID_EXISTS.
     func create(
-        _ change: TenantChange, isSynthetic: Bool, validateOnly: Bool, origin: Origin
+        _ change: TenantChange, template: TenantSettings?, isSynthetic: Bool, validateOnly: Bool, origin: Origin
     ) async throws -> Messages.Tenant {
         let tenantID = tenantID
         let now = resources.clock.now()
         var tenant = TenantSettings.defaults(tenantID: tenantID, now: now)
         tenant.synthetic = isSynthetic
+        var paths = change.mask.paths
+        if let template {
+            let copied = try TenantTemplate.change(from: template, paths: [])
+            _ = try copied.apply(to: &tenant, limits: resources.limits)
+            paths = copied.mask.paths.filter { !paths.contains($0) } + paths
+        }
         _ = try change.apply(to: &tenant, limits: resources.limits)
+        let first = SettingsChange(of: tenant, paths: paths)
+        let detail = template.map { Text("template \($0.tenantID)") } ?? .empty
         let wantedTenant = tenant
         let record = StoredTenant(tenant: tenant, secret: resources.random.bytes(32))
         return try await resources.store.write { transaction in
@@ -38,40 +46,32 @@ extension Tenant {
                 }
                 if validateOnly { return wantedTenant }
                 try transaction.put(Tables.tenants, TenantPrefix(tenantID), record)
-                try transaction.appendEvent(.tenantCreated, tenantID: tenantID, origin: origin, now: now)
+                try transaction.appendSettingsEvent(
+                    .tenantCreated, first, tenantID: tenantID, origin: origin, detail: detail, now: now)
                 return wantedTenant
             }
         }
     }
 
-    /// Applies the masked settings; returns when they are durable and every new request sees them.
+    /// Applies the masked settings; returns when they are durable and every new request sees them. `expected`: the
+    /// revision that the change was decided over, 0 for any. REVISION_MISMATCH.
     public func update(
-        _ change: TenantChange, validateOnly: Bool, origin: Origin
+        _ change: TenantChange, expected: Int64 = 0, validateOnly: Bool, origin: Origin
     ) async throws -> TenantSettings {
         let tenantID = tenantID
         let now = resources.clock.now()
         let limits = resources.limits
         let record = try await resources.store.write { transaction in
-            var record = try transaction.reading.liveTenant(tenantID)
-            var tenant = record.tenant ?? Messages.Tenant()
-            let (wasShut, wasSuspended) = (tenant.isShut, tenant.suspended)
-            let fields = try change.apply(to: &tenant, limits: limits)
-            tenant.updatedAtMicros = max(now.microseconds, tenant.updatedAtMicros + 1)
-            tenant.revision += 1
-            record.tenant = tenant
-            if validateOnly { return record }
-            try transaction.put(Tables.tenants, TenantPrefix(tenantID), record)
-            if tenant.isShut != wasShut {
-                let kind: RevocationKind = tenant.isShut ? .tenantDisabled : .tenantEnabled
-                try transaction.appendRevocation(kind, tenantID: tenantID, now: now)
+            let record = try transaction.reading.liveTenant(tenantID)
+            let revision = record.tenant?.revision ?? 0
+            guard expected == 0 || expected == revision else {
+                throw Failure(
+                    .revisionMismatch, "The settings have revision \(revision) now; read them again.",
+                    metadata: [Failure.Entry("revision", "\(revision)")])
             }
-            try transaction.appendEvent(.tenantUpdated, tenantID: tenantID, origin: origin, detail: fields, now: now)
-            if tenant.suspended != wasSuspended {
-                try transaction.appendEvent(
-                    tenant.suspended ? .tenantSuspended : .tenantResumed, tenantID: tenantID, origin: origin,
-                    detail: tenant.suspensionReason, now: now)
-            }
-            return record
+            let changed = try ChangedTenant(record, by: change, limits: limits, now: now)
+            if !validateOnly { try transaction.put(changed, origin: origin, now: now) }
+            return changed.record
         }
         return TenantSettings(record)
     }
@@ -113,9 +113,4 @@ extension Tenant {
         defer { isPurging = false }
         try await resources.store.purgeTenant(tenantID, now: resources.clock.now())
     }
-}
-
-extension Messages.Tenant {
-    /// Whether the tenant's tokens are refused, as verifiers were told.
-    var isShut: Bool { disableAuth || suspended }
 }

@@ -11,7 +11,7 @@ public final class TenantDirectory: Sendable {
     private let copies: RowCopies<TenantPrefix, StoredTenant, TenantSettings?>
     private let mark: TableMark
     private let owners = TenantOwners()
-    private let resources: Resources
+    let resources: Resources
     private let loops: EventLoopGroup
     private static let copiesMax = 50_000
     /// The last tenant that a sweep has looked at; nil = it begins with the first.
@@ -86,14 +86,17 @@ public final class TenantDirectory: Sendable {
         sweptUntil.withLock { $0 = next }
     }
 
-    /// Creates a tenant, under an id that is made if `tenantID` is empty. INVALID_TENANT_ID, TENANT_ID_EXISTS.
+    /// Creates a tenant, under an id that is made if `tenantID` is empty. INVALID_TENANT_ID,
+    /// TEMPLATE_NOT_FOUND, TENANT_ID_EXISTS.
     public func create(
-        tenantID wanted: Text, change: TenantChange, isSynthetic: Bool, validateOnly: Bool, origin: Origin
+        tenantID wanted: Text, change: TenantChange, templateID: Text = .empty, isSynthetic: Bool, validateOnly: Bool,
+        origin: Origin
     ) async throws -> Messages.Tenant {
         let tenantID = wanted.isEmpty ? resources.random.alphanumeric(20, lowercase: true) : wanted
         try Values.checkTenantID(tenantID)
+        let template = try templateID.isEmpty ? nil : template(templateID)
         return try await tenant(tenantID).create(
-            change, isSynthetic: isSynthetic, validateOnly: validateOnly, origin: origin)
+            change, template: template, isSynthetic: isSynthetic, validateOnly: validateOnly, origin: origin)
     }
 
     /// Tenants in the order of their ids, behind `last`; deleted ones are left out.

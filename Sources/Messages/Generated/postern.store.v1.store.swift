@@ -862,6 +862,8 @@ public struct EventRecord: Message {
     public var requestID: Text = .empty
     /// What else there is to know, never a secret: changed fields, a key id.
     public var detail: Text = .empty
+    /// Of a change of the tenant's settings.
+    public var settingsChange: SettingsChange?
 
     public init() {}
 
@@ -872,7 +874,8 @@ public struct EventRecord: Message {
         uid: Text = .empty,
         actor: Text = .empty,
         requestID: Text = .empty,
-        detail: Text = .empty
+        detail: Text = .empty,
+        settingsChange: SettingsChange? = nil
     ) {
         self.timeMicros = timeMicros
         self.kind = kind
@@ -881,6 +884,7 @@ public struct EventRecord: Message {
         self.actor = actor
         self.requestID = requestID
         self.detail = detail
+        self.settingsChange = settingsChange
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -892,6 +896,7 @@ public struct EventRecord: Message {
         @inlinable public static var actor: Int { 5 }
         @inlinable public static var requestID: Int { 6 }
         @inlinable public static var detail: Int { 7 }
+        @inlinable public static var settingsChange: Int { 8 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -913,6 +918,7 @@ extension EventRecord: ConvertibleToC {
         self.actor = Text(copying: source.pointee.actor)
         self.requestID = Text(copying: source.pointee.request_id)
         self.detail = Text(copying: source.pointee.detail)
+        self.settingsChange = source.pointee.settings_change.map { SettingsChange(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__EventRecord>, arena: Arena) {
@@ -923,5 +929,6 @@ extension EventRecord: ConvertibleToC {
         target.pointee.actor = arena.copy(self.actor)
         target.pointee.request_id = arena.copy(self.requestID)
         target.pointee.detail = arena.copy(self.detail)
+        if let value = self.settingsChange { target.pointee.settings_change = arena.make(value) }
     }
 }

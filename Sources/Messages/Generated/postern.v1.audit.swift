@@ -108,6 +108,8 @@ public struct AuditEvent: Message {
     public var detail: Text = .empty
     /// Only with `include_proof`.
     public var proof: EventProof?
+    /// Of TENANT_CREATED and TENANT_UPDATED: what the settings were and what they are.
+    public var settingsChange: SettingsChange?
 
     public init() {}
 
@@ -119,7 +121,8 @@ public struct AuditEvent: Message {
         caller: Text = .empty,
         requestID: Text = .empty,
         detail: Text = .empty,
-        proof: EventProof? = nil
+        proof: EventProof? = nil,
+        settingsChange: SettingsChange? = nil
     ) {
         self.sequence = sequence
         self.timeMicros = timeMicros
@@ -129,6 +132,7 @@ public struct AuditEvent: Message {
         self.requestID = requestID
         self.detail = detail
         self.proof = proof
+        self.settingsChange = settingsChange
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -141,6 +145,7 @@ public struct AuditEvent: Message {
         @inlinable public static var requestID: Int { 6 }
         @inlinable public static var detail: Int { 7 }
         @inlinable public static var proof: Int { 8 }
+        @inlinable public static var settingsChange: Int { 9 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -163,6 +168,7 @@ extension AuditEvent: ConvertibleToC {
         self.requestID = Text(copying: source.pointee.request_id)
         self.detail = Text(copying: source.pointee.detail)
         self.proof = source.pointee.proof.map { EventProof(copying: $0) }
+        self.settingsChange = source.pointee.settings_change.map { SettingsChange(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AuditEvent>, arena: Arena) {
@@ -174,6 +180,7 @@ extension AuditEvent: ConvertibleToC {
         target.pointee.request_id = arena.copy(self.requestID)
         target.pointee.detail = arena.copy(self.detail)
         if let value = self.proof { target.pointee.proof = arena.make(value) }
+        if let value = self.settingsChange { target.pointee.settings_change = arena.make(value) }
     }
 }
 
@@ -416,6 +423,91 @@ extension AuditListEventsResponse: ConvertibleToC {
         target.pointee.next_page_token = arena.copy(self.nextPageToken)
         target.pointee.scanned = self.scanned
         target.pointee.is_complete = self.isComplete ? 1 : 0
+    }
+}
+
+public struct AuditListSettingsChangesRequest: PagedRequest {
+    public var tenantID: Text = .empty
+    public var pageSize: Int32 = 0
+    public var pageToken: Text = .empty
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, pageSize: Int32 = 0, pageToken: Text = .empty) {
+        self.tenantID = tenantID
+        self.pageSize = pageSize
+        self.pageToken = pageToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var pageSize: Int { 2 }
+        @inlinable public static var pageToken: Int { 3 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension AuditListSettingsChangesRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__audit_list_settings_changes_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AuditListSettingsChangesRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.pageSize = source.pointee.page_size
+        self.pageToken = Text(copying: source.pointee.page_token)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AuditListSettingsChangesRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.page_size = self.pageSize
+        target.pointee.page_token = arena.copy(self.pageToken)
+    }
+}
+
+public struct AuditListSettingsChangesResponse: Message {
+    public var events: [AuditEvent] = []
+    public var nextPageToken: Text = .empty
+
+    public init() {}
+
+    public init(events: [AuditEvent] = [], nextPageToken: Text = .empty) {
+        self.events = events
+        self.nextPageToken = nextPageToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var events: Int { 1 }
+        @inlinable public static var nextPageToken: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension AuditListSettingsChangesResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__audit_list_settings_changes_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__AuditListSettingsChangesResponse>) {
+        self.events = copiedMessages(source.pointee.n_events, source.pointee.events)
+        self.nextPageToken = Text(copying: source.pointee.next_page_token)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__AuditListSettingsChangesResponse>, arena: Arena) {
+        target.pointee.n_events = self.events.count
+        target.pointee.events = arena.copyEach(self.events) { arena.make($0) }
+        target.pointee.next_page_token = arena.copy(self.nextPageToken)
     }
 }
 

@@ -546,6 +546,8 @@ public struct TenantsCreateRequest: Message {
     /// The settings in `tenant` that are meant, as for Update; unmasked ones take the defaults.
     public var updateMask: ProtobufFieldMask?
     public var validateOnly: Bool = false
+    /// The settings to begin with, as CopySettings copies them.
+    public var templateTenantID: Text = .empty
 
     public init() {}
 
@@ -553,12 +555,14 @@ public struct TenantsCreateRequest: Message {
         tenantID: Text = .empty,
         tenant: Tenant? = nil,
         updateMask: ProtobufFieldMask? = nil,
-        validateOnly: Bool = false
+        validateOnly: Bool = false,
+        templateTenantID: Text = .empty
     ) {
         self.tenantID = tenantID
         self.tenant = tenant
         self.updateMask = updateMask
         self.validateOnly = validateOnly
+        self.templateTenantID = templateTenantID
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -567,6 +571,7 @@ public struct TenantsCreateRequest: Message {
         @inlinable public static var tenant: Int { 2 }
         @inlinable public static var updateMask: Int { 3 }
         @inlinable public static var validateOnly: Int { 4 }
+        @inlinable public static var templateTenantID: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -586,6 +591,7 @@ extension TenantsCreateRequest: ConvertibleToC {
         self.tenant = source.pointee.tenant.map { Tenant(copying: $0) }
         self.updateMask = source.pointee.update_mask.map { ProtobufFieldMask(copying: $0) }
         self.validateOnly = source.pointee.validate_only != 0
+        self.templateTenantID = Text(copying: source.pointee.template_tenant_id)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsCreateRequest>, arena: Arena) {
@@ -593,6 +599,7 @@ extension TenantsCreateRequest: ConvertibleToC {
         if let value = self.tenant { target.pointee.tenant = arena.make(value) }
         if let value = self.updateMask { target.pointee.update_mask = arena.make(value) }
         target.pointee.validate_only = self.validateOnly ? 1 : 0
+        target.pointee.template_tenant_id = arena.copy(self.templateTenantID)
     }
 }
 
@@ -829,21 +836,81 @@ extension QuotaUse: ConvertibleToC {
     }
 }
 
-public struct TenantsListRequest: PagedRequest {
-    public var pageSize: Int32 = 0
-    public var pageToken: Text = .empty
+/// Which tenants are meant: those that fulfil every condition that is set.
+public struct TenantFilter: Message {
+    public var tenantIDPrefix: Text = .empty
+    /// Part of the display name; A-Z are compared without case.
+    public var displayNamePart: Text = .empty
+    /// The tenants whose settings named by `settings_mask` are as in here. The mask has the paths of Update.
+    public var settings: Tenant?
+    public var settingsMask: ProtobufFieldMask?
 
     public init() {}
 
-    public init(pageSize: Int32 = 0, pageToken: Text = .empty) {
+    public init(
+        tenantIDPrefix: Text = .empty,
+        displayNamePart: Text = .empty,
+        settings: Tenant? = nil,
+        settingsMask: ProtobufFieldMask? = nil
+    ) {
+        self.tenantIDPrefix = tenantIDPrefix
+        self.displayNamePart = displayNamePart
+        self.settings = settings
+        self.settingsMask = settingsMask
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantIDPrefix: Int { 1 }
+        @inlinable public static var displayNamePart: Int { 2 }
+        @inlinable public static var settings: Int { 3 }
+        @inlinable public static var settingsMask: Int { 4 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension TenantFilter: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tenant_filter__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TenantFilter>) {
+        self.tenantIDPrefix = Text(copying: source.pointee.tenant_id_prefix)
+        self.displayNamePart = Text(copying: source.pointee.display_name_part)
+        self.settings = source.pointee.settings.map { Tenant(copying: $0) }
+        self.settingsMask = source.pointee.settings_mask.map { ProtobufFieldMask(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TenantFilter>, arena: Arena) {
+        target.pointee.tenant_id_prefix = arena.copy(self.tenantIDPrefix)
+        target.pointee.display_name_part = arena.copy(self.displayNamePart)
+        if let value = self.settings { target.pointee.settings = arena.make(value) }
+        if let value = self.settingsMask { target.pointee.settings_mask = arena.make(value) }
+    }
+}
+
+public struct TenantsListRequest: PagedRequest {
+    public var pageSize: Int32 = 0
+    public var pageToken: Text = .empty
+    public var filter: TenantFilter?
+
+    public init() {}
+
+    public init(pageSize: Int32 = 0, pageToken: Text = .empty, filter: TenantFilter? = nil) {
         self.pageSize = pageSize
         self.pageToken = pageToken
+        self.filter = filter
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
     public enum FieldNumber {
         @inlinable public static var pageSize: Int { 1 }
         @inlinable public static var pageToken: Int { 2 }
+        @inlinable public static var filter: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -860,11 +927,13 @@ extension TenantsListRequest: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__V1__TenantsListRequest>) {
         self.pageSize = source.pointee.page_size
         self.pageToken = Text(copying: source.pointee.page_token)
+        self.filter = source.pointee.filter.map { TenantFilter(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsListRequest>, arena: Arena) {
         target.pointee.page_size = self.pageSize
         target.pointee.page_token = arena.copy(self.pageToken)
+        if let value = self.filter { target.pointee.filter = arena.make(value) }
     }
 }
 
@@ -917,6 +986,8 @@ public struct TenantsUpdateRequest: Message {
     /// Ends every session of the tenant that did not show a second factor, once the settings are stored. A call that is
     /// overdue before the last one has ended some of them: repeat it.
     public var endSessionsWithoutSecondFactor: Bool = false
+    /// The revision that the settings were read at: where they were changed since, the call is refused. 0: any.
+    public var expectedRevision: Int64 = 0
 
     public init() {}
 
@@ -925,13 +996,15 @@ public struct TenantsUpdateRequest: Message {
         tenant: Tenant? = nil,
         updateMask: ProtobufFieldMask? = nil,
         validateOnly: Bool = false,
-        endSessionsWithoutSecondFactor: Bool = false
+        endSessionsWithoutSecondFactor: Bool = false,
+        expectedRevision: Int64 = 0
     ) {
         self.tenantID = tenantID
         self.tenant = tenant
         self.updateMask = updateMask
         self.validateOnly = validateOnly
         self.endSessionsWithoutSecondFactor = endSessionsWithoutSecondFactor
+        self.expectedRevision = expectedRevision
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -941,6 +1014,7 @@ public struct TenantsUpdateRequest: Message {
         @inlinable public static var updateMask: Int { 3 }
         @inlinable public static var validateOnly: Int { 4 }
         @inlinable public static var endSessionsWithoutSecondFactor: Int { 5 }
+        @inlinable public static var expectedRevision: Int { 6 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -961,6 +1035,7 @@ extension TenantsUpdateRequest: ConvertibleToC {
         self.updateMask = source.pointee.update_mask.map { ProtobufFieldMask(copying: $0) }
         self.validateOnly = source.pointee.validate_only != 0
         self.endSessionsWithoutSecondFactor = source.pointee.end_sessions_without_second_factor != 0
+        self.expectedRevision = source.pointee.expected_revision
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsUpdateRequest>, arena: Arena) {
@@ -969,6 +1044,7 @@ extension TenantsUpdateRequest: ConvertibleToC {
         if let value = self.updateMask { target.pointee.update_mask = arena.make(value) }
         target.pointee.validate_only = self.validateOnly ? 1 : 0
         target.pointee.end_sessions_without_second_factor = self.endSessionsWithoutSecondFactor ? 1 : 0
+        target.pointee.expected_revision = self.expectedRevision
     }
 }
 
@@ -1009,6 +1085,308 @@ extension TenantsUpdateResponse: ConvertibleToC {
     func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsUpdateResponse>, arena: Arena) {
         if let value = self.tenant { target.pointee.tenant = arena.make(value) }
         target.pointee.ended_session_count = self.endedSessionCount
+    }
+}
+
+/// What one update made of a tenant's settings.
+public struct SettingsChange: Message {
+    /// The revision from then on.
+    public var revision: Int64 = 0
+    /// The settings that have another value than before. Of a new tenant: those that were set.
+    public var paths: [Text] = []
+    /// These settings as they were and as they are, nothing else. Codes of test_phone_numbers are left out.
+    public var before: Tenant?
+    public var after: Tenant?
+
+    public init() {}
+
+    public init(revision: Int64 = 0, paths: [Text] = [], before: Tenant? = nil, after: Tenant? = nil) {
+        self.revision = revision
+        self.paths = paths
+        self.before = before
+        self.after = after
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var revision: Int { 1 }
+        @inlinable public static var paths: Int { 2 }
+        @inlinable public static var before: Int { 3 }
+        @inlinable public static var after: Int { 4 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension SettingsChange: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__settings_change__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__SettingsChange>) {
+        self.revision = source.pointee.revision
+        self.paths = elements(source.pointee.n_paths, source.pointee.paths) { Text(copying: $0) }
+        self.before = source.pointee.before.map { Tenant(copying: $0) }
+        self.after = source.pointee.after.map { Tenant(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__SettingsChange>, arena: Arena) {
+        target.pointee.revision = self.revision
+        target.pointee.n_paths = self.paths.count
+        target.pointee.paths = arena.copyEach(self.paths) { arena.copy($0) }
+        if let value = self.before { target.pointee.before = arena.make(value) }
+        if let value = self.after { target.pointee.after = arena.make(value) }
+    }
+}
+
+public struct TenantsUpdateManyRequest: PagedRequest {
+    /// 1 to 200; 0 = 50.
+    public var pageSize: Int32 = 0
+    public var pageToken: Text = .empty
+    public var filter: TenantFilter?
+    /// Every tenant is meant: with a filter that has no condition.
+    public var allTenants: Bool = false
+    public var tenant: Tenant?
+    public var updateMask: ProtobufFieldMask?
+    /// Tells what would be changed, and changes nothing.
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(
+        pageSize: Int32 = 0,
+        pageToken: Text = .empty,
+        filter: TenantFilter? = nil,
+        allTenants: Bool = false,
+        tenant: Tenant? = nil,
+        updateMask: ProtobufFieldMask? = nil,
+        validateOnly: Bool = false
+    ) {
+        self.pageSize = pageSize
+        self.pageToken = pageToken
+        self.filter = filter
+        self.allTenants = allTenants
+        self.tenant = tenant
+        self.updateMask = updateMask
+        self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var pageSize: Int { 1 }
+        @inlinable public static var pageToken: Int { 2 }
+        @inlinable public static var filter: Int { 3 }
+        @inlinable public static var allTenants: Int { 4 }
+        @inlinable public static var tenant: Int { 5 }
+        @inlinable public static var updateMask: Int { 6 }
+        @inlinable public static var validateOnly: Int { 7 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension TenantsUpdateManyRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tenants_update_many_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TenantsUpdateManyRequest>) {
+        self.pageSize = source.pointee.page_size
+        self.pageToken = Text(copying: source.pointee.page_token)
+        self.filter = source.pointee.filter.map { TenantFilter(copying: $0) }
+        self.allTenants = source.pointee.all_tenants != 0
+        self.tenant = source.pointee.tenant.map { Tenant(copying: $0) }
+        self.updateMask = source.pointee.update_mask.map { ProtobufFieldMask(copying: $0) }
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsUpdateManyRequest>, arena: Arena) {
+        target.pointee.page_size = self.pageSize
+        target.pointee.page_token = arena.copy(self.pageToken)
+        if let value = self.filter { target.pointee.filter = arena.make(value) }
+        target.pointee.all_tenants = self.allTenants ? 1 : 0
+        if let value = self.tenant { target.pointee.tenant = arena.make(value) }
+        if let value = self.updateMask { target.pointee.update_mask = arena.make(value) }
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct TenantsUpdateManyResponse: Message {
+    /// Of the tenants that fulfil the filter.
+    public var results: [TenantUpdateResult] = []
+    /// Empty: there are no further tenants. The page may be empty and not the last.
+    public var nextPageToken: Text = .empty
+
+    public init() {}
+
+    public init(results: [TenantUpdateResult] = [], nextPageToken: Text = .empty) {
+        self.results = results
+        self.nextPageToken = nextPageToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var results: Int { 1 }
+        @inlinable public static var nextPageToken: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension TenantsUpdateManyResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tenants_update_many_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TenantsUpdateManyResponse>) {
+        self.results = copiedMessages(source.pointee.n_results, source.pointee.results)
+        self.nextPageToken = Text(copying: source.pointee.next_page_token)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsUpdateManyResponse>, arena: Arena) {
+        target.pointee.n_results = self.results.count
+        target.pointee.results = arena.copyEach(self.results) { arena.make($0) }
+        target.pointee.next_page_token = arena.copy(self.nextPageToken)
+    }
+}
+
+public struct TenantUpdateResult: Message {
+    public var tenantID: Text = .empty
+    /// What was changed; unset: the tenant has these settings already.
+    public var change: SettingsChange?
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, change: SettingsChange? = nil) {
+        self.tenantID = tenantID
+        self.change = change
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var change: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension TenantUpdateResult: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tenant_update_result__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TenantUpdateResult>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.change = source.pointee.change.map { SettingsChange(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TenantUpdateResult>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        if let value = self.change { target.pointee.change = arena.make(value) }
+    }
+}
+
+public struct TenantsCopySettingsRequest: Message {
+    public var tenantID: Text = .empty
+    public var templateTenantID: Text = .empty
+    /// Paths as Update's mask has them; none: all that are copied.
+    public var paths: [Text] = []
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        templateTenantID: Text = .empty,
+        paths: [Text] = [],
+        validateOnly: Bool = false
+    ) {
+        self.tenantID = tenantID
+        self.templateTenantID = templateTenantID
+        self.paths = paths
+        self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var templateTenantID: Int { 2 }
+        @inlinable public static var paths: Int { 3 }
+        @inlinable public static var validateOnly: Int { 4 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension TenantsCopySettingsRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tenants_copy_settings_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TenantsCopySettingsRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.templateTenantID = Text(copying: source.pointee.template_tenant_id)
+        self.paths = elements(source.pointee.n_paths, source.pointee.paths) { Text(copying: $0) }
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsCopySettingsRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.template_tenant_id = arena.copy(self.templateTenantID)
+        target.pointee.n_paths = self.paths.count
+        target.pointee.paths = arena.copyEach(self.paths) { arena.copy($0) }
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct TenantsCopySettingsResponse: Message {
+    public var tenant: Tenant?
+
+    public init() {}
+
+    public init(tenant: Tenant? = nil) {
+        self.tenant = tenant
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenant: Int { 1 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension TenantsCopySettingsResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tenants_copy_settings_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TenantsCopySettingsResponse>) {
+        self.tenant = source.pointee.tenant.map { Tenant(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsCopySettingsResponse>, arena: Arena) {
+        if let value = self.tenant { target.pointee.tenant = arena.make(value) }
     }
 }
 
@@ -1088,7 +1466,8 @@ public struct Denial: Message {
     public var peerAddress: Text = .empty
     /// The user, where one was known.
     public var uid: Text = .empty
-    /// SHA-256 over the tenant and the email, where one was given: tells equal from different without naming anybody.
+    /// A hash of the email, or else the phone number, under a key of the tenant: tells equal from different without naming
+    /// anybody. ListDenials finds the refusals of an address by it.
     public var identifierHash: [UInt8] = []
     public var suppressedCount: Int64 = 0
 
@@ -1228,6 +1607,10 @@ public struct TenantsListDenialsRequest: PagedRequest {
     public var toMicros: Int64 = 0
     public var pageSize: Int32 = 0
     public var pageToken: Text = .empty
+    /// Only the refusals of this address: the tenant's key hashes it as it hashed theirs.
+    public var email: Text = .empty
+    /// The same for a phone number; refusals that had an email are found by that alone.
+    public var phoneNumber: Text = .empty
 
     public init() {}
 
@@ -1236,13 +1619,17 @@ public struct TenantsListDenialsRequest: PagedRequest {
         fromMicros: Int64 = 0,
         toMicros: Int64 = 0,
         pageSize: Int32 = 0,
-        pageToken: Text = .empty
+        pageToken: Text = .empty,
+        email: Text = .empty,
+        phoneNumber: Text = .empty
     ) {
         self.tenantID = tenantID
         self.fromMicros = fromMicros
         self.toMicros = toMicros
         self.pageSize = pageSize
         self.pageToken = pageToken
+        self.email = email
+        self.phoneNumber = phoneNumber
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -1252,6 +1639,8 @@ public struct TenantsListDenialsRequest: PagedRequest {
         @inlinable public static var toMicros: Int { 3 }
         @inlinable public static var pageSize: Int { 4 }
         @inlinable public static var pageToken: Int { 5 }
+        @inlinable public static var email: Int { 6 }
+        @inlinable public static var phoneNumber: Int { 7 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -1272,6 +1661,8 @@ extension TenantsListDenialsRequest: ConvertibleToC {
         self.toMicros = source.pointee.to_micros
         self.pageSize = source.pointee.page_size
         self.pageToken = Text(copying: source.pointee.page_token)
+        self.email = Text(copying: source.pointee.email)
+        self.phoneNumber = Text(copying: source.pointee.phone_number)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsListDenialsRequest>, arena: Arena) {
@@ -1280,6 +1671,8 @@ extension TenantsListDenialsRequest: ConvertibleToC {
         target.pointee.to_micros = self.toMicros
         target.pointee.page_size = self.pageSize
         target.pointee.page_token = arena.copy(self.pageToken)
+        target.pointee.email = arena.copy(self.email)
+        target.pointee.phone_number = arena.copy(self.phoneNumber)
     }
 }
 
@@ -1327,6 +1720,154 @@ extension TenantsListDenialsResponse: ConvertibleToC {
         target.pointee.next_page_token = arena.copy(self.nextPageToken)
         target.pointee.n_counts = self.counts.count
         target.pointee.counts = arena.copyEach(self.counts) { arena.make($0) }
+    }
+}
+
+public struct TenantsListAllDenialsRequest: PagedRequest {
+    /// Inclusive; 0 = open.
+    public var fromMicros: Int64 = 0
+    /// Exclusive; 0 = open.
+    public var toMicros: Int64 = 0
+    public var pageSize: Int32 = 0
+    public var pageToken: Text = .empty
+    /// As in TenantsListDenialsRequest.
+    public var email: Text = .empty
+    public var phoneNumber: Text = .empty
+
+    public init() {}
+
+    public init(
+        fromMicros: Int64 = 0,
+        toMicros: Int64 = 0,
+        pageSize: Int32 = 0,
+        pageToken: Text = .empty,
+        email: Text = .empty,
+        phoneNumber: Text = .empty
+    ) {
+        self.fromMicros = fromMicros
+        self.toMicros = toMicros
+        self.pageSize = pageSize
+        self.pageToken = pageToken
+        self.email = email
+        self.phoneNumber = phoneNumber
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var fromMicros: Int { 1 }
+        @inlinable public static var toMicros: Int { 2 }
+        @inlinable public static var pageSize: Int { 3 }
+        @inlinable public static var pageToken: Int { 4 }
+        @inlinable public static var email: Int { 5 }
+        @inlinable public static var phoneNumber: Int { 6 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension TenantsListAllDenialsRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tenants_list_all_denials_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TenantsListAllDenialsRequest>) {
+        self.fromMicros = source.pointee.from_micros
+        self.toMicros = source.pointee.to_micros
+        self.pageSize = source.pointee.page_size
+        self.pageToken = Text(copying: source.pointee.page_token)
+        self.email = Text(copying: source.pointee.email)
+        self.phoneNumber = Text(copying: source.pointee.phone_number)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsListAllDenialsRequest>, arena: Arena) {
+        target.pointee.from_micros = self.fromMicros
+        target.pointee.to_micros = self.toMicros
+        target.pointee.page_size = self.pageSize
+        target.pointee.page_token = arena.copy(self.pageToken)
+        target.pointee.email = arena.copy(self.email)
+        target.pointee.phone_number = arena.copy(self.phoneNumber)
+    }
+}
+
+public struct TenantsListAllDenialsResponse: Message {
+    public var denials: [TenantDenial] = []
+    public var nextPageToken: Text = .empty
+
+    public init() {}
+
+    public init(denials: [TenantDenial] = [], nextPageToken: Text = .empty) {
+        self.denials = denials
+        self.nextPageToken = nextPageToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var denials: Int { 1 }
+        @inlinable public static var nextPageToken: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension TenantsListAllDenialsResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tenants_list_all_denials_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TenantsListAllDenialsResponse>) {
+        self.denials = copiedMessages(source.pointee.n_denials, source.pointee.denials)
+        self.nextPageToken = Text(copying: source.pointee.next_page_token)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsListAllDenialsResponse>, arena: Arena) {
+        target.pointee.n_denials = self.denials.count
+        target.pointee.denials = arena.copyEach(self.denials) { arena.make($0) }
+        target.pointee.next_page_token = arena.copy(self.nextPageToken)
+    }
+}
+
+public struct TenantDenial: Message {
+    public var tenantID: Text = .empty
+    public var denial: Denial?
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, denial: Denial? = nil) {
+        self.tenantID = tenantID
+        self.denial = denial
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var denial: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension TenantDenial: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__tenant_denial__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__TenantDenial>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.denial = source.pointee.denial.map { Denial(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__TenantDenial>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        if let value = self.denial { target.pointee.denial = arena.make(value) }
     }
 }
 

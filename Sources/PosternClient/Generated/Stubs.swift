@@ -231,6 +231,110 @@ public struct ProvidersClient: Sendable {
     }
 }
 
+/// Tenants, their settings, and what they refused.
+///
+/// ```swift
+/// let client = TenantsClient(channel: channel)
+/// print(try await client.get(TenantsGetRequest()))
+/// ```
+public struct TenantsClient: Sendable {
+    let channel: Channel
+
+    /// Creates a client whose calls go over `channel`.
+    public init(channel: Channel) { self.channel = channel }
+
+    /// With a template the tenant begins with the settings that CopySettings copies, and then the masked ones. Refusals:
+    /// INVALID_TENANT_ID, TEMPLATE_NOT_FOUND, TENANT_ID_EXISTS (also for an id that was deleted: ids are never used again).
+    public func create(_ request: TenantsCreateRequest, options: CallOptions = .init()) async throws(Failure)
+        -> TenantsCreateResponse
+    {
+        try await channel.unary("postern.v1.Tenants", "Create", request, idempotent: false, options: options)
+    }
+
+    /// tenant_id "" is the default pool. Refusals: TENANT_NOT_FOUND.
+    public func get(_ request: TenantsGetRequest, options: CallOptions = .init()) async throws(Failure)
+        -> TenantsGetResponse
+    {
+        try await channel.unary("postern.v1.Tenants", "Get", request, idempotent: true, options: options)
+    }
+
+    /// What the tenant uses of its quotas, and how often each refused. Stored bytes are exact; rates and refusals are those
+    /// of the node that answers, since its start.
+    public func getUsage(_ request: TenantsGetUsageRequest, options: CallOptions = .init()) async throws(Failure)
+        -> TenantsGetUsageResponse
+    {
+        try await channel.unary("postern.v1.Tenants", "GetUsage", request, idempotent: true, options: options)
+    }
+
+    /// The tenants in the order of their ids; with a filter those that fulfil it. A page reads 1,000 tenants at most, so with
+    /// a filter it may be empty and not the last. Refusals: INVALID_UPDATE_MASK (the filter's), INVALID_QUERY.
+    public func list(_ request: TenantsListRequest, options: CallOptions = .init()) async throws(Failure)
+        -> TenantsListResponse
+    {
+        try await channel.unary("postern.v1.Tenants", "List", request, idempotent: true, options: options)
+    }
+
+    /// Changes the masked settings; they bind every request that starts after the answer, on every connection. Refusals:
+    /// INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
+    /// suspension_reason, quotas and allow_costly_hashes, which need a project-admin), INVALID_CONTINUE_DOMAIN,
+    /// INVALID_SECOND_FACTOR_POLICY, REVISION_MISMATCH.
+    public func update(_ request: TenantsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
+        -> TenantsUpdateResponse
+    {
+        try await channel.unary("postern.v1.Tenants", "Update", request, idempotent: true, options: options)
+    }
+
+    /// Changes the masked settings of the next tenants that fulfil the filter, in the order of their ids: up to page_size of
+    /// them a call. Each tenant's settings are changed as Update does it, with an event. Tenants that have the settings already
+    /// are left alone, so that a call may be repeated. `next_page_token` goes on behind the last tenant. Refusals: those of
+    /// Update, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_QUERY (a filter without conditions needs `all_tenants`).
+    public func updateMany(_ request: TenantsUpdateManyRequest, options: CallOptions = .init()) async throws(Failure)
+        -> TenantsUpdateManyResponse
+    {
+        try await channel.unary("postern.v1.Tenants", "UpdateMany", request, idempotent: true, options: options)
+    }
+
+    /// Makes settings of a tenant what they are in the template. Copied is every setting that Update changes but display_name,
+    /// disable_auth, suspended, suspension_reason and test_phone_numbers. Identity providers and how mail and SMS go out are no
+    /// settings of the tenant: they have secrets, and are not copied. Refusals: INVALID_UPDATE_MASK, TEMPLATE_NOT_FOUND.
+    public func copySettings(_ request: TenantsCopySettingsRequest, options: CallOptions = .init()) async throws(Failure)
+        -> TenantsCopySettingsResponse
+    {
+        try await channel.unary("postern.v1.Tenants", "CopySettings", request, idempotent: true, options: options)
+    }
+
+    /// Deletes a tenant with all its users. The default pool cannot be deleted.
+    public func delete(_ request: TenantsDeleteRequest, options: CallOptions = .init()) async throws(Failure)
+        -> TenantsDeleteResponse
+    {
+        try await channel.unary("postern.v1.Tenants", "Delete", request, idempotent: false, options: options)
+    }
+
+    /// The refusals of the self-service toggles, newest first: the last 10,000 of the tenant. A page reads 1,000 of them at
+    /// most, so with an email or a phone number it may be empty and not the last. Refusals: INVALID_EMAIL,
+    /// INVALID_PHONE_NUMBER.
+    public func listDenials(_ request: TenantsListDenialsRequest, options: CallOptions = .init()) async throws(Failure)
+        -> TenantsListDenialsResponse
+    {
+        try await channel.unary("postern.v1.Tenants", "ListDenials", request, idempotent: true, options: options)
+    }
+
+    /// The refusals of all tenants, in the order of the tenants' ids and of each the newest first. A page may be empty and
+    /// not the last. Refusals: INVALID_EMAIL, INVALID_PHONE_NUMBER.
+    public func listAllDenials(_ request: TenantsListAllDenialsRequest, options: CallOptions = .init()) async throws(Failure)
+        -> TenantsListAllDenialsResponse
+    {
+        try await channel.unary("postern.v1.Tenants", "ListAllDenials", request, idempotent: true, options: options)
+    }
+
+    /// The refusals as they happen, after the ones since `after_sequence`. Refusals: INVALID_SEQUENCE.
+    public func watchDenials(_ request: TenantsWatchDenialsRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ServerStream<TenantsWatchDenialsResponse>
+    {
+        try await channel.serverStream("postern.v1.Tenants", "WatchDenials", request, options: options)
+    }
+}
+
 /// The event log: who changed what, when, and who was refused. Each tenant has a log of its own; the log of the default
 /// pool is the project's as well. A log only grows, but for events that are older than the tenant keeps them. Each event
 /// holds the hash of the one before it.
@@ -260,6 +364,15 @@ public struct AuditClient: Sendable {
         -> ServerStream<AuditWatchEventsResponse>
     {
         try await channel.serverStream("postern.v1.Audit", "WatchEvents", request, options: options)
+    }
+
+    /// The events that tell of changes of the tenant's settings, newest first, each with what was changed from what to what.
+    /// They are found without reading the events between them, and are there for as long as the tenant keeps its events;
+    /// changes by older servers are not found. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+    public func listSettingsChanges(_ request: AuditListSettingsChangesRequest, options: CallOptions = .init()) async throws(Failure)
+        -> AuditListSettingsChangesResponse
+    {
+        try await channel.unary("postern.v1.Audit", "ListSettingsChanges", request, idempotent: true, options: options)
     }
 
     /// Where the log stands now, signed: whoever has the log's events and this can tell that none is missing or altered.
@@ -605,79 +718,6 @@ public struct SessionsClient: Sendable {
         -> ServerStream<SessionsWatchAuthStateResponse>
     {
         try await channel.serverStream("postern.v1.Sessions", "WatchAuthState", request, options: options)
-    }
-}
-
-/// Tenants, their settings, and what they refused.
-///
-/// ```swift
-/// let client = TenantsClient(channel: channel)
-/// print(try await client.get(TenantsGetRequest()))
-/// ```
-public struct TenantsClient: Sendable {
-    let channel: Channel
-
-    /// Creates a client whose calls go over `channel`.
-    public init(channel: Channel) { self.channel = channel }
-
-    /// Refusals: INVALID_TENANT_ID, TENANT_ID_EXISTS (also for an id that was deleted: ids are never used again).
-    public func create(_ request: TenantsCreateRequest, options: CallOptions = .init()) async throws(Failure)
-        -> TenantsCreateResponse
-    {
-        try await channel.unary("postern.v1.Tenants", "Create", request, idempotent: false, options: options)
-    }
-
-    /// tenant_id "" is the default pool. Refusals: TENANT_NOT_FOUND.
-    public func get(_ request: TenantsGetRequest, options: CallOptions = .init()) async throws(Failure)
-        -> TenantsGetResponse
-    {
-        try await channel.unary("postern.v1.Tenants", "Get", request, idempotent: true, options: options)
-    }
-
-    /// What the tenant uses of its quotas, and how often each refused. Stored bytes are exact; rates and refusals are those
-    /// of the node that answers, since its start.
-    public func getUsage(_ request: TenantsGetUsageRequest, options: CallOptions = .init()) async throws(Failure)
-        -> TenantsGetUsageResponse
-    {
-        try await channel.unary("postern.v1.Tenants", "GetUsage", request, idempotent: true, options: options)
-    }
-
-    /// The tenants in the order of their ids.
-    public func list(_ request: TenantsListRequest, options: CallOptions = .init()) async throws(Failure)
-        -> TenantsListResponse
-    {
-        try await channel.unary("postern.v1.Tenants", "List", request, idempotent: true, options: options)
-    }
-
-    /// Changes the masked settings; they bind every request that starts after the answer, on every connection. Refusals:
-    /// INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
-    /// suspension_reason, quotas and allow_costly_hashes, which need a project-admin), INVALID_CONTINUE_DOMAIN,
-    /// INVALID_SECOND_FACTOR_POLICY.
-    public func update(_ request: TenantsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
-        -> TenantsUpdateResponse
-    {
-        try await channel.unary("postern.v1.Tenants", "Update", request, idempotent: true, options: options)
-    }
-
-    /// Deletes a tenant with all its users. The default pool cannot be deleted.
-    public func delete(_ request: TenantsDeleteRequest, options: CallOptions = .init()) async throws(Failure)
-        -> TenantsDeleteResponse
-    {
-        try await channel.unary("postern.v1.Tenants", "Delete", request, idempotent: false, options: options)
-    }
-
-    /// The refusals of the self-service toggles, newest first: the last 10,000 of the tenant.
-    public func listDenials(_ request: TenantsListDenialsRequest, options: CallOptions = .init()) async throws(Failure)
-        -> TenantsListDenialsResponse
-    {
-        try await channel.unary("postern.v1.Tenants", "ListDenials", request, idempotent: true, options: options)
-    }
-
-    /// The refusals as they happen, after the ones since `after_sequence`. Refusals: INVALID_SEQUENCE.
-    public func watchDenials(_ request: TenantsWatchDenialsRequest, options: CallOptions = .init()) async throws(Failure)
-        -> ServerStream<TenantsWatchDenialsResponse>
-    {
-        try await channel.serverStream("postern.v1.Tenants", "WatchDenials", request, options: options)
     }
 }
 

@@ -130,6 +130,86 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 20_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// With a template the tenant begins with the settings that CopySettings copies, and then the masked ones. Refusals:
+    /// INVALID_TENANT_ID, TEMPLATE_NOT_FOUND, TENANT_ID_EXISTS (also for an id that was deleted: ids are never used again).
+    static let tenantsCreate = MethodDescriptor(
+        service: "postern.v1.Tenants", method: "Create", requestStreaming: false, responseStreaming: false,
+        role: .projectAdmin, tenant: .named, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// tenant_id "" is the default pool. Refusals: TENANT_NOT_FOUND.
+    static let tenantsGet = MethodDescriptor(
+        service: "postern.v1.Tenants", method: "Get", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: true)
+
+    /// What the tenant uses of its quotas, and how often each refused. Stored bytes are exact; rates and refusals are those
+    /// of the node that answers, since its start.
+    static let tenantsGetUsage = MethodDescriptor(
+        service: "postern.v1.Tenants", method: "GetUsage", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// The tenants in the order of their ids; with a filter those that fulfil it. A page reads 1,000 tenants at most, so with
+    /// a filter it may be empty and not the last. Refusals: INVALID_UPDATE_MASK (the filter's), INVALID_QUERY.
+    static let tenantsList = MethodDescriptor(
+        service: "postern.v1.Tenants", method: "List", requestStreaming: false, responseStreaming: false,
+        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Changes the masked settings; they bind every request that starts after the answer, on every connection. Refusals:
+    /// INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
+    /// suspension_reason, quotas and allow_costly_hashes, which need a project-admin), INVALID_CONTINUE_DOMAIN,
+    /// INVALID_SECOND_FACTOR_POLICY, REVISION_MISMATCH.
+    static let tenantsUpdate = MethodDescriptor(
+        service: "postern.v1.Tenants", method: "Update", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 30_000, idempotent: true, mutation: true,
+        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
+
+    /// Changes the masked settings of the next tenants that fulfil the filter, in the order of their ids: up to page_size of
+    /// them a call. Each tenant's settings are changed as Update does it, with an event. Tenants that have the settings already
+    /// are left alone, so that a call may be repeated. `next_page_token` goes on behind the last tenant. Refusals: those of
+    /// Update, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_QUERY (a filter without conditions needs `all_tenants`).
+    static let tenantsUpdateMany = MethodDescriptor(
+        service: "postern.v1.Tenants", method: "UpdateMany", requestStreaming: false, responseStreaming: false,
+        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 30_000, idempotent: true, mutation: true,
+        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
+
+    /// Makes settings of a tenant what they are in the template. Copied is every setting that Update changes but display_name,
+    /// disable_auth, suspended, suspension_reason and test_phone_numbers. Identity providers and how mail and SMS go out are no
+    /// settings of the tenant: they have secrets, and are not copied. Refusals: INVALID_UPDATE_MASK, TEMPLATE_NOT_FOUND.
+    static let tenantsCopySettings = MethodDescriptor(
+        service: "postern.v1.Tenants", method: "CopySettings", requestStreaming: false, responseStreaming: false,
+        role: .projectAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: true,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Deletes a tenant with all its users. The default pool cannot be deleted.
+    static let tenantsDelete = MethodDescriptor(
+        service: "postern.v1.Tenants", method: "Delete", requestStreaming: false, responseStreaming: false,
+        role: .projectAdmin, tenant: .named, timeoutMillis: 30_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
+
+    /// The refusals of the self-service toggles, newest first: the last 10,000 of the tenant. A page reads 1,000 of them at
+    /// most, so with an email or a phone number it may be empty and not the last. Refusals: INVALID_EMAIL,
+    /// INVALID_PHONE_NUMBER.
+    static let tenantsListDenials = MethodDescriptor(
+        service: "postern.v1.Tenants", method: "ListDenials", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// The refusals of all tenants, in the order of the tenants' ids and of each the newest first. A page may be empty and
+    /// not the last. Refusals: INVALID_EMAIL, INVALID_PHONE_NUMBER.
+    static let tenantsListAllDenials = MethodDescriptor(
+        service: "postern.v1.Tenants", method: "ListAllDenials", requestStreaming: false, responseStreaming: false,
+        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// The refusals as they happen, after the ones since `after_sequence`. Refusals: INVALID_SEQUENCE.
+    static let tenantsWatchDenials = MethodDescriptor(
+        service: "postern.v1.Tenants", method: "WatchDenials", requestStreaming: false, responseStreaming: true,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
     /// A page of a log, newest first. Every condition that is set must hold. Conditions are checked event by event, and a
     /// page reads 1,000 events or 1 MiB at most: `scanned` says how many, and the page token goes on behind them. Refusals:
     /// PROJECT_EVENTS_NOT_ALLOWED, INVALID_SEQUENCE, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
@@ -143,6 +223,14 @@ extension MethodDescriptor {
     static let auditWatchEvents = MethodDescriptor(
         service: "postern.v1.Audit", method: "WatchEvents", requestStreaming: false, responseStreaming: true,
         role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// The events that tell of changes of the tenant's settings, newest first, each with what was changed from what to what.
+    /// They are found without reading the events between them, and are there for as long as the tenant keeps its events;
+    /// changes by older servers are not found. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+    static let auditListSettingsChanges = MethodDescriptor(
+        service: "postern.v1.Audit", method: "ListSettingsChanges", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Where the log stands now, signed: whoever has the log's events and this can tell that none is missing or altered.
@@ -413,58 +501,6 @@ extension MethodDescriptor {
         service: "postern.v1.Sessions", method: "WatchAuthState", requestStreaming: false, responseStreaming: true,
         role: .app, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false, refusedWhenDisabled: true,
         allowedBeyondQuota: false, allowedWhenSuspended: false)
-
-    /// Refusals: INVALID_TENANT_ID, TENANT_ID_EXISTS (also for an id that was deleted: ids are never used again).
-    static let tenantsCreate = MethodDescriptor(
-        service: "postern.v1.Tenants", method: "Create", requestStreaming: false, responseStreaming: false,
-        role: .projectAdmin, tenant: .named, timeoutMillis: 5_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
-
-    /// tenant_id "" is the default pool. Refusals: TENANT_NOT_FOUND.
-    static let tenantsGet = MethodDescriptor(
-        service: "postern.v1.Tenants", method: "Get", requestStreaming: false, responseStreaming: false,
-        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: true)
-
-    /// What the tenant uses of its quotas, and how often each refused. Stored bytes are exact; rates and refusals are those
-    /// of the node that answers, since its start.
-    static let tenantsGetUsage = MethodDescriptor(
-        service: "postern.v1.Tenants", method: "GetUsage", requestStreaming: false, responseStreaming: false,
-        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
-
-    /// The tenants in the order of their ids.
-    static let tenantsList = MethodDescriptor(
-        service: "postern.v1.Tenants", method: "List", requestStreaming: false, responseStreaming: false,
-        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 10_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
-
-    /// Changes the masked settings; they bind every request that starts after the answer, on every connection. Refusals:
-    /// INVALID_UPDATE_MASK, INVALID_QUOTA, INVALID_SUSPENSION_REASON, INSUFFICIENT_PERMISSION (suspended,
-    /// suspension_reason, quotas and allow_costly_hashes, which need a project-admin), INVALID_CONTINUE_DOMAIN,
-    /// INVALID_SECOND_FACTOR_POLICY.
-    static let tenantsUpdate = MethodDescriptor(
-        service: "postern.v1.Tenants", method: "Update", requestStreaming: false, responseStreaming: false,
-        role: .tenantAdmin, tenant: .request, timeoutMillis: 30_000, idempotent: true, mutation: true,
-        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
-
-    /// Deletes a tenant with all its users. The default pool cannot be deleted.
-    static let tenantsDelete = MethodDescriptor(
-        service: "postern.v1.Tenants", method: "Delete", requestStreaming: false, responseStreaming: false,
-        role: .projectAdmin, tenant: .named, timeoutMillis: 30_000, idempotent: false, mutation: true,
-        refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
-
-    /// The refusals of the self-service toggles, newest first: the last 10,000 of the tenant.
-    static let tenantsListDenials = MethodDescriptor(
-        service: "postern.v1.Tenants", method: "ListDenials", requestStreaming: false, responseStreaming: false,
-        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
-        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
-
-    /// The refusals as they happen, after the ones since `after_sequence`. Refusals: INVALID_SEQUENCE.
-    static let tenantsWatchDenials = MethodDescriptor(
-        service: "postern.v1.Tenants", method: "WatchDenials", requestStreaming: false, responseStreaming: true,
-        role: .tenantAdmin, tenant: .request, timeoutMillis: 0, idempotent: true, mutation: false,
-        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Creates a user with an email and a password, or, with neither, an anonymous one, and signs it in.
     ///
@@ -910,8 +946,20 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ProvidersDelete.self, .providersDelete)
     registry.register(ProvidersRebind.self, .providersRebind)
     registry.register(ProvidersTest.self, .providersTest)
+    registry.register(TenantsCreate.self, .tenantsCreate)
+    registry.register(TenantsGet.self, .tenantsGet)
+    registry.register(TenantsGetUsage.self, .tenantsGetUsage)
+    registry.register(TenantsList.self, .tenantsList)
+    registry.register(TenantsUpdate.self, .tenantsUpdate)
+    registry.register(TenantsUpdateMany.self, .tenantsUpdateMany)
+    registry.register(TenantsCopySettings.self, .tenantsCopySettings)
+    registry.register(TenantsDelete.self, .tenantsDelete)
+    registry.register(TenantsListDenials.self, .tenantsListDenials)
+    registry.register(TenantsListAllDenials.self, .tenantsListAllDenials)
+    registry.register(TenantsWatchDenials.self, .tenantsWatchDenials)
     registry.register(AuditListEvents.self, .auditListEvents)
     registry.register(AuditWatchEvents.self, .auditWatchEvents)
+    registry.register(AuditListSettingsChanges.self, .auditListSettingsChanges)
     registry.register(AuditSignCheckpoint.self, .auditSignCheckpoint)
     registry.register(AuditGetKey.self, .auditGetKey)
     registry.register(TokensVerifyIdToken.self, .tokensVerifyIdToken)
@@ -948,14 +996,6 @@ func registerAll(_ registry: inout Registry) {
     registry.register(SessionsRevoke.self, .sessionsRevoke)
     registry.register(SessionsSignOut.self, .sessionsSignOut)
     registry.register(SessionsWatchAuthState.self, .sessionsWatchAuthState)
-    registry.register(TenantsCreate.self, .tenantsCreate)
-    registry.register(TenantsGet.self, .tenantsGet)
-    registry.register(TenantsGetUsage.self, .tenantsGetUsage)
-    registry.register(TenantsList.self, .tenantsList)
-    registry.register(TenantsUpdate.self, .tenantsUpdate)
-    registry.register(TenantsDelete.self, .tenantsDelete)
-    registry.register(TenantsListDenials.self, .tenantsListDenials)
-    registry.register(TenantsWatchDenials.self, .tenantsWatchDenials)
     registry.register(AccountsSignUp.self, .accountsSignUp)
     registry.register(AccountsSignInWithPassword.self, .accountsSignInWithPassword)
     registry.register(AccountsSignInWithIdp.self, .accountsSignInWithIdp)

@@ -11,14 +11,19 @@ enum DenialCommands {
         example: "-t acme denials list --from 24h",
         flags: [
             Flag("from", "TIME", "not before: 2026-01-31T12:00:00Z, or how long ago: 24h"),
-            Flag("to", "TIME", "before"), Flag("counts", "how often per hour instead of each"), limitFlag,
+            Flag("to", "TIME", "before"), Flag("counts", "how often per hour instead of each"),
+            Flag("email", "ADDRESS", "refused to this address"),
+            Flag("phone", "NUMBER", "refused to this phone number, for example +14155550123"),
+            Flag("all-tenants", "of every tenant, tenant by tenant"), limitFlag,
         ], isReadOnly: true
     ) { session in
         let arguments = session.arguments
         let now = Clock.system.now()
+        if arguments.isSet("all-tenants") { return try await listAll(session, now: now) }
         var request = TenantsListDenialsRequest(
             tenantID: try session.tenantID(), fromMicros: try arguments.timestamp("from", now: now)?.microseconds ?? 0,
-            toMicros: try arguments.timestamp("to", now: now)?.microseconds ?? 0)
+            toMicros: try arguments.timestamp("to", now: now)?.microseconds ?? 0,
+            email: arguments.text("email") ?? .empty, phoneNumber: arguments.text("phone") ?? .empty)
         let client = TenantsClient(channel: try session.channel())
         if arguments.isSet("counts") {
             request.pageSize = 1
@@ -29,6 +34,25 @@ enum DenialCommands {
             request.pageToken = token
             request.pageSize = size
             let page = try await client.listDenials(request, options: session.callOptions())
+            return (page.denials, page.nextPageToken)
+        }
+    }
+
+    private static func listAll(_ session: Session, now: Timestamp) async throws {
+        let arguments = session.arguments
+        guard !arguments.isSet("counts") else {
+            throw CommandError.usage("--counts is of one tenant", hint: "leave --all-tenants out")
+        }
+        let request = TenantsListAllDenialsRequest(
+            fromMicros: try arguments.timestamp("from", now: now)?.microseconds ?? 0,
+            toMicros: try arguments.timestamp("to", now: now)?.microseconds ?? 0,
+            email: arguments.text("email") ?? .empty, phoneNumber: arguments.text("phone") ?? .empty)
+        let client = TenantsClient(channel: try session.channel())
+        try await printPages(session) { token, size in
+            var request = request
+            request.pageToken = token
+            request.pageSize = size
+            let page = try await client.listAllDenials(request, options: session.callOptions())
             return (page.denials, page.nextPageToken)
         }
     }

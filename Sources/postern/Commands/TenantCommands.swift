@@ -4,12 +4,15 @@ import PosternClient
 
 /// postern tenant …
 enum TenantCommands {
-    static let all = [create, get, usage, list, update, delete]
+    static let all = [create, get, usage, list, update, delete] + TenantManyCommands.all
 
     static let create = Command(
         path: ["tenant", "create"], summary: "Creates a tenant; without an id the server makes one.",
         example: "tenant create acme --display-name \"Acme Corp\"", operands: [.optional("tenant-id")],
-        flags: TenantSettings.flags + [Flag("synthetic", "true|false", "for load tests: cheap hashes, no throttling")],
+        flags: TenantSettings.flags + [
+            Flag("template", "ID", "begin with the settings of this tenant, as copy-settings copies them"),
+            Flag("synthetic", "true|false", "for load tests: cheap hashes, no throttling"),
+        ],
         isValidatable: true
     ) { session in
         var settings = try TenantSettings(session.arguments)
@@ -19,7 +22,8 @@ enum TenantCommands {
         }
         let request = TenantsCreateRequest(
             tenantID: session.arguments.operand(0).map { Text($0) } ?? .empty, tenant: settings.tenant,
-            updateMask: ProtobufFieldMask(paths: settings.paths), validateOnly: session.isValidatingOnly)
+            updateMask: ProtobufFieldMask(paths: settings.paths), validateOnly: session.isValidatingOnly,
+            templateTenantID: session.arguments.text("template") ?? .empty)
         let tenant = try await client(session).create(request, options: session.callOptions()).tenant
         session.output.print(tenant ?? Tenant())
     }
@@ -42,12 +46,13 @@ enum TenantCommands {
     }
 
     static let list = Command(
-        path: ["tenant", "list"], summary: "Lists the tenants.", example: "tenant list -o json", flags: [limitFlag],
-        isReadOnly: true
+        path: ["tenant", "list"], summary: "Lists the tenants.", example: "tenant list --where enable-anonymous-user=true",
+        flags: [TenantFilterFlag.flag, limitFlag], isReadOnly: true
     ) { session in
         let client = try client(session)
+        let filter = try TenantFilterFlag(session.arguments)?.filter
         try await printPages(session) { token, size in
-            let request = TenantsListRequest(pageSize: size, pageToken: token)
+            let request = TenantsListRequest(pageSize: size, pageToken: token, filter: filter)
             let page = try await client.list(request, options: session.callOptions())
             return (page.tenants, page.nextPageToken)
         }
@@ -58,13 +63,17 @@ enum TenantCommands {
         summary: "Changes the settings that are given; without an id --tenant's, or the default pool's.",
         example: "tenant update acme --disabled-user-signup true", operands: [.optional("tenant-id")],
         flags: TenantSettings.flags + [
-            Flag("end-sessions-without-second-factor", "signs out whoever did not show one; says how many sessions")
+            Flag("end-sessions-without-second-factor", "signs out whoever did not show one; says how many sessions"),
+            Flag("if-revision", "N", "only while the settings have this revision"), TenantFilterFlag.flag,
         ], isValidatable: true
     ) { session in
         var settings = try TenantSettings(session.arguments)
         guard !settings.paths.isEmpty else {
             throw CommandError.usage(
                 "nothing to change", hint: "postern tenant update acme --disabled-user-signup true")
+        }
+        if let filter = try TenantFilterFlag(session.arguments) {
+            return try await TenantManyCommands.update(settings, filter, session)
         }
         let tenantID = try tenantID(session)
         if settings.paths.contains("disable_auth"), settings.tenant.disableAuth {
@@ -78,7 +87,8 @@ enum TenantCommands {
         let request = TenantsUpdateRequest(
             tenantID: tenantID, tenant: settings.tenant, updateMask: ProtobufFieldMask(paths: settings.paths),
             validateOnly: session.isValidatingOnly,
-            endSessionsWithoutSecondFactor: session.arguments.isSet("end-sessions-without-second-factor"))
+            endSessionsWithoutSecondFactor: session.arguments.isSet("end-sessions-without-second-factor"),
+            expectedRevision: try session.arguments.integer("if-revision", in: 1...Int64.max) ?? 0)
         let response = try await client(session).update(request, options: session.callOptions())
         session.output.print(response.tenant ?? Tenant())
         if request.endSessionsWithoutSecondFactor { session.say("sessions ended: \(response.endedSessionCount)") }

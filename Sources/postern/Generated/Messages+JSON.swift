@@ -644,6 +644,7 @@ extension Messages.AuditEvent: MessageJSON {
             .init("request_id", .string(self.requestID)),
             .init("detail", .string(self.detail)),
             .init("proof", self.proof?.json ?? .null),
+            .init("settings_change", self.settingsChange?.json ?? .null),
         ])
     }
 }
@@ -664,6 +665,15 @@ extension Messages.AuditListEventsResponse: MessageJSON {
             .init("next_page_token", .string(self.nextPageToken)),
             .init("scanned", .integer(Int64(self.scanned))),
             .init("is_complete", .bool(self.isComplete)),
+        ])
+    }
+}
+
+extension Messages.AuditListSettingsChangesResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("events", .array(self.events.map { $0.json })),
+            .init("next_page_token", .string(self.nextPageToken)),
         ])
     }
 }
@@ -1540,6 +1550,17 @@ extension Messages.SessionsWatchAuthStateResponse: MessageJSON {
     }
 }
 
+extension Messages.SettingsChange: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("revision", .integer(self.revision)),
+            .init("paths", .array(self.paths.map { .string($0) })),
+            .init("before", self.before?.json ?? .null),
+            .init("after", self.after?.json ?? .null),
+        ])
+    }
+}
+
 extension Messages.SignedAuditCheckpoint: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -1664,6 +1685,15 @@ extension Messages.Tenant: MessageJSON {
     }
 }
 
+extension Messages.TenantDenial: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("tenant_id", .string(self.tenantID)),
+            .init("denial", self.denial?.json ?? .null),
+        ])
+    }
+}
+
 extension Messages.TenantQuotas: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -1671,6 +1701,23 @@ extension Messages.TenantQuotas: MessageJSON {
             .init("mutations_per_second", .integer(self.mutationsPerSecond)),
             .init("anonymous_sign_ups_per_hour", .integer(self.anonymousSignUpsPerHour)),
             .init("sms_per_hour", .integer(self.smsPerHour)),
+        ])
+    }
+}
+
+extension Messages.TenantUpdateResult: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("tenant_id", .string(self.tenantID)),
+            .init("change", self.change?.json ?? .null),
+        ])
+    }
+}
+
+extension Messages.TenantsCopySettingsResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("tenant", self.tenant?.json ?? .null),
         ])
     }
 }
@@ -1707,6 +1754,15 @@ extension Messages.TenantsGetUsageResponse: MessageJSON {
     }
 }
 
+extension Messages.TenantsListAllDenialsResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("denials", .array(self.denials.map { $0.json })),
+            .init("next_page_token", .string(self.nextPageToken)),
+        ])
+    }
+}
+
 extension Messages.TenantsListDenialsResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -1721,6 +1777,15 @@ extension Messages.TenantsListResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
             .init("tenants", .array(self.tenants.map { $0.json })),
+            .init("next_page_token", .string(self.nextPageToken)),
+        ])
+    }
+}
+
+extension Messages.TenantsUpdateManyResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("results", .array(self.results.map { $0.json })),
             .init("next_page_token", .string(self.nextPageToken)),
         ])
     }

@@ -36,10 +36,13 @@ enum AuditLine {
             previousHash.count == Digest.byteCount,
             let payload = (proof["payload"]?.text).flatMap({ Hex.decode($0.bytes) })
         else { throw wrong() }
+        // Its text stands for it: whether the line says it as the payload does is compared below.
+        let change = (try? EventRecord(decoding: payload))?.settingsChange
         let event = AuditEvent(
             sequence: sequence, timeMicros: time, kind: kind, uid: uid, caller: caller, requestID: requestID,
             detail: detail,
-            proof: EventProof(globalSequence: global, previousHash: previousHash, payload: payload))
+            proof: EventProof(globalSequence: global, previousHash: previousHash, payload: payload),
+            settingsChange: change)
         // Nothing besides: what was added to a line would pass for a part of the log.
         guard event.json == json else { throw wrong() }
         return event

@@ -109,7 +109,8 @@ struct AuditTrail {
         }
         let committed = AuditEvent(
             sequence: event.sequence, timeMicros: record.timeMicros, kind: record.kind, uid: record.uid,
-            caller: record.actor, requestID: record.requestID, detail: record.detail, proof: proof)
+            caller: record.actor, requestID: record.requestID, detail: record.detail, proof: proof,
+            settingsChange: record.settingsChange)
         guard committed == event else {
             throw AuditFault("event \(event.sequence) was altered: its fields are not what its payload says")
         }

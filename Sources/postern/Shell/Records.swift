@@ -103,6 +103,12 @@ extension AuditEvent: Record {
     static let columns = ["sequence", "time_micros", "kind", "uid", "caller", "detail"]
 
     var id: String { String(sequence) }
+
+    /// Exports that were made before there was a `settings_change` have lines without it.
+    var json: JSONValue {
+        guard settingsChange == nil, case .object(let members) = fieldsJSON else { return fieldsJSON }
+        return .object(members.filter { $0.name != "settings_change" })
+    }
 }
 
 extension AuditGetKeyResponse: Record {

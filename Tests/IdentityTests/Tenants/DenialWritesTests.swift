@@ -111,8 +111,11 @@ import Testing
                 let (from, to) = (start + .seconds(from), start + .seconds(to))
                 return try fixture.store.read { transaction in
                     let bounds = PageBounds(itemMax: limit, limits: Limits())
+                    let query = try DenialQuery(
+                        email: "", phoneNumber: "", fromMicros: from.microseconds, toMicros: to.microseconds,
+                        limits: Limits())
                     return try transaction.denials(
-                        tenantID: "acme", before: sequence, from: from, to: to, bounds: bounds
+                        query, tenantID: "acme", secret: Secret("key"), before: sequence, bounds: bounds
                     ).items.map { try Denial(decoding: $0).sequence }
                 }
             }

@@ -37,6 +37,18 @@ void   postern__v1__audit_list_events_response__init
   static const Postern__V1__AuditListEventsResponse init_value = POSTERN__V1__AUDIT_LIST_EVENTS_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__audit_list_settings_changes_request__init
+                     (Postern__V1__AuditListSettingsChangesRequest         *message)
+{
+  static const Postern__V1__AuditListSettingsChangesRequest init_value = POSTERN__V1__AUDIT_LIST_SETTINGS_CHANGES_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__audit_list_settings_changes_response__init
+                     (Postern__V1__AuditListSettingsChangesResponse         *message)
+{
+  static const Postern__V1__AuditListSettingsChangesResponse init_value = POSTERN__V1__AUDIT_LIST_SETTINGS_CHANGES_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__audit_watch_events_request__init
                      (Postern__V1__AuditWatchEventsRequest         *message)
 {
@@ -85,7 +97,7 @@ void   postern__v1__audit_get_key_response__init
   static const Postern__V1__AuditGetKeyResponse init_value = POSTERN__V1__AUDIT_GET_KEY_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__audit_event__field_descriptors[8] =
+static const ProtobufCFieldDescriptor postern__v1__audit_event__field_descriptors[9] =
 {
   {
     "sequence",
@@ -183,6 +195,18 @@ static const ProtobufCFieldDescriptor postern__v1__audit_event__field_descriptor
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "settings_change",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AuditEvent, settings_change),
+    &postern__v1__settings_change__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__audit_event__field_indices_by_name[] = {
   4,   /* field[4] = caller */
@@ -191,13 +215,14 @@ static const unsigned postern__v1__audit_event__field_indices_by_name[] = {
   7,   /* field[7] = proof */
   5,   /* field[5] = request_id */
   0,   /* field[0] = sequence */
+  8,   /* field[8] = settings_change */
   1,   /* field[1] = time_micros */
   3,   /* field[3] = uid */
 };
 static const ProtobufCIntRange postern__v1__audit_event__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 9 }
 };
 const ProtobufCMessageDescriptor postern__v1__audit_event__descriptor =
 {
@@ -207,7 +232,7 @@ const ProtobufCMessageDescriptor postern__v1__audit_event__descriptor =
   "Postern__V1__AuditEvent",
   "postern.v1",
   sizeof(Postern__V1__AuditEvent),
-  8,
+  9,
   postern__v1__audit_event__field_descriptors,
   postern__v1__audit_event__field_indices_by_name,
   1,  postern__v1__audit_event__number_ranges,
@@ -559,6 +584,121 @@ const ProtobufCMessageDescriptor postern__v1__audit_list_events_response__descri
   postern__v1__audit_list_events_response__field_indices_by_name,
   1,  postern__v1__audit_list_events_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__audit_list_events_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__audit_list_settings_changes_request__field_descriptors[3] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AuditListSettingsChangesRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "page_size",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AuditListSettingsChangesRequest, page_size),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "page_token",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AuditListSettingsChangesRequest, page_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__audit_list_settings_changes_request__field_indices_by_name[] = {
+  1,   /* field[1] = page_size */
+  2,   /* field[2] = page_token */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__audit_list_settings_changes_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__audit_list_settings_changes_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AuditListSettingsChangesRequest",
+  "AuditListSettingsChangesRequest",
+  "Postern__V1__AuditListSettingsChangesRequest",
+  "postern.v1",
+  sizeof(Postern__V1__AuditListSettingsChangesRequest),
+  3,
+  postern__v1__audit_list_settings_changes_request__field_descriptors,
+  postern__v1__audit_list_settings_changes_request__field_indices_by_name,
+  1,  postern__v1__audit_list_settings_changes_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__audit_list_settings_changes_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__audit_list_settings_changes_response__field_descriptors[2] =
+{
+  {
+    "events",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__AuditListSettingsChangesResponse, n_events),
+    offsetof(Postern__V1__AuditListSettingsChangesResponse, events),
+    &postern__v1__audit_event__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "next_page_token",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AuditListSettingsChangesResponse, next_page_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__audit_list_settings_changes_response__field_indices_by_name[] = {
+  0,   /* field[0] = events */
+  1,   /* field[1] = next_page_token */
+};
+static const ProtobufCIntRange postern__v1__audit_list_settings_changes_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__audit_list_settings_changes_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.AuditListSettingsChangesResponse",
+  "AuditListSettingsChangesResponse",
+  "Postern__V1__AuditListSettingsChangesResponse",
+  "postern.v1",
+  sizeof(Postern__V1__AuditListSettingsChangesResponse),
+  2,
+  postern__v1__audit_list_settings_changes_response__field_descriptors,
+  postern__v1__audit_list_settings_changes_response__field_indices_by_name,
+  1,  postern__v1__audit_list_settings_changes_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__audit_list_settings_changes_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__audit_watch_events_request__field_descriptors[4] =

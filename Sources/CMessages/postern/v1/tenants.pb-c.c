@@ -85,6 +85,12 @@ void   postern__v1__quota_use__init
   static const Postern__V1__QuotaUse init_value = POSTERN__V1__QUOTA_USE__INIT;
   *message = init_value;
 }
+void   postern__v1__tenant_filter__init
+                     (Postern__V1__TenantFilter         *message)
+{
+  static const Postern__V1__TenantFilter init_value = POSTERN__V1__TENANT_FILTER__INIT;
+  *message = init_value;
+}
 void   postern__v1__tenants_list_request__init
                      (Postern__V1__TenantsListRequest         *message)
 {
@@ -107,6 +113,42 @@ void   postern__v1__tenants_update_response__init
                      (Postern__V1__TenantsUpdateResponse         *message)
 {
   static const Postern__V1__TenantsUpdateResponse init_value = POSTERN__V1__TENANTS_UPDATE_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__settings_change__init
+                     (Postern__V1__SettingsChange         *message)
+{
+  static const Postern__V1__SettingsChange init_value = POSTERN__V1__SETTINGS_CHANGE__INIT;
+  *message = init_value;
+}
+void   postern__v1__tenants_update_many_request__init
+                     (Postern__V1__TenantsUpdateManyRequest         *message)
+{
+  static const Postern__V1__TenantsUpdateManyRequest init_value = POSTERN__V1__TENANTS_UPDATE_MANY_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__tenants_update_many_response__init
+                     (Postern__V1__TenantsUpdateManyResponse         *message)
+{
+  static const Postern__V1__TenantsUpdateManyResponse init_value = POSTERN__V1__TENANTS_UPDATE_MANY_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__tenant_update_result__init
+                     (Postern__V1__TenantUpdateResult         *message)
+{
+  static const Postern__V1__TenantUpdateResult init_value = POSTERN__V1__TENANT_UPDATE_RESULT__INIT;
+  *message = init_value;
+}
+void   postern__v1__tenants_copy_settings_request__init
+                     (Postern__V1__TenantsCopySettingsRequest         *message)
+{
+  static const Postern__V1__TenantsCopySettingsRequest init_value = POSTERN__V1__TENANTS_COPY_SETTINGS_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__tenants_copy_settings_response__init
+                     (Postern__V1__TenantsCopySettingsResponse         *message)
+{
+  static const Postern__V1__TenantsCopySettingsResponse init_value = POSTERN__V1__TENANTS_COPY_SETTINGS_RESPONSE__INIT;
   *message = init_value;
 }
 void   postern__v1__tenants_delete_request__init
@@ -143,6 +185,24 @@ void   postern__v1__tenants_list_denials_response__init
                      (Postern__V1__TenantsListDenialsResponse         *message)
 {
   static const Postern__V1__TenantsListDenialsResponse init_value = POSTERN__V1__TENANTS_LIST_DENIALS_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__tenants_list_all_denials_request__init
+                     (Postern__V1__TenantsListAllDenialsRequest         *message)
+{
+  static const Postern__V1__TenantsListAllDenialsRequest init_value = POSTERN__V1__TENANTS_LIST_ALL_DENIALS_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__tenants_list_all_denials_response__init
+                     (Postern__V1__TenantsListAllDenialsResponse         *message)
+{
+  static const Postern__V1__TenantsListAllDenialsResponse init_value = POSTERN__V1__TENANTS_LIST_ALL_DENIALS_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__tenant_denial__init
+                     (Postern__V1__TenantDenial         *message)
+{
+  static const Postern__V1__TenantDenial init_value = POSTERN__V1__TENANT_DENIAL__INIT;
   *message = init_value;
 }
 void   postern__v1__tenants_watch_denials_request__init
@@ -922,7 +982,7 @@ const ProtobufCMessageDescriptor postern__v1__guidance__descriptor =
   (ProtobufCMessageInit) postern__v1__guidance__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__tenants_create_request__field_descriptors[4] =
+static const ProtobufCFieldDescriptor postern__v1__tenants_create_request__field_descriptors[5] =
 {
   {
     "tenant_id",
@@ -972,8 +1032,21 @@ static const ProtobufCFieldDescriptor postern__v1__tenants_create_request__field
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "template_tenant_id",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsCreateRequest, template_tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenants_create_request__field_indices_by_name[] = {
+  4,   /* field[4] = template_tenant_id */
   1,   /* field[1] = tenant */
   0,   /* field[0] = tenant_id */
   2,   /* field[2] = update_mask */
@@ -982,7 +1055,7 @@ static const unsigned postern__v1__tenants_create_request__field_indices_by_name
 static const ProtobufCIntRange postern__v1__tenants_create_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenants_create_request__descriptor =
 {
@@ -992,7 +1065,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_create_request__descriptor
   "Postern__V1__TenantsCreateRequest",
   "postern.v1",
   sizeof(Postern__V1__TenantsCreateRequest),
-  4,
+  5,
   postern__v1__tenants_create_request__field_descriptors,
   postern__v1__tenants_create_request__field_indices_by_name,
   1,  postern__v1__tenants_create_request__number_ranges,
@@ -1279,7 +1352,84 @@ const ProtobufCMessageDescriptor postern__v1__quota_use__descriptor =
   (ProtobufCMessageInit) postern__v1__quota_use__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__tenants_list_request__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__v1__tenant_filter__field_descriptors[4] =
+{
+  {
+    "tenant_id_prefix",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantFilter, tenant_id_prefix),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "display_name_part",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantFilter, display_name_part),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "settings",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantFilter, settings),
+    &postern__v1__tenant__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "settings_mask",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantFilter, settings_mask),
+    &google__protobuf__field_mask__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tenant_filter__field_indices_by_name[] = {
+  1,   /* field[1] = display_name_part */
+  2,   /* field[2] = settings */
+  3,   /* field[3] = settings_mask */
+  0,   /* field[0] = tenant_id_prefix */
+};
+static const ProtobufCIntRange postern__v1__tenant_filter__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__tenant_filter__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TenantFilter",
+  "TenantFilter",
+  "Postern__V1__TenantFilter",
+  "postern.v1",
+  sizeof(Postern__V1__TenantFilter),
+  4,
+  postern__v1__tenant_filter__field_descriptors,
+  postern__v1__tenant_filter__field_indices_by_name,
+  1,  postern__v1__tenant_filter__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tenant_filter__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tenants_list_request__field_descriptors[3] =
 {
   {
     "page_size",
@@ -1305,15 +1455,28 @@ static const ProtobufCFieldDescriptor postern__v1__tenants_list_request__field_d
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "filter",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsListRequest, filter),
+    &postern__v1__tenant_filter__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenants_list_request__field_indices_by_name[] = {
+  2,   /* field[2] = filter */
   0,   /* field[0] = page_size */
   1,   /* field[1] = page_token */
 };
 static const ProtobufCIntRange postern__v1__tenants_list_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenants_list_request__descriptor =
 {
@@ -1323,7 +1486,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_list_request__descriptor =
   "Postern__V1__TenantsListRequest",
   "postern.v1",
   sizeof(Postern__V1__TenantsListRequest),
-  2,
+  3,
   postern__v1__tenants_list_request__field_descriptors,
   postern__v1__tenants_list_request__field_indices_by_name,
   1,  postern__v1__tenants_list_request__number_ranges,
@@ -1381,7 +1544,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_list_response__descriptor 
   (ProtobufCMessageInit) postern__v1__tenants_list_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__tenants_update_request__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__tenants_update_request__field_descriptors[6] =
 {
   {
     "tenant_id",
@@ -1443,9 +1606,22 @@ static const ProtobufCFieldDescriptor postern__v1__tenants_update_request__field
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "expected_revision",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsUpdateRequest, expected_revision),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenants_update_request__field_indices_by_name[] = {
   4,   /* field[4] = end_sessions_without_second_factor */
+  5,   /* field[5] = expected_revision */
   1,   /* field[1] = tenant */
   0,   /* field[0] = tenant_id */
   2,   /* field[2] = update_mask */
@@ -1454,7 +1630,7 @@ static const unsigned postern__v1__tenants_update_request__field_indices_by_name
 static const ProtobufCIntRange postern__v1__tenants_update_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenants_update_request__descriptor =
 {
@@ -1464,7 +1640,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_update_request__descriptor
   "Postern__V1__TenantsUpdateRequest",
   "postern.v1",
   sizeof(Postern__V1__TenantsUpdateRequest),
-  5,
+  6,
   postern__v1__tenants_update_request__field_descriptors,
   postern__v1__tenants_update_request__field_indices_by_name,
   1,  postern__v1__tenants_update_request__number_ranges,
@@ -1520,6 +1696,416 @@ const ProtobufCMessageDescriptor postern__v1__tenants_update_response__descripto
   postern__v1__tenants_update_response__field_indices_by_name,
   1,  postern__v1__tenants_update_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__tenants_update_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__settings_change__field_descriptors[4] =
+{
+  {
+    "revision",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__SettingsChange, revision),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "paths",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__SettingsChange, n_paths),
+    offsetof(Postern__V1__SettingsChange, paths),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "before",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__SettingsChange, before),
+    &postern__v1__tenant__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "after",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__SettingsChange, after),
+    &postern__v1__tenant__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__settings_change__field_indices_by_name[] = {
+  3,   /* field[3] = after */
+  2,   /* field[2] = before */
+  1,   /* field[1] = paths */
+  0,   /* field[0] = revision */
+};
+static const ProtobufCIntRange postern__v1__settings_change__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__settings_change__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.SettingsChange",
+  "SettingsChange",
+  "Postern__V1__SettingsChange",
+  "postern.v1",
+  sizeof(Postern__V1__SettingsChange),
+  4,
+  postern__v1__settings_change__field_descriptors,
+  postern__v1__settings_change__field_indices_by_name,
+  1,  postern__v1__settings_change__number_ranges,
+  (ProtobufCMessageInit) postern__v1__settings_change__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tenants_update_many_request__field_descriptors[7] =
+{
+  {
+    "page_size",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsUpdateManyRequest, page_size),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "page_token",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsUpdateManyRequest, page_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "filter",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsUpdateManyRequest, filter),
+    &postern__v1__tenant_filter__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "all_tenants",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsUpdateManyRequest, all_tenants),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "tenant",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsUpdateManyRequest, tenant),
+    &postern__v1__tenant__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "update_mask",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsUpdateManyRequest, update_mask),
+    &google__protobuf__field_mask__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsUpdateManyRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tenants_update_many_request__field_indices_by_name[] = {
+  3,   /* field[3] = all_tenants */
+  2,   /* field[2] = filter */
+  0,   /* field[0] = page_size */
+  1,   /* field[1] = page_token */
+  4,   /* field[4] = tenant */
+  5,   /* field[5] = update_mask */
+  6,   /* field[6] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__tenants_update_many_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 7 }
+};
+const ProtobufCMessageDescriptor postern__v1__tenants_update_many_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TenantsUpdateManyRequest",
+  "TenantsUpdateManyRequest",
+  "Postern__V1__TenantsUpdateManyRequest",
+  "postern.v1",
+  sizeof(Postern__V1__TenantsUpdateManyRequest),
+  7,
+  postern__v1__tenants_update_many_request__field_descriptors,
+  postern__v1__tenants_update_many_request__field_indices_by_name,
+  1,  postern__v1__tenants_update_many_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tenants_update_many_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tenants_update_many_response__field_descriptors[2] =
+{
+  {
+    "results",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__TenantsUpdateManyResponse, n_results),
+    offsetof(Postern__V1__TenantsUpdateManyResponse, results),
+    &postern__v1__tenant_update_result__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "next_page_token",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsUpdateManyResponse, next_page_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tenants_update_many_response__field_indices_by_name[] = {
+  1,   /* field[1] = next_page_token */
+  0,   /* field[0] = results */
+};
+static const ProtobufCIntRange postern__v1__tenants_update_many_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__tenants_update_many_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TenantsUpdateManyResponse",
+  "TenantsUpdateManyResponse",
+  "Postern__V1__TenantsUpdateManyResponse",
+  "postern.v1",
+  sizeof(Postern__V1__TenantsUpdateManyResponse),
+  2,
+  postern__v1__tenants_update_many_response__field_descriptors,
+  postern__v1__tenants_update_many_response__field_indices_by_name,
+  1,  postern__v1__tenants_update_many_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tenants_update_many_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tenant_update_result__field_descriptors[2] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantUpdateResult, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "change",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantUpdateResult, change),
+    &postern__v1__settings_change__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tenant_update_result__field_indices_by_name[] = {
+  1,   /* field[1] = change */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__tenant_update_result__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__tenant_update_result__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TenantUpdateResult",
+  "TenantUpdateResult",
+  "Postern__V1__TenantUpdateResult",
+  "postern.v1",
+  sizeof(Postern__V1__TenantUpdateResult),
+  2,
+  postern__v1__tenant_update_result__field_descriptors,
+  postern__v1__tenant_update_result__field_indices_by_name,
+  1,  postern__v1__tenant_update_result__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tenant_update_result__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tenants_copy_settings_request__field_descriptors[4] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsCopySettingsRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "template_tenant_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsCopySettingsRequest, template_tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "paths",
+    3,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__TenantsCopySettingsRequest, n_paths),
+    offsetof(Postern__V1__TenantsCopySettingsRequest, paths),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsCopySettingsRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tenants_copy_settings_request__field_indices_by_name[] = {
+  2,   /* field[2] = paths */
+  1,   /* field[1] = template_tenant_id */
+  0,   /* field[0] = tenant_id */
+  3,   /* field[3] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__tenants_copy_settings_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__tenants_copy_settings_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TenantsCopySettingsRequest",
+  "TenantsCopySettingsRequest",
+  "Postern__V1__TenantsCopySettingsRequest",
+  "postern.v1",
+  sizeof(Postern__V1__TenantsCopySettingsRequest),
+  4,
+  postern__v1__tenants_copy_settings_request__field_descriptors,
+  postern__v1__tenants_copy_settings_request__field_indices_by_name,
+  1,  postern__v1__tenants_copy_settings_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tenants_copy_settings_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tenants_copy_settings_response__field_descriptors[1] =
+{
+  {
+    "tenant",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsCopySettingsResponse, tenant),
+    &postern__v1__tenant__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tenants_copy_settings_response__field_indices_by_name[] = {
+  0,   /* field[0] = tenant */
+};
+static const ProtobufCIntRange postern__v1__tenants_copy_settings_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__tenants_copy_settings_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TenantsCopySettingsResponse",
+  "TenantsCopySettingsResponse",
+  "Postern__V1__TenantsCopySettingsResponse",
+  "postern.v1",
+  sizeof(Postern__V1__TenantsCopySettingsResponse),
+  1,
+  postern__v1__tenants_copy_settings_response__field_descriptors,
+  postern__v1__tenants_copy_settings_response__field_indices_by_name,
+  1,  postern__v1__tenants_copy_settings_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tenants_copy_settings_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__tenants_delete_request__field_descriptors[2] =
@@ -1823,7 +2409,7 @@ const ProtobufCMessageDescriptor postern__v1__denial_count__descriptor =
   (ProtobufCMessageInit) postern__v1__denial_count__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__tenants_list_denials_request__field_descriptors[5] =
+static const ProtobufCFieldDescriptor postern__v1__tenants_list_denials_request__field_descriptors[7] =
 {
   {
     "tenant_id",
@@ -1885,18 +2471,44 @@ static const ProtobufCFieldDescriptor postern__v1__tenants_list_denials_request_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "email",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsListDenialsRequest, email),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "phone_number",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsListDenialsRequest, phone_number),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenants_list_denials_request__field_indices_by_name[] = {
+  5,   /* field[5] = email */
   1,   /* field[1] = from_micros */
   3,   /* field[3] = page_size */
   4,   /* field[4] = page_token */
+  6,   /* field[6] = phone_number */
   0,   /* field[0] = tenant_id */
   2,   /* field[2] = to_micros */
 };
 static const ProtobufCIntRange postern__v1__tenants_list_denials_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenants_list_denials_request__descriptor =
 {
@@ -1906,7 +2518,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_list_denials_request__desc
   "Postern__V1__TenantsListDenialsRequest",
   "postern.v1",
   sizeof(Postern__V1__TenantsListDenialsRequest),
-  5,
+  7,
   postern__v1__tenants_list_denials_request__field_descriptors,
   postern__v1__tenants_list_denials_request__field_indices_by_name,
   1,  postern__v1__tenants_list_denials_request__number_ranges,
@@ -1975,6 +2587,211 @@ const ProtobufCMessageDescriptor postern__v1__tenants_list_denials_response__des
   postern__v1__tenants_list_denials_response__field_indices_by_name,
   1,  postern__v1__tenants_list_denials_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__tenants_list_denials_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tenants_list_all_denials_request__field_descriptors[6] =
+{
+  {
+    "from_micros",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsListAllDenialsRequest, from_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "to_micros",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsListAllDenialsRequest, to_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "page_size",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsListAllDenialsRequest, page_size),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "page_token",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsListAllDenialsRequest, page_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "email",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsListAllDenialsRequest, email),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "phone_number",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsListAllDenialsRequest, phone_number),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tenants_list_all_denials_request__field_indices_by_name[] = {
+  4,   /* field[4] = email */
+  0,   /* field[0] = from_micros */
+  2,   /* field[2] = page_size */
+  3,   /* field[3] = page_token */
+  5,   /* field[5] = phone_number */
+  1,   /* field[1] = to_micros */
+};
+static const ProtobufCIntRange postern__v1__tenants_list_all_denials_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor postern__v1__tenants_list_all_denials_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TenantsListAllDenialsRequest",
+  "TenantsListAllDenialsRequest",
+  "Postern__V1__TenantsListAllDenialsRequest",
+  "postern.v1",
+  sizeof(Postern__V1__TenantsListAllDenialsRequest),
+  6,
+  postern__v1__tenants_list_all_denials_request__field_descriptors,
+  postern__v1__tenants_list_all_denials_request__field_indices_by_name,
+  1,  postern__v1__tenants_list_all_denials_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tenants_list_all_denials_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tenants_list_all_denials_response__field_descriptors[2] =
+{
+  {
+    "denials",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__TenantsListAllDenialsResponse, n_denials),
+    offsetof(Postern__V1__TenantsListAllDenialsResponse, denials),
+    &postern__v1__tenant_denial__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "next_page_token",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsListAllDenialsResponse, next_page_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tenants_list_all_denials_response__field_indices_by_name[] = {
+  0,   /* field[0] = denials */
+  1,   /* field[1] = next_page_token */
+};
+static const ProtobufCIntRange postern__v1__tenants_list_all_denials_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__tenants_list_all_denials_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TenantsListAllDenialsResponse",
+  "TenantsListAllDenialsResponse",
+  "Postern__V1__TenantsListAllDenialsResponse",
+  "postern.v1",
+  sizeof(Postern__V1__TenantsListAllDenialsResponse),
+  2,
+  postern__v1__tenants_list_all_denials_response__field_descriptors,
+  postern__v1__tenants_list_all_denials_response__field_indices_by_name,
+  1,  postern__v1__tenants_list_all_denials_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tenants_list_all_denials_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__tenant_denial__field_descriptors[2] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantDenial, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "denial",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantDenial, denial),
+    &postern__v1__denial__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__tenant_denial__field_indices_by_name[] = {
+  1,   /* field[1] = denial */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__tenant_denial__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__tenant_denial__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.TenantDenial",
+  "TenantDenial",
+  "Postern__V1__TenantDenial",
+  "postern.v1",
+  sizeof(Postern__V1__TenantDenial),
+  2,
+  postern__v1__tenant_denial__field_descriptors,
+  postern__v1__tenant_denial__field_indices_by_name,
+  1,  postern__v1__tenant_denial__number_ranges,
+  (ProtobufCMessageInit) postern__v1__tenant_denial__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__tenants_watch_denials_request__field_descriptors[2] =

@@ -44,5 +44,6 @@ extension Tables {
         pendingSignIns.declaration,
         userByCreation.declaration,
         certificateMappings.declaration,
+        settingsChanges.declaration,
     ]
 }

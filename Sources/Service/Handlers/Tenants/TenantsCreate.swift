@@ -13,7 +13,8 @@ enum TenantsCreate: SlowMethod {
         let paths = request.updateMask?.paths ?? []
         let change = try TenantChange(wanted, paths: paths.filter { $0 != "synthetic" }, isProjectAdmin: true)
         let tenant = try await call.project.tenants.create(
-            tenantID: request.tenantID, change: change, isSynthetic: paths.contains("synthetic") && wanted.synthetic,
+            tenantID: request.tenantID, change: change, templateID: request.templateTenantID,
+            isSynthetic: paths.contains("synthetic") && wanted.synthetic,
             validateOnly: request.validateOnly, origin: call.origin)
         return TenantsCreateResponse(tenant: tenant)
     }

@@ -1,6 +1,7 @@
 import Base
 import Identity
 import Messages
+import Rules
 import Store
 
 /// postern.v1.Tenants/ListDenials: the newest first.
@@ -13,14 +14,15 @@ enum TenantsListDenials: PageMethod {
             guard let sequence = Int64(token.string) else { throw Page.invalidToken }
             return sequence
         }
-        let from = Timestamp(microseconds: request.fromMicros)
-        let to = Timestamp(microseconds: request.toMicros == 0 ? .max : request.toMicros)
+        let query = try DenialQuery(
+            email: request.email, phoneNumber: request.phoneNumber, fromMicros: request.fromMicros,
+            toMicros: request.toMicros, limits: call.limits)
         let found = try transaction.denials(
-            tenantID: call.tenantID, before: before, from: from, to: to, bounds: page.bounds)
+            query, tenantID: call.tenantID, secret: call.settings.secret, before: before, bounds: page.bounds)
         var rest = TenantsListDenialsResponse(nextPageToken: page.token(after: found) { Text("\($0.sequence)") })
         if page.last == nil {
             rest.counts = try transaction.denialCounts(
-                tenantID: call.tenantID, from: from, to: to, limit: call.limits.pageSizeMax)
+                tenantID: call.tenantID, from: query.from, to: query.to, limit: call.limits.pageSizeMax)
         }
         return .list(TenantsListDenialsResponse.FieldNumber.denials, found.items, rest)
     }

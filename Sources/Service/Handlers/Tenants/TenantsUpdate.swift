@@ -16,7 +16,7 @@ enum TenantsUpdate: SlowMethod {
         }
         let change = try TenantChange(wanted, mask, isProjectAdmin: call.caller?.has(.projectAdmin) == true)
         let settings = try await call.project.tenants.tenant(call.settings.tenantID).update(
-            change, validateOnly: request.validateOnly, origin: call.origin)
+            change, expected: request.expectedRevision, validateOnly: request.validateOnly, origin: call.origin)
         guard request.endSessionsWithoutSecondFactor, !request.validateOnly else {
             return TenantsUpdateResponse(tenant: settings.tenant)
         }

@@ -31,16 +31,26 @@ typedef struct Postern__V1__TenantsGetResponse Postern__V1__TenantsGetResponse;
 typedef struct Postern__V1__TenantsGetUsageRequest Postern__V1__TenantsGetUsageRequest;
 typedef struct Postern__V1__TenantsGetUsageResponse Postern__V1__TenantsGetUsageResponse;
 typedef struct Postern__V1__QuotaUse Postern__V1__QuotaUse;
+typedef struct Postern__V1__TenantFilter Postern__V1__TenantFilter;
 typedef struct Postern__V1__TenantsListRequest Postern__V1__TenantsListRequest;
 typedef struct Postern__V1__TenantsListResponse Postern__V1__TenantsListResponse;
 typedef struct Postern__V1__TenantsUpdateRequest Postern__V1__TenantsUpdateRequest;
 typedef struct Postern__V1__TenantsUpdateResponse Postern__V1__TenantsUpdateResponse;
+typedef struct Postern__V1__SettingsChange Postern__V1__SettingsChange;
+typedef struct Postern__V1__TenantsUpdateManyRequest Postern__V1__TenantsUpdateManyRequest;
+typedef struct Postern__V1__TenantsUpdateManyResponse Postern__V1__TenantsUpdateManyResponse;
+typedef struct Postern__V1__TenantUpdateResult Postern__V1__TenantUpdateResult;
+typedef struct Postern__V1__TenantsCopySettingsRequest Postern__V1__TenantsCopySettingsRequest;
+typedef struct Postern__V1__TenantsCopySettingsResponse Postern__V1__TenantsCopySettingsResponse;
 typedef struct Postern__V1__TenantsDeleteRequest Postern__V1__TenantsDeleteRequest;
 typedef struct Postern__V1__TenantsDeleteResponse Postern__V1__TenantsDeleteResponse;
 typedef struct Postern__V1__Denial Postern__V1__Denial;
 typedef struct Postern__V1__DenialCount Postern__V1__DenialCount;
 typedef struct Postern__V1__TenantsListDenialsRequest Postern__V1__TenantsListDenialsRequest;
 typedef struct Postern__V1__TenantsListDenialsResponse Postern__V1__TenantsListDenialsResponse;
+typedef struct Postern__V1__TenantsListAllDenialsRequest Postern__V1__TenantsListAllDenialsRequest;
+typedef struct Postern__V1__TenantsListAllDenialsResponse Postern__V1__TenantsListAllDenialsResponse;
+typedef struct Postern__V1__TenantDenial Postern__V1__TenantDenial;
 typedef struct Postern__V1__TenantsWatchDenialsRequest Postern__V1__TenantsWatchDenialsRequest;
 typedef struct Postern__V1__TenantsWatchDenialsResponse Postern__V1__TenantsWatchDenialsResponse;
 
@@ -180,10 +190,11 @@ struct  Postern__V1__TenantsCreateRequest
   Postern__V1__Tenant *tenant;
   Google__Protobuf__FieldMask *update_mask;
   protobuf_c_boolean validate_only;
+  ProtobufCBinaryData template_tenant_id;
 };
 #define POSTERN__V1__TENANTS_CREATE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_create_request__descriptor) \
-    , {0,NULL}, NULL, NULL, 0 }
+    , {0,NULL}, NULL, NULL, 0, {0,NULL} }
 
 
 struct  Postern__V1__TenantsCreateResponse
@@ -251,15 +262,29 @@ struct  Postern__V1__QuotaUse
     , {0,NULL}, 0, 0, 0 }
 
 
+struct  Postern__V1__TenantFilter
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id_prefix;
+  ProtobufCBinaryData display_name_part;
+  Postern__V1__Tenant *settings;
+  Google__Protobuf__FieldMask *settings_mask;
+};
+#define POSTERN__V1__TENANT_FILTER__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenant_filter__descriptor) \
+    , {0,NULL}, {0,NULL}, NULL, NULL }
+
+
 struct  Postern__V1__TenantsListRequest
 {
   ProtobufCMessage base;
   int32_t page_size;
   ProtobufCBinaryData page_token;
+  Postern__V1__TenantFilter *filter;
 };
 #define POSTERN__V1__TENANTS_LIST_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_list_request__descriptor) \
-    , 0, {0,NULL} }
+    , 0, {0,NULL}, NULL }
 
 
 struct  Postern__V1__TenantsListResponse
@@ -282,10 +307,11 @@ struct  Postern__V1__TenantsUpdateRequest
   Google__Protobuf__FieldMask *update_mask;
   protobuf_c_boolean validate_only;
   protobuf_c_boolean end_sessions_without_second_factor;
+  int64_t expected_revision;
 };
 #define POSTERN__V1__TENANTS_UPDATE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_update_request__descriptor) \
-    , {0,NULL}, NULL, NULL, 0, 0 }
+    , {0,NULL}, NULL, NULL, 0, 0, 0 }
 
 
 struct  Postern__V1__TenantsUpdateResponse
@@ -297,6 +323,83 @@ struct  Postern__V1__TenantsUpdateResponse
 #define POSTERN__V1__TENANTS_UPDATE_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_update_response__descriptor) \
     , NULL, 0 }
+
+
+struct  Postern__V1__SettingsChange
+{
+  ProtobufCMessage base;
+  int64_t revision;
+  size_t n_paths;
+  ProtobufCBinaryData *paths;
+  Postern__V1__Tenant *before;
+  Postern__V1__Tenant *after;
+};
+#define POSTERN__V1__SETTINGS_CHANGE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__settings_change__descriptor) \
+    , 0, 0,NULL, NULL, NULL }
+
+
+struct  Postern__V1__TenantsUpdateManyRequest
+{
+  ProtobufCMessage base;
+  int32_t page_size;
+  ProtobufCBinaryData page_token;
+  Postern__V1__TenantFilter *filter;
+  protobuf_c_boolean all_tenants;
+  Postern__V1__Tenant *tenant;
+  Google__Protobuf__FieldMask *update_mask;
+  protobuf_c_boolean validate_only;
+};
+#define POSTERN__V1__TENANTS_UPDATE_MANY_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_update_many_request__descriptor) \
+    , 0, {0,NULL}, NULL, 0, NULL, NULL, 0 }
+
+
+struct  Postern__V1__TenantsUpdateManyResponse
+{
+  ProtobufCMessage base;
+  size_t n_results;
+  Postern__V1__TenantUpdateResult **results;
+  ProtobufCBinaryData next_page_token;
+};
+#define POSTERN__V1__TENANTS_UPDATE_MANY_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_update_many_response__descriptor) \
+    , 0,NULL, {0,NULL} }
+
+
+struct  Postern__V1__TenantUpdateResult
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  Postern__V1__SettingsChange *change;
+};
+#define POSTERN__V1__TENANT_UPDATE_RESULT__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenant_update_result__descriptor) \
+    , {0,NULL}, NULL }
+
+
+struct  Postern__V1__TenantsCopySettingsRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData template_tenant_id;
+  size_t n_paths;
+  ProtobufCBinaryData *paths;
+  protobuf_c_boolean validate_only;
+};
+#define POSTERN__V1__TENANTS_COPY_SETTINGS_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_copy_settings_request__descriptor) \
+    , {0,NULL}, {0,NULL}, 0,NULL, 0 }
+
+
+struct  Postern__V1__TenantsCopySettingsResponse
+{
+  ProtobufCMessage base;
+  Postern__V1__Tenant *tenant;
+};
+#define POSTERN__V1__TENANTS_COPY_SETTINGS_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_copy_settings_response__descriptor) \
+    , NULL }
 
 
 struct  Postern__V1__TenantsDeleteRequest
@@ -359,10 +462,12 @@ struct  Postern__V1__TenantsListDenialsRequest
   int64_t to_micros;
   int32_t page_size;
   ProtobufCBinaryData page_token;
+  ProtobufCBinaryData email;
+  ProtobufCBinaryData phone_number;
 };
 #define POSTERN__V1__TENANTS_LIST_DENIALS_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_list_denials_request__descriptor) \
-    , {0,NULL}, 0, 0, 0, {0,NULL} }
+    , {0,NULL}, 0, 0, 0, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__TenantsListDenialsResponse
@@ -377,6 +482,44 @@ struct  Postern__V1__TenantsListDenialsResponse
 #define POSTERN__V1__TENANTS_LIST_DENIALS_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_list_denials_response__descriptor) \
     , 0,NULL, {0,NULL}, 0,NULL }
+
+
+struct  Postern__V1__TenantsListAllDenialsRequest
+{
+  ProtobufCMessage base;
+  int64_t from_micros;
+  int64_t to_micros;
+  int32_t page_size;
+  ProtobufCBinaryData page_token;
+  ProtobufCBinaryData email;
+  ProtobufCBinaryData phone_number;
+};
+#define POSTERN__V1__TENANTS_LIST_ALL_DENIALS_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_list_all_denials_request__descriptor) \
+    , 0, 0, 0, {0,NULL}, {0,NULL}, {0,NULL} }
+
+
+struct  Postern__V1__TenantsListAllDenialsResponse
+{
+  ProtobufCMessage base;
+  size_t n_denials;
+  Postern__V1__TenantDenial **denials;
+  ProtobufCBinaryData next_page_token;
+};
+#define POSTERN__V1__TENANTS_LIST_ALL_DENIALS_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_list_all_denials_response__descriptor) \
+    , 0,NULL, {0,NULL} }
+
+
+struct  Postern__V1__TenantDenial
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  Postern__V1__Denial *denial;
+};
+#define POSTERN__V1__TENANT_DENIAL__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenant_denial__descriptor) \
+    , {0,NULL}, NULL }
 
 
 struct  Postern__V1__TenantsWatchDenialsRequest
@@ -439,6 +582,9 @@ void   postern__v1__tenants_get_usage_response__init
 /* Postern__V1__QuotaUse methods */
 void   postern__v1__quota_use__init
                      (Postern__V1__QuotaUse         *message);
+/* Postern__V1__TenantFilter methods */
+void   postern__v1__tenant_filter__init
+                     (Postern__V1__TenantFilter         *message);
 /* Postern__V1__TenantsListRequest methods */
 void   postern__v1__tenants_list_request__init
                      (Postern__V1__TenantsListRequest         *message);
@@ -451,6 +597,24 @@ void   postern__v1__tenants_update_request__init
 /* Postern__V1__TenantsUpdateResponse methods */
 void   postern__v1__tenants_update_response__init
                      (Postern__V1__TenantsUpdateResponse         *message);
+/* Postern__V1__SettingsChange methods */
+void   postern__v1__settings_change__init
+                     (Postern__V1__SettingsChange         *message);
+/* Postern__V1__TenantsUpdateManyRequest methods */
+void   postern__v1__tenants_update_many_request__init
+                     (Postern__V1__TenantsUpdateManyRequest         *message);
+/* Postern__V1__TenantsUpdateManyResponse methods */
+void   postern__v1__tenants_update_many_response__init
+                     (Postern__V1__TenantsUpdateManyResponse         *message);
+/* Postern__V1__TenantUpdateResult methods */
+void   postern__v1__tenant_update_result__init
+                     (Postern__V1__TenantUpdateResult         *message);
+/* Postern__V1__TenantsCopySettingsRequest methods */
+void   postern__v1__tenants_copy_settings_request__init
+                     (Postern__V1__TenantsCopySettingsRequest         *message);
+/* Postern__V1__TenantsCopySettingsResponse methods */
+void   postern__v1__tenants_copy_settings_response__init
+                     (Postern__V1__TenantsCopySettingsResponse         *message);
 /* Postern__V1__TenantsDeleteRequest methods */
 void   postern__v1__tenants_delete_request__init
                      (Postern__V1__TenantsDeleteRequest         *message);
@@ -469,6 +633,15 @@ void   postern__v1__tenants_list_denials_request__init
 /* Postern__V1__TenantsListDenialsResponse methods */
 void   postern__v1__tenants_list_denials_response__init
                      (Postern__V1__TenantsListDenialsResponse         *message);
+/* Postern__V1__TenantsListAllDenialsRequest methods */
+void   postern__v1__tenants_list_all_denials_request__init
+                     (Postern__V1__TenantsListAllDenialsRequest         *message);
+/* Postern__V1__TenantsListAllDenialsResponse methods */
+void   postern__v1__tenants_list_all_denials_response__init
+                     (Postern__V1__TenantsListAllDenialsResponse         *message);
+/* Postern__V1__TenantDenial methods */
+void   postern__v1__tenant_denial__init
+                     (Postern__V1__TenantDenial         *message);
 /* Postern__V1__TenantsWatchDenialsRequest methods */
 void   postern__v1__tenants_watch_denials_request__init
                      (Postern__V1__TenantsWatchDenialsRequest         *message);
@@ -516,6 +689,9 @@ typedef void (*Postern__V1__TenantsGetUsageResponse_Closure)
 typedef void (*Postern__V1__QuotaUse_Closure)
                  (const Postern__V1__QuotaUse *message,
                   void *closure_data);
+typedef void (*Postern__V1__TenantFilter_Closure)
+                 (const Postern__V1__TenantFilter *message,
+                  void *closure_data);
 typedef void (*Postern__V1__TenantsListRequest_Closure)
                  (const Postern__V1__TenantsListRequest *message,
                   void *closure_data);
@@ -527,6 +703,24 @@ typedef void (*Postern__V1__TenantsUpdateRequest_Closure)
                   void *closure_data);
 typedef void (*Postern__V1__TenantsUpdateResponse_Closure)
                  (const Postern__V1__TenantsUpdateResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__SettingsChange_Closure)
+                 (const Postern__V1__SettingsChange *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TenantsUpdateManyRequest_Closure)
+                 (const Postern__V1__TenantsUpdateManyRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TenantsUpdateManyResponse_Closure)
+                 (const Postern__V1__TenantsUpdateManyResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TenantUpdateResult_Closure)
+                 (const Postern__V1__TenantUpdateResult *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TenantsCopySettingsRequest_Closure)
+                 (const Postern__V1__TenantsCopySettingsRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TenantsCopySettingsResponse_Closure)
+                 (const Postern__V1__TenantsCopySettingsResponse *message,
                   void *closure_data);
 typedef void (*Postern__V1__TenantsDeleteRequest_Closure)
                  (const Postern__V1__TenantsDeleteRequest *message,
@@ -545,6 +739,15 @@ typedef void (*Postern__V1__TenantsListDenialsRequest_Closure)
                   void *closure_data);
 typedef void (*Postern__V1__TenantsListDenialsResponse_Closure)
                  (const Postern__V1__TenantsListDenialsResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TenantsListAllDenialsRequest_Closure)
+                 (const Postern__V1__TenantsListAllDenialsRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TenantsListAllDenialsResponse_Closure)
+                 (const Postern__V1__TenantsListAllDenialsResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__TenantDenial_Closure)
+                 (const Postern__V1__TenantDenial *message,
                   void *closure_data);
 typedef void (*Postern__V1__TenantsWatchDenialsRequest_Closure)
                  (const Postern__V1__TenantsWatchDenialsRequest *message,
@@ -574,16 +777,26 @@ extern const ProtobufCMessageDescriptor postern__v1__tenants_get_response__descr
 extern const ProtobufCMessageDescriptor postern__v1__tenants_get_usage_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_get_usage_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__quota_use__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tenant_filter__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_list_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_list_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_update_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_update_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__settings_change__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tenants_update_many_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tenants_update_many_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tenant_update_result__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tenants_copy_settings_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tenants_copy_settings_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_delete_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_delete_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__denial__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__denial_count__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_list_denials_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_list_denials_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tenants_list_all_denials_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tenants_list_all_denials_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__tenant_denial__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_watch_denials_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__tenants_watch_denials_response__descriptor;
 

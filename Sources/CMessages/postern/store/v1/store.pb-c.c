@@ -1320,7 +1320,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_guesses__descriptor 
   (ProtobufCMessageInit) postern__store__v1__stored_guesses__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__event_record__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__store__v1__event_record__field_descriptors[8] =
 {
   {
     "time_micros",
@@ -1406,12 +1406,25 @@ static const ProtobufCFieldDescriptor postern__store__v1__event_record__field_de
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "settings_change",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__EventRecord, settings_change),
+    &postern__v1__settings_change__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__event_record__field_indices_by_name[] = {
   4,   /* field[4] = actor */
   6,   /* field[6] = detail */
   1,   /* field[1] = kind */
   5,   /* field[5] = request_id */
+  7,   /* field[7] = settings_change */
   2,   /* field[2] = tenant_id */
   0,   /* field[0] = time_micros */
   3,   /* field[3] = uid */
@@ -1419,7 +1432,7 @@ static const unsigned postern__store__v1__event_record__field_indices_by_name[] 
 static const ProtobufCIntRange postern__store__v1__event_record__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__event_record__descriptor =
 {
@@ -1429,7 +1442,7 @@ const ProtobufCMessageDescriptor postern__store__v1__event_record__descriptor =
   "Postern__Store__V1__EventRecord",
   "postern.store.v1",
   sizeof(Postern__Store__V1__EventRecord),
-  7,
+  8,
   postern__store__v1__event_record__field_descriptors,
   postern__store__v1__event_record__field_indices_by_name,
   1,  postern__store__v1__event_record__number_ranges,

@@ -254,10 +254,11 @@ struct  Postern__Store__V1__EventRecord
   ProtobufCBinaryData actor;
   ProtobufCBinaryData request_id;
   ProtobufCBinaryData detail;
+  Postern__V1__SettingsChange *settings_change;
 };
 #define POSTERN__STORE__V1__EVENT_RECORD__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__event_record__descriptor) \
-    , 0, POSTERN__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , 0, POSTERN__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, NULL }
 
 
 /* Postern__Store__V1__StoredUser methods */

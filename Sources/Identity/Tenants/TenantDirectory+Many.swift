@@ -1,0 +1,80 @@
+public import Base
+public import Messages
+public import Rules
+public import Store
+
+extension TenantDirectory {
+    /// Few enough for one write.
+    private static var sliceCount: Int { 50 }
+
+    /// Changes the settings of the next tenants behind `last` that fulfil the query, at most `countMax`. Returns what
+    /// was changed of each, and behind which tenant to go on; nil when none is left.
+    ///
+    /// A tenant that has these settings already is left alone. What is changed stays so when the call ends early.
+    public func update(
+        _ query: TenantQuery, by change: TenantChange, after last: Text?, countMax: Int, validateOnly: Bool,
+        origin: Origin
+    ) async throws -> (results: [TenantUpdateResult], last: Text?) {
+        let limits = resources.limits
+        let (ids, next) = try resources.store.read {
+            try $0.tenantIDs(query, after: last, bounds: PageBounds(itemMax: countMax, limits: limits))
+        }
+        let now = resources.clock.now()
+        var results: [TenantUpdateResult] = []
+        for start in stride(from: 0, to: ids.count, by: Self.sliceCount) {
+            try Task.checkCancellation()
+            let slice = ids[start..<min(start + Self.sliceCount, ids.count)]
+            results += try await resources.store.write { transaction in
+                try slice.compactMap { tenantID in
+                    // Others may have changed or deleted it meanwhile.
+                    guard let record = try transaction.get(Tables.tenants, TenantPrefix(tenantID)), !record.deleted,
+                        let tenant = record.tenant, query.matches(tenant)
+                    else { return nil }
+                    let changed = try ChangedTenant(record, by: change, limits: limits, now: now)
+                    guard !changed.change.paths.isEmpty else { return TenantUpdateResult(tenantID: tenantID) }
+                    if !validateOnly { try transaction.put(changed, origin: origin, now: now) }
+                    return TenantUpdateResult(tenantID: tenantID, change: changed.change)
+                }
+            }
+        }
+        return (results, next)
+    }
+
+    /// The settings of a tenant that others take theirs from. TEMPLATE_NOT_FOUND.
+    public func template(_ tenantID: Text) throws -> TenantSettings {
+        do {
+            return try resources.store.read { try settings(of: tenantID, in: $0) }
+        } catch let failure as Failure where failure.is(.tenantNotFound) {
+            throw Failure(.templateNotFound, "There is no tenant \"\(tenantID)\" to take settings from.")
+        }
+    }
+}
+
+extension ReadTransaction {
+    /// Tenants in the order of their ids, behind `last`, that fulfil the query, as they lie in the map.
+    public func tenants(_ query: TenantQuery, after last: Text?, bounds: PageBounds) throws -> StoredPage<TenantPrefix> {
+        // A key ends its tenant's id with a zero byte, so a prefix is found from its place on, and left behind it.
+        let first = query.tenantIDPrefix.isEmpty ? ScanStart.first : .at(TenantPrefix(query.tenantIDPrefix))
+        return try page(
+            of: Tables.tenants, from: last.map { .after(TenantPrefix($0)) } ?? first, bounds: bounds
+        ) { row in
+            guard try row.key.tenant.bytes.starts(with: query.tenantIDPrefix.bytes) else { return .end }
+            let record = try row.record
+            guard !record.deleted, let tenant = record.tenant, query.matches(tenant) else { return .skipped }
+            var fields = FieldReader(row.value)
+            while let field = try fields.next() {
+                if field.number == StoredTenant.FieldNumber.tenant, case .bytes(let bytes) = field.value {
+                    return .item(bytes)
+                }
+            }
+            return .skipped
+        }
+    }
+
+    fileprivate func tenantIDs(
+        _ query: TenantQuery, after last: Text?, bounds: PageBounds
+    ) throws -> (ids: [Text], last: Text?) {
+        let page = try tenants(query, after: last, bounds: bounds)
+        return (try page.items.map { try Messages.Tenant(decoding: $0).tenantID }, page.last?.tenant)
+    }
+}

@@ -1,0 +1,66 @@
+public import Base
+public import Messages
+public import PosternClient
+
+// MARK: - Many tenants at once
+
+extension ProjectAdmin {
+    /// Lists the tenants that fulfil the filter, in the order of their ids.
+    public func listTenants(
+        where filter: TenantFilter, pageSize: Int32 = 0, options: CallOptions = .init()
+    ) -> Listing<Tenant> {
+        Listing { [tenants] token throws(Failure) in
+            let page = try await tenants.list(
+                TenantsListRequest(pageSize: pageSize, pageToken: token, filter: filter), options: options)
+            return (page.tenants, page.nextPageToken)
+        }
+    }
+
+    /// Changes the settings of every tenant that fulfils the filter. Nil means all tenants. Returns what was changed of
+    /// each; the change of a tenant that had these settings already is nil.
+    ///
+    /// With `validateOnly` nothing is changed. A call that fails has changed the tenants before; it may be repeated.
+    public func updateTenants(
+        where filter: TenantFilter?, _ change: TenantSettingsChange, validateOnly: Bool = false,
+        options: CallOptions = .init()
+    ) async throws(Failure) -> [TenantUpdateResult] {
+        let fields = change.fields
+        var request = TenantsUpdateManyRequest(
+            filter: filter, allTenants: filter == nil, tenant: fields.message, updateMask: fields.mask,
+            validateOnly: validateOnly)
+        var results: [TenantUpdateResult] = []
+        repeat {
+            let page = try await tenants.updateMany(request, options: options)
+            results += page.results
+            request.pageToken = page.nextPageToken
+        } while !request.pageToken.isEmpty
+        return results
+    }
+
+    /// Makes settings of a tenant what they are in another one. `paths`: names of settings, as in `update_mask`; none for
+    /// all that are copied. Identity providers and the ways of mail and SMS are not copied.
+    ///
+    /// Throws TEMPLATE_NOT_FOUND, TENANT_NOT_FOUND, and INVALID_UPDATE_MASK for a setting that is not copied.
+    @discardableResult
+    public func copySettings(
+        from templateID: Text, to tenantID: Text, paths: [Text] = [], options: CallOptions = .init()
+    ) async throws(Failure) -> Tenant {
+        let request = TenantsCopySettingsRequest(tenantID: tenantID, templateTenantID: templateID, paths: paths)
+        return try await required(tenants.copySettings(request, options: options).tenant)
+    }
+
+    /// Lists what the self-service switches of all tenants refused, by tenant, the newest first. With an email or a phone
+    /// number only what was refused to it. `from` is inclusive, `to` is exclusive.
+    public func listAllDenials(
+        from: Timestamp? = nil, to: Timestamp? = nil, email: Text = .empty, phoneNumber: Text = .empty,
+        pageSize: Int32 = 0, options: CallOptions = .init()
+    ) -> Listing<TenantDenial> {
+        Listing { [tenants] token throws(Failure) in
+            let page = try await tenants.listAllDenials(
+                TenantsListAllDenialsRequest(
+                    fromMicros: from?.microseconds ?? 0, toMicros: to?.microseconds ?? 0, pageSize: pageSize,
+                    pageToken: token, email: email, phoneNumber: phoneNumber), options: options)
+            return (page.denials, page.nextPageToken)
+        }
+    }
+}

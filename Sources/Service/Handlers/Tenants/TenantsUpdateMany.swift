@@ -1,0 +1,29 @@
+import Base
+import Identity
+import Messages
+import Rules
+import Store
+
+/// postern.v1.Tenants/UpdateMany
+enum TenantsUpdateMany: SlowMethod {
+    static func handle(_ request: TenantsUpdateManyRequest, _ call: Call) async throws -> TenantsUpdateManyResponse {
+        let limits = call.limits
+        guard (0...limits.tenantsUpdatedPerCallMax).contains(Int(request.pageSize)) else {
+            throw Failure.invalid(
+                .invalidPageSize, field: "page_size", "must be 0 to \(limits.tenantsUpdatedPerCallMax)")
+        }
+        let query = try TenantQuery(request.filter, limits: limits)
+        guard query.hasConditions != request.allTenants else {
+            throw Failure.invalid(
+                .invalidQuery, field: "filter", "must have a condition, or else all_tenants be set")
+        }
+        let mask = try UpdateMask<Messages.Tenant>(request.updateMask?.paths)
+        let change = try TenantChange(request.tenant ?? Messages.Tenant(), mask, isProjectAdmin: true)
+        let page = try call.page(request)
+        let countMax = request.pageSize == 0 ? limits.tenantsUpdatedPerCallDefault : Int(request.pageSize)
+        let done = try await call.project.tenants.update(
+            query, by: change, after: page.last, countMax: countMax, validateOnly: request.validateOnly,
+            origin: call.origin)
+        return TenantsUpdateManyResponse(results: done.results, nextPageToken: page.token(behind: done.last))
+    }
+}

@@ -1,0 +1,59 @@
+import Base
+import JSON
+import TestSupport
+import Testing
+
+@testable import postern
+
+/// What `postern tenant` does with many tenants, and with their history.
+@Suite struct TenantCommandsTests {
+    @Test func tenantsAreFoundChangedAndTheirHistoryRead() async throws {
+        try await withServer { server in
+            func run(_ words: String...) async -> TestConsole.Outcome { await TestConsole.run(words, on: server) }
+            for id in ["shop-1", "shop-2", "acme"] {
+                #expect(await run("tenant", "create", id, "--display-name", "Name of \(id)").code == .ok)
+            }
+            let filter = "id=shop- and allow-password-signup=true and name=OF SHOP"
+            #expect(await run("tenant", "list", "--where", filter, "-q").written == "shop-1\nshop-2\n")
+            let dry = await run(
+                "tenant", "update", "--where", filter, "--refresh-mode", "reuse", "--validate-only")
+            #expect(dry.code == .ok && dry.written.contains("shop-2") && dry.written.contains("true"))
+            #expect(await run("tenant", "history", "shop-2", "-q").written == "1\n")
+            let done = await run("tenant", "update", "--where", filter, "--refresh-mode", "reuse", "-o", "ndjson")
+            #expect(done.code == .ok && done.said.contains("changed: 2"))
+            #expect(done.written.split(separator: "\n").count == 2)
+            let history = await run("tenant", "history", "shop-1", "-o", "json")
+            let changes = try JSONValue(parsing: [UInt8](history.written.utf8)).array ?? []
+            let first = try #require(changes.first)
+            #expect(first["revision"]?.integer == 2)
+            #expect(
+                first["changes"]?.array?.first == [
+                    "path": "refresh_mode", "before": "REFRESH_MODE_ROTATE", "after": "REFRESH_MODE_REUSE",
+                ])
+            #expect(await run("tenant", "copy-settings", "shop-1", "acme").written.contains("REFRESH_MODE_REUSE"))
+            #expect(await run("tenant", "create", "shop-3", "--template", "shop-1").written.contains("REUSE"))
+            let revision = await run("tenant", "update", "acme", "--display-name", "x", "--if-revision", "1")
+            #expect(revision.code != .ok && revision.said.contains("REVISION_MISMATCH"))
+        }
+    }
+
+    @Test(arguments: ["colour=red", "nothing", "=x", "guidance-url=https://x.example", "recent-login=soon"])
+    func aWrongConditionIsSaidBeforeAnythingIsAsked(_ condition: String) async throws {
+        let test = TestConsole()
+        #expect(await test.run("tenant", "list", "--where", condition) == .usage)
+    }
+
+    @Test func refusalsOfAllTenantsAreListedByAddress() async throws {
+        try await withServer { server in
+            func run(_ words: String...) async -> TestConsole.Outcome { await TestConsole.run(words, on: server) }
+            #expect(await run("tenant", "create", "acme", "--disabled-user-signup", "true").code == .ok)
+            let file = "\(server.directory)/password"
+            writeFile(file, [UInt8]("correct horse".utf8))
+            let refused = await run("-t", "acme", "account", "sign-up", "--email", "ann@example.com", "--password-file", file)
+            #expect(refused.code != .ok)
+            let listed = await run("denials", "list", "--all-tenants", "--email", "ann@example.com", "-q")
+            #expect(listed.written == "acme 1\n")
+            #expect(await run("-t", "acme", "denials", "list", "--email", "bob@example.com", "-q").written.isEmpty)
+        }
+    }
+}
