@@ -168,13 +168,7 @@ public struct Limits: Sendable {
     /// Pages of lists that one connection may wait for. Above it, the server stops reading from the connection.
     public var pagesWaitingMax = 4
     public var importBatchMax = 500
-    /// What Users.BatchGet takes of each kind of name.
-    public var batchGetMax = 100
-    /// What Users.BatchDelete takes.
-    public var batchDeleteMax = 1_000
-    /// How many tenants a call changes that changes many.
-    public var tenantsUpdatedPerCallMax = 200
-    public var tenantsUpdatedPerCallDefault = 50
+    public var administration = AdministrationLimits()
     public var sessionsPerUserMax = 100
     public var providersPerTenantMax = 50
     /// Tokens and codes of identity providers: groups make some of them long.

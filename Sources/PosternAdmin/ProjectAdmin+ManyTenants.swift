@@ -37,8 +37,8 @@ extension ProjectAdmin {
         return results
     }
 
-    /// Makes settings of a tenant what they are in another one. `paths`: names of settings, as in `update_mask`; none for
-    /// all that are copied. Identity providers and the ways of mail and SMS are not copied.
+    /// Makes settings of a tenant what they are in another one. `paths`: names of settings, as in `update_mask`; none
+    /// for all that are copied. Identity providers and the ways of mail and SMS are not copied.
     ///
     /// Throws TEMPLATE_NOT_FOUND, TENANT_NOT_FOUND, and INVALID_UPDATE_MASK for a setting that is not copied.
     @discardableResult
@@ -49,8 +49,8 @@ extension ProjectAdmin {
         return try await required(tenants.copySettings(request, options: options).tenant)
     }
 
-    /// Lists what the self-service switches of all tenants refused, by tenant, the newest first. With an email or a phone
-    /// number only what was refused to it. `from` is inclusive, `to` is exclusive.
+    /// Lists what the self-service switches of all tenants refused, by tenant, the newest first. With an email or a
+    /// phone number only what was refused to it. `from` is inclusive, `to` is exclusive.
     public func listAllDenials(
         from: Timestamp? = nil, to: Timestamp? = nil, email: Text = .empty, phoneNumber: Text = .empty,
         pageSize: Int32 = 0, options: CallOptions = .init()

@@ -55,8 +55,9 @@ extension ProjectAdmin {
     /// Creates a tenant.
     ///
     /// `tenantID` is [a-z0-9-]{4,64}; the server makes one if it is empty. Settings that `settings` leaves out have
-    /// those of `template`, or else their defaults: password sign-up on, everything else off. `synthetic` tenants are for
-    /// load tests. Throws TENANT_ID_EXISTS, also for the id of a deleted tenant, INVALID_TENANT_ID and TEMPLATE_NOT_FOUND.
+    /// those of `template`, or else their defaults: password sign-up on, everything else off. `synthetic` tenants are
+    /// for load tests. Throws TENANT_ID_EXISTS, also for the id of a deleted tenant, INVALID_TENANT_ID and
+    /// TEMPLATE_NOT_FOUND.
     @discardableResult
     public func createTenant(
         _ tenantID: Text = .empty, settings: TenantSettingsChange = .init(), template: Text = .empty,
@@ -67,7 +68,8 @@ extension ProjectAdmin {
         // No update may change it: it is said at creation only.
         fields.message.synthetic = synthetic
         if synthetic { mask.paths.append("synthetic") }
-        let request = TenantsCreateRequest(tenantID: tenantID, tenant: fields.message, updateMask: mask, templateTenantID: template)
+        let request = TenantsCreateRequest(
+            tenantID: tenantID, tenant: fields.message, updateMask: mask, templateTenantID: template)
         return try await required(sendOnce(tenants.create, request, options).tenant)
     }
 

@@ -6,8 +6,8 @@ public enum TenantTemplate {
     /// The settings that are copied, unless the request names fewer.
     public static let paths = Messages.Tenant.Path.allCases.filter(\.isCopied)
 
-    /// The change that makes a tenant's settings those of `template`. `wanted`: mask paths; none for all that are copied.
-    /// INVALID_UPDATE_MASK.
+    /// The change that makes a tenant's settings those of `template`. `wanted`: mask paths; none for all that are
+    /// copied. INVALID_UPDATE_MASK.
     public static func change(from template: TenantSettings, paths wanted: [Text]) throws(Failure) -> TenantChange {
         let named = try UpdateMask<Messages.Tenant>(naming: wanted).paths
         if let other = named.first(where: { !$0.isCopied }) {

@@ -8,10 +8,11 @@ extension WriteTransaction {
         batch.append(PendingEvent(tenant: tenant, payload: payload))
     }
 
-    /// The sequence that the tenant's next event gets. It is certain: a write that fails takes its whole batch back, and
-    /// the writes after it run anew.
+    /// The sequence that the tenant's next event gets. It is certain: a write that fails takes its whole batch back,
+    /// and the writes after it run anew.
     public func nextEventSequence(tenant: Text) throws(StoreError) -> UInt64 {
         let waiting = batch.events.count { $0.tenant == tenant }
+        // Proof: sequences count events one by one.
         return try reading.eventHead(tenant: tenant).sequence + UInt64(waiting) + 1
     }
 

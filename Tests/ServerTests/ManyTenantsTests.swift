@@ -7,7 +7,7 @@ import Store
 import TestSupport
 import Testing
 
-/// Settings of many tenants, their history, and refusals over all of them.
+/// Settings of many tenants, and their history.
 @Suite struct ManyTenantsTests {
     private static func create(
         _ client: RawClient, _ tenantID: Text, template: Text = .empty, paths: [Text] = [],
@@ -257,7 +257,7 @@ import Testing
                 let long = Text(String(repeating: "x", count: Values.tenantIDByteCountMax + 1))
                 _ = try Self.updateMany(client, TenantFilter(tenantIDPrefix: long))
             }
-            let max = Int32(server.project.limits.tenantsUpdatedPerCallMax)
+            let max = Int32(server.project.limits.administration.tenantsUpdatedPerCallMax)
             expectRefusal("INVALID_PAGE_SIZE") { _ = try Self.updateMany(client, nil, all: true, size: max + 1) }
             #expect(try Self.updateMany(client, nil, all: true, size: max).results.map(\.tenantID) == [""])
             expectRefusal("INVALID_UPDATE_MASK") {
@@ -278,57 +278,5 @@ import Testing
             #expect(!token.isEmpty)
             expectRefusal("INVALID_PAGE_TOKEN") { _ = try Self.updateMany(client, filter, size: 2, token: token) }
         }
-    }
-
-    // MARK: Refusals
-
-    @Test func whoWasRefusedIsFoundByWhoeverHasTheAddress() async throws {
-        try await withServer { server in
-            let client = try server.connect()
-            for tenantID in ["acme", "beta", "gone"] as [Text] {
-                _ = try Self.create(client, tenantID, paths: ["client.permissions.disabled_user_signup"]) {
-                    $0.client = ClientConfig(permissions: ClientPermissions(disabledUserSignup: true))
-                }
-                for email in ["Ann@example.com", "bob@example.com", "ann@example.com"] as [Text] {
-                    expectRefusal("ADMIN_RESTRICTED_OPERATION") {
-                        let _: AccountsSignUpResponse = try client.call(
-                            "postern.v1.Accounts/SignUp",
-                            AccountsSignUpRequest(tenantID: tenantID, email: email, password: Secret("secret"))
-                        )
-                    }
-                }
-            }
-            let _: TenantsDeleteResponse = try client.call(
-                "postern.v1.Tenants/Delete", TenantsDeleteRequest(tenantID: "gone"))
-            let found: TenantsListDenialsResponse = try client.call(
-                "postern.v1.Tenants/ListDenials", TenantsListDenialsRequest(tenantID: "acme", email: "ANN@example.com"))
-            #expect(found.denials.map(\.sequence) == [3, 1])
-            expectRefusal("INVALID_EMAIL") {
-                let _: TenantsListDenialsResponse = try client.call(
-                    "postern.v1.Tenants/ListDenials", TenantsListDenialsRequest(tenantID: "acme", email: "ann"))
-            }
-            for (email, expected) in [
-                ("", ["acme 3", "acme 2", "acme 1", "beta 3", "beta 2", "beta 1"]),
-                ("ann@example.com", ["acme 3", "acme 1", "beta 3", "beta 1"]), ("eve@example.com", []),
-            ] as [(Text, [String])] {
-                for size in [1, 2, 3, 100] as [Int32] {
-                    #expect(try Self.allDenials(client, email: email, size: size) == expected, "\(email) by \(size)")
-                }
-            }
-        }
-    }
-
-    private static func allDenials(_ client: RawClient, email: Text, size: Int32) throws -> [String] {
-        var found: [String] = []
-        var token = Text.empty
-        repeat {
-            let page: TenantsListAllDenialsResponse = try client.call(
-                "postern.v1.Tenants/ListAllDenials",
-                TenantsListAllDenialsRequest(pageSize: size, pageToken: token, email: email))
-            #expect(page.denials.count <= size)
-            found += page.denials.map { "\($0.tenantID) \($0.denial?.sequence ?? 0)" }
-            token = page.nextPageToken
-        } while !token.isEmpty
-        return found
     }
 }

@@ -49,7 +49,8 @@ import Testing
             #expect(await run("tenant", "create", "acme", "--disabled-user-signup", "true").code == .ok)
             let file = "\(server.directory)/password"
             writeFile(file, [UInt8]("correct horse".utf8))
-            let refused = await run("-t", "acme", "account", "sign-up", "--email", "ann@example.com", "--password-file", file)
+            let refused = await run(
+                "-t", "acme", "account", "sign-up", "--email", "ann@example.com", "--password-file", file)
             #expect(refused.code != .ok)
             let listed = await run("denials", "list", "--all-tenants", "--email", "ann@example.com", "-q")
             #expect(listed.written == "acme 1\n")

@@ -52,7 +52,9 @@ extension TenantDirectory {
 
 extension ReadTransaction {
     /// Tenants in the order of their ids, behind `last`, that fulfil the query, as they lie in the map.
-    public func tenants(_ query: TenantQuery, after last: Text?, bounds: PageBounds) throws -> StoredPage<TenantPrefix> {
+    public func tenants(
+        _ query: TenantQuery, after last: Text?, bounds: PageBounds
+    ) throws -> StoredPage<TenantPrefix> {
         // A key ends its tenant's id with a zero byte, so a prefix is found from its place on, and left behind it.
         let first = query.tenantIDPrefix.isEmpty ? ScanStart.first : .at(TenantPrefix(query.tenantIDPrefix))
         return try page(

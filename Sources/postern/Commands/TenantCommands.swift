@@ -46,7 +46,8 @@ enum TenantCommands {
     }
 
     static let list = Command(
-        path: ["tenant", "list"], summary: "Lists the tenants.", example: "tenant list --where enable-anonymous-user=true",
+        path: ["tenant", "list"], summary: "Lists the tenants.",
+        example: "tenant list --where enable-anonymous-user=true",
         flags: [TenantFilterFlag.flag, limitFlag], isReadOnly: true
     ) { session in
         let client = try client(session)

@@ -51,7 +51,8 @@ enum TenantManyCommands {
                 "with --where the guidance is set as a whole", hint: "add --guidance-message, -url and -locale")
         }
         if !session.isValidatingOnly {
-            let which = filter.filter == nil ? "EVERY tenant" : "every tenant where \(session.arguments.value("where") ?? "")"
+            let conditions = session.arguments.value("where") ?? ""
+            let which = filter.filter == nil ? "EVERY tenant" : "every tenant where \(conditions)"
             try session.confirm("Change \(settings.paths.map(\.string).joined(separator: ", ")) of \(which)?")
         }
         var request = TenantsUpdateManyRequest(

@@ -90,6 +90,12 @@ extension ExampleValues {
     }
 
     // Sources/PosternClient/Generated/Stubs.swift
+    func exampleOfTenantsClient() async throws {
+        let client = TenantsClient(channel: channel)
+        print(try await client.get(TenantsGetRequest()))
+    }
+
+    // Sources/PosternClient/Generated/Stubs.swift
     func exampleOfAuditClient() async throws {
         let client = AuditClient(channel: channel)
         print(try await client.listEvents(AuditListEventsRequest()))
@@ -111,12 +117,6 @@ extension ExampleValues {
     func exampleOfSessionsClient() async throws {
         let client = SessionsClient(channel: channel)
         print(try await client.list(SessionsListRequest()))
-    }
-
-    // Sources/PosternClient/Generated/Stubs.swift
-    func exampleOfTenantsClient() async throws {
-        let client = TenantsClient(channel: channel)
-        print(try await client.get(TenantsGetRequest()))
     }
 
     // Sources/PosternClient/Generated/Stubs.swift

@@ -8,9 +8,9 @@ import Store
 enum TenantsUpdateMany: SlowMethod {
     static func handle(_ request: TenantsUpdateManyRequest, _ call: Call) async throws -> TenantsUpdateManyResponse {
         let limits = call.limits
-        guard (0...limits.tenantsUpdatedPerCallMax).contains(Int(request.pageSize)) else {
+        guard (0...limits.administration.tenantsUpdatedPerCallMax).contains(Int(request.pageSize)) else {
             throw Failure.invalid(
-                .invalidPageSize, field: "page_size", "must be 0 to \(limits.tenantsUpdatedPerCallMax)")
+                .invalidPageSize, field: "page_size", "must be 0 to \(limits.administration.tenantsUpdatedPerCallMax)")
         }
         let query = try TenantQuery(request.filter, limits: limits)
         guard query.hasConditions != request.allTenants else {
@@ -20,7 +20,8 @@ enum TenantsUpdateMany: SlowMethod {
         let mask = try UpdateMask<Messages.Tenant>(request.updateMask?.paths)
         let change = try TenantChange(request.tenant ?? Messages.Tenant(), mask, isProjectAdmin: true)
         let page = try call.page(request)
-        let countMax = request.pageSize == 0 ? limits.tenantsUpdatedPerCallDefault : Int(request.pageSize)
+        let countMax =
+            request.pageSize == 0 ? limits.administration.tenantsUpdatedPerCallDefault : Int(request.pageSize)
         let done = try await call.project.tenants.update(
             query, by: change, after: page.last, countMax: countMax, validateOnly: request.validateOnly,
             origin: call.origin)

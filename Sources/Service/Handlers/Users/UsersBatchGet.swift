@@ -37,8 +37,8 @@ enum UsersBatchGet: FastMethod {
             ("uids", request.uids.count), ("emails", request.emails.count),
             ("phone_numbers", request.phoneNumbers.count), ("identities", request.identities.count),
         ]
-        for (field, count) in counts where count > limits.batchGetMax {
-            throw .invalid(.tooManyItems, field: field, "must have at most \(limits.batchGetMax) items")
+        for (field, count) in counts where count > limits.administration.batchGetMax {
+            throw .invalid(.tooManyItems, field: field, "must have at most \(limits.administration.batchGetMax) items")
         }
         let names =
             request.uids.map { UserName(name: .uid($0)) } + request.emails.map { UserName(name: .email($0)) }
