@@ -81,8 +81,7 @@ public struct Limits: Sendable {
     public var idleTimeout = Duration.seconds(3600)
     /// A backup whose next bytes nobody takes for so long is given up: it holds a snapshot of the store.
     public var backupStallMax = Duration.seconds(30)
-    /// A backup that is taken more slowly than this, on the average since it began, is given up after
-    /// `backupSlowMax` as well.
+    /// One that is taken more slowly than this, on the average since it began, is given up after `backupSlowMax`.
     public var backupBytesPerSecondMin = 64 * 1024
     public var backupSlowMax = Duration.seconds(600)
     public var drainTimeout = Duration.seconds(10)

@@ -72,8 +72,8 @@ extension Connection {
     }
 
     /// Returns when this call may make a page of a list. Three things must be true: the client has taken the answers
-    /// before it, no other page is made in this turn of the loop, and there is memory for the page. Called once for each
-    /// `awaitsPage`.
+    /// before it, no other page is made in this turn of the loop, and there is memory for the page. Called once for
+    /// each `awaitsPage`.
     ///
     /// Throws RESOURCE_EXHAUSTED SERVER_OVERLOADED and `CancellationError`.
     public func pageTurn(stream: UInt32) async throws {

@@ -173,5 +173,6 @@ extension Failure {
     fileprivate static let backupInProgress = Failure(
         .backupInProgress, "Another backup is being taken; try again when it has ended.")
     fileprivate static let backupGivenUp = Failure(
-        .deadlineExceeded, "The backup was given up, because its bytes were not taken, or too slowly; take another one.")
+        .deadlineExceeded,
+        "The backup was given up, because its bytes were not taken, or too slowly; take another one.")
 }
