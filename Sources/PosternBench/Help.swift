@@ -6,7 +6,7 @@ enum Help {
         """ + sections.map { "\($0.text)\n" }.joined() + """
 
             Exit status: 1 usage, 2 not reachable or not seeded, 3 the run failed or answers did, 98 above a threshold,
-            130 interrupted.
+            99 an objective was missed, 130 interrupted; results are written in each case but 1 and 2.
 
             """
 
@@ -34,16 +34,29 @@ enum Help {
                   identity provider on 127.0.0.1
                   --state S              what was seeded; create, sign-up, idp and health do without
                   --tenant T             the tenant without a state file (bench)
+                  --i-own-this           the tenant may be one that is not marked as synthetic (refuse it)
                   --connections N        (8)
-                  --in-flight N          requests under way on each connection (1)
-                  --rate PER-SECOND      of an open loop (none: a closed one)
+                  --in-flight N          requests under way on each connection of a closed loop (1)
+                  --think-ms N           between an answer and the next request of a closed loop (0)
+                  --rate R               of an open loop: a number of requests a second, or a schedule (a closed loop):
+                                         'step 1000..10000 by 1000 every 20s', 'line 100..5000 over 60s',
+                                         'burst 5000 for 2s every 10s over 500'
+                  --arrivals A           poisson, as of many users, or uniform (poisson)
+                  --max-outstanding N    requests of an open loop under way at once (32 for each connection)
+                  --when-full W          what is due then: queue, and wait, or skip, and never be sent (queue)
                   --threads N            of this program (1)
-                  --seconds N            that count (5)
-                  --warmup N             seconds before (1)
-                  --seed N               of the order of requests (1)
+                  --seconds N            that count (5; of steps and lines: their length)
+                  --warmup N             seconds before, at the first rate (1)
+                  --seed N               of the order of requests and of their times (1)
                   --repeat-tokens N      use so many ID tokens only (all of the state file)
                   --idp-users N          users of the identity provider (4000)
-                  --failures-max PERCENT of the answers may fail (0)
+                  --slo OBJECTIVES       99 if one is missed (none): 'sign-in.p99<50ms,error_rate<0.1%', also
+                                         service.p50, lag.p99, mean, max, rate>N, achieved_rate>99%
+                  --failures-max PERCENT of the answers may fail; error_rate takes its place (0)
+                  --progress P           on: a line a second on stderr; off (on)
+                  --json FILE            write the result, as -o json prints it (none)
+                  --hdr FILE             write histograms in HdrHistogram's log format (none)
+                  --csv FILE             write the figures of each second (none)
                   -o table|json          (table)
             """
         ),

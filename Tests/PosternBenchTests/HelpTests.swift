@@ -48,6 +48,6 @@ import Testing
                 #expect(arguments.asked.contains { $0.name == name }, "\(command.name) \(name)")
             }
         }
-        #expect(checked == 63 + 9 + 6 + 8)
+        #expect(checked == 73 + 9 + 6 + 8)
     }
 }

@@ -24,10 +24,10 @@ import Wire
             run: 7, seed: 1)
     }
 
-    private func next(_ workload: inout Workload, stream: UInt32 = 1) throws -> (SentRequest, Workload.Context) {
+    private func next(_ workload: inout Workload, stream: UInt32 = 1) throws -> (SentRequest, LoadRequest) {
         var buffer = ByteBuffer()
-        let (_, context) = workload.appendRequest(stream: stream, to: &buffer)
-        return (try SentRequest(reading: buffer.copyBytes()), context)
+        let request = workload.appendRequest(stream: stream, to: &buffer)
+        return (try SentRequest(reading: buffer.copyBytes()), request)
     }
 
     @Test func `A read asks for one of the seeded users`() throws {
@@ -97,21 +97,21 @@ import Wire
 
     @Test func `A session is refreshed once at a time, and next with the token it was given`() throws {
         var workload = try workload("refresh=1", sessions: 2)
-        let (first, firstContext) = try next(&workload)
-        let (second, secondContext) = try next(&workload)
+        let (first, firstRequest) = try next(&workload)
+        let (second, secondRequest) = try next(&workload)
         #expect(try TokensRefreshRequest(decoding: first.payload).refreshToken == "refresh-0")
         #expect(try TokensRefreshRequest(decoding: second.payload).refreshToken == "refresh-1")
 
         let answer = TokensRefreshResponse(uid: "u", tokens: TokenPair(idToken: "id-new", refreshToken: "refresh-new"))
             .encoded()
-        let isTaken = answer.withUnsafeBytes { workload.answered(.refresh, secondContext, $0) }
+        let isTaken = answer.withUnsafeBytes { workload.answered(secondRequest, $0) }
         #expect(isTaken)
         #expect(
             workload.sessions[1] == Session(idToken: [UInt8]("id-new".utf8), refreshToken: [UInt8]("refresh-new".utf8)))
         let (third, _) = try next(&workload)
         #expect(try TokensRefreshRequest(decoding: third.payload).refreshToken == "refresh-new")
 
-        workload.failed(.refresh, firstContext)
+        workload.failed(firstRequest)
         let (fourth, _) = try next(&workload)
         #expect(try TokensRefreshRequest(decoding: fourth.payload).refreshToken == "refresh-0")
     }
@@ -119,7 +119,10 @@ import Wire
     @Test func `An empty answer is not what any operation gives`() throws {
         var workload = try workload("get=1")
         let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
-        let taken = (workload.answered(.get, Workload.noContext, nothing), workload.answered(.refresh, 0, nothing))
+        let taken = (
+            workload.answered(LoadRequest(operation: .get), nothing),
+            workload.answered(LoadRequest(operation: .refresh, context: 0), nothing)
+        )
         #expect(taken == (false, false))
     }
 }

@@ -1,4 +1,5 @@
 import Base
+import Glibc
 import TestSupport
 import Testing
 
@@ -34,11 +35,110 @@ import Testing
             // Twice as many users as there are: half the answers are USER_NOT_FOUND.
             let text = String(decoding: readFile(state) ?? [], as: UTF8.self)
             writeFile(state, [UInt8](text.replacing(" bench 10 ", with: " bench 20 ").utf8))
-            let get = ["run", "--state", state, "--mix", "get=1", "--seconds", "1", "--warmup", "0"]
+            let get = [
+                "run", "--state", state, "--mix", "get=1", "--seconds", "1", "--warmup", "0", "--i-own-this",
+            ]
             let failed = try Self.run(get, in: directory, port)
             #expect(failed.status == 3 && failed.said.contains("answers failed"), "\(failed)")
             #expect(try Self.run(get + ["--failures-max", "10"], in: directory, port).status == 3)
             #expect(try Self.run(get + ["--failures-max", "90"], in: directory, port).status == 0)
+        }
+    }
+
+    @Test func aLoadGoesToASyntheticTenantOrToOneThatTheCallerOwns() throws {
+        try Self.withPosternd { directory, port in
+            for hashes in ["production", "synthetic"] {
+                let state = "\(directory)/\(hashes)"
+                let seed = [
+                    "seed", "--state", state, "--tenant", hashes, "--users", "5", "--password-users", "0", "--sessions",
+                    "1", "--hashes", hashes,
+                ]
+                #expect(try Self.run(seed, in: directory, port).status == 0)
+            }
+            func get(_ words: [String]) throws -> (status: Int32?, said: String) {
+                let run = ["run", "--seconds", "1", "--warmup", "0"] + words
+                return try Self.run(run, in: directory, port)
+            }
+            let refused = try get(["--state", "\(directory)/production", "--mix", "get=1"])
+            #expect(refused.status == 1 && refused.said.contains("is not marked as synthetic"), "\(refused)")
+            #expect(try get(["--state", "\(directory)/production", "--mix", "get=1", "--i-own-this"]).status == 0)
+            #expect(try get(["--tenant", "production", "--mix", "health=1"]).status == 0)
+            let taken = try get(["--state", "\(directory)/synthetic", "--mix", "get=1"])
+            #expect(taken.status == 0, "\(taken)")
+            // It says what it is about to do.
+            #expect(taken.said.contains("get=1 on tenant synthetic (synthetic) at 127.0.0.1:\(port): closed loop"))
+        }
+    }
+
+    @Test func anOpenLoopWritesItsResultAndJudgesItsObjectives() throws {
+        try Self.withPosternd { directory, port in
+            let state = "\(directory)/state"
+            let seed = [
+                "seed", "--state", state, "--users", "10", "--password-users", "0", "--sessions", "2", "--hashes",
+                "synthetic",
+            ]
+            #expect(try Self.run(seed, in: directory, port).status == 0)
+            let files = [
+                "--json", "\(directory)/r.json", "--hdr", "\(directory)/r.hlog", "--csv", "\(directory)/r.csv",
+            ]
+            let run = [
+                "run", "--state", state, "--mix", "get=3,verify=1", "--rate", "step 50..100 by 50 every 1s", "--warmup",
+                "0",
+            ]
+            let met = try Self.run(
+                run + files + ["--slo", "get.p99<30s,error_rate<1%,achieved_rate>1%"], in: directory, port)
+            #expect(met.status == 0 && met.said.contains("holds: get.p99<30s"), "\(met)")
+            for (name, begin) in [("json", "{"), ("hlog", "#["), ("csv", "second,")] {
+                let written = String(decoding: readFile("\(directory)/r.\(name)") ?? [], as: UTF8.self)
+                #expect(written.hasPrefix(begin), "\(name)")
+            }
+            let missed = try Self.run(run + ["--slo", "get.p50<1ns"], in: directory, port)
+            #expect(missed.status == 99 && missed.said.contains("MISSED: get.p50<1ns"), "\(missed)")
+            #expect(try Self.run(run + ["--slo", "sign-in.p50<1s"], in: directory, port).status == 1)
+            // Nothing can be written there: the figures are on the terminal all the same.
+            let unwritten = try Self.run(run + ["--json", "\(directory)/none/r.json"], in: directory, port)
+            #expect(unwritten.status == 3 && unwritten.said.contains("open loop: "), "\(unwritten)")
+        }
+    }
+
+    /// Starts a run of an hour, and ends it or its server when it is under way. Returns its exit status.
+    private static func cutShort(_ directory: String, _ port: UInt16, _ end: (ChildProcess) -> Void) throws -> Int32? {
+        let bench = try ChildProcess(
+            ChildProcess.built("postern-bench"),
+            [
+                "run", "--server", "127.0.0.1:\(port)", "--key-file", "\(directory)/admin-key", "--mix", "health=1",
+                "--rate", "100", "--seconds", "3600", "--warmup", "0", "--json", "\(directory)/r.json",
+            ], output: "\(directory)/said")
+        // It has told of its first second.
+        for _ in 0..<1_200 where !said(directory).contains("1 s: ") { usleep(50_000) }
+        end(bench)
+        return bench.wait(seconds: 60)
+    }
+
+    private static func said(_ directory: String) -> String {
+        String(decoding: readFile("\(directory)/said") ?? [], as: UTF8.self)
+    }
+
+    @Test func aServerThatGoesInTheMiddleLeavesPartialResults() throws {
+        try withTemporaryDirectory { directory in
+            let port = try CrashTests.freePort()
+            let server = try CrashTests.start(directory, port)
+            _ = try CrashTests.adminKey(directory)
+            let status = try Self.cutShort(directory, port) { _ in server.kill() }
+            #expect(status == 3)
+            #expect(Self.said(directory).contains("8 connections were lost"), "\(Self.said(directory))")
+            #expect(readFile("\(directory)/r.json")?.isEmpty == false)
+            #expect(try Self.run(["run", "--mix", "health=1"], in: directory, port).status == 2)
+        }
+    }
+
+    @Test func anInterruptedRunKeepsItsResults() throws {
+        try Self.withPosternd { directory, port in
+            let status = try Self.cutShort(directory, port) { $0.send(signal: SIGINT) }
+            #expect(status == 130)
+            #expect(Self.said(directory).contains("interrupted: the figures are partial"), "\(Self.said(directory))")
+            let written = String(decoding: readFile("\(directory)/r.json") ?? [], as: UTF8.self)
+            #expect(written.contains("\"interrupted\": true"))
         }
     }
 
@@ -49,7 +149,9 @@ import Testing
             let seed = ["seed", "--state", state, "--users", "1", "--password-users", "0", "--sessions", "1"]
             #expect(try Self.run(seed, in: directory, port).status == 0)
             for _ in 0..<2 {
-                let run = ["run", "--state", state, "--mix", "idp=1", "--idp-users", "5", "--seconds", "1"]
+                let run = [
+                    "run", "--state", state, "--mix", "idp=1", "--idp-users", "5", "--seconds", "1", "--i-own-this",
+                ]
                 let signedIn = try Self.run(run, in: directory, port)
                 #expect(signedIn.status == 0, "\(signedIn)")
             }

@@ -114,7 +114,7 @@ class Rounds:
         self.take("sign-in", lambda: self.server.load(hashes, "sign-in=1", seconds, *SHAPES["few"]))
         mix, repeated = "get=1,verify=1,lookup=1", ["--repeat-tokens", 100]
         for per_second in RATES:
-            steady = ["--connections", 64, "--rate", per_second, *repeated]
+            steady = ["--connections", 64, "--rate", per_second, "--arrivals", "uniform", *repeated]
             self.take(f"beside sign-ins, {per_second}/s", lambda: self.server.load_beside(
                 hashes, "sign-in=1", seconds + 2, SHAPES["few"],
                 lambda: self.server.load("bench", mix, seconds, *steady))[1])

@@ -111,7 +111,7 @@ class Server:
 
     def load_command(self, tenant, mix, seconds, *flags):
         return self.command("run", "--state", self.directory / tenant, "--mix", mix, "--seconds", seconds, "-o", "json",
-                            *flags)
+                            "--i-own-this", "--progress", "off", *flags)
 
     def load(self, tenant, mix, seconds, *flags):
         """What `postern-bench run` found. `flags` says how: one of SHAPES, or a rate."""
@@ -139,7 +139,7 @@ class Server:
         said = json.loads(done.stdout)
         mix = said["configuration"]["mix"]
         if done.returncode != 0:
-            self.failures.append(f"{mix}: {done.stderr.strip()}")
+            self.failures.append(f"{mix}: {(done.stderr.strip().splitlines() or [''])[-1]}")
         for operation in said["operations"]:
             if operation["errors"]:
                 self.failures.append(f"{mix}: {operation['name']}: {operation['errors']}")

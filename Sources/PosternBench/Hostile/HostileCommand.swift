@@ -18,6 +18,8 @@ struct HostileCommand {
     /// What the canary asks for. A sign-in hashes a password; the rest are what services call on every request.
     private static let mix = "verify=38,get=30,lookup=10,refresh=10,create=5,health=5,sign-in=2"
     static let canaryConnections = 4
+    /// On each connection; a server that is further behind makes what is due wait.
+    static let canaryInFlight = 32
     private static let listers = 50
     /// How long the attacks are on their way before the canary is measured.
     private static let warmup = Duration.seconds(2)
@@ -45,16 +47,24 @@ struct HostileCommand {
         var failure: BenchError?
         let newcomerThread = OSThread(name: "newcomer") { newcomer.run(from: begin, until: end) }
         do throws(BenchError) {
-            try canary.run(from: begin, until: end, drain: .seconds(10))
+            try canary.run(
+                RunPeriods(from: begin, warmup: .zero, counted: .seconds(Int64(seconds)), drain: .seconds(10)),
+                .open(
+                    Arrivals(RateSchedule(perSecond: canaryPerSecond), .uniform, seed: 1),
+                    outstandingMax: Self.canaryConnections * Self.canaryInFlight, whenFull: .queue)
+            ) { false }
         } catch {
             failure = error
         }
         newcomerThread.join()
         for attack in attacks { attack.join() }
         if let failure { throw failure }
-        var rows = Operation.allCases.map { ($0.name, canary.outcomes[$0.rawValue]) }
+        var rows = Operation.allCases.map { operation in
+            let record = canary.recorder.operations[operation.rawValue]
+            return (operation.name, Outcome(latency: record.response, errors: record.errors))
+        }
         rows.append(("new connection", newcomer.outcome))
-        rows.append(("not sent", Outcome(errors: canary.unsent)))
+        rows.append(("not sent", Outcome(errors: canary.recorder.unsent)))
         let report = HostileReport(
             canary: rows.filter { $0.1.okCount + $0.1.errorCount > 0 }.map { (name: $0.0, outcome: $0.1) },
             attacks: attacks.map { ($0.name, $0.answers.all) })
@@ -62,14 +72,14 @@ struct HostileCommand {
         try report.check(slowestMilliseconds: slowestMilliseconds)
     }
 
-    private func makeCanary(_ scene: HostileScene) throws -> OpenLoop {
+    private func makeCanary(_ scene: HostileScene) throws -> LoadLoop<SocketNetwork> {
         let workload = Workload(
             mix: try Mix(parsing: Self.mix), population: scene.canaryPopulation,
             sessions: scene.canaryPopulation.sessions, tokensMax: .max, driver: 0,
             run: UInt64(bitPattern: Clock.system.now().microseconds), seed: 1)
-        return try OpenLoop(
-            workload, address: scene.address, authorization: scene.canary.authorization,
-            connections: Self.canaryConnections, perSecond: canaryPerSecond)
+        let network = try SocketNetwork(
+            to: scene.address, authorization: scene.canary.authorization, connections: Self.canaryConnections)
+        return try LoadLoop(workload, over: network, slotsPerLane: Self.canaryInFlight)
     }
 
     private func attacks(_ scene: HostileScene) -> [any Attack] {

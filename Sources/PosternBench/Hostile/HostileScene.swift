@@ -21,7 +21,7 @@ struct HostileScene: Sendable {
     private static let canaryUserCount = 1_000
     private static let canaryPasswordUserCount = 8
     /// A refresh of the canary's has a session to itself, however far behind the server is.
-    private static let canarySessionCount = HostileCommand.canaryConnections * OpenLoop.inFlightPerConnectionMax
+    private static let canarySessionCount = HostileCommand.canaryConnections * HostileCommand.canaryInFlight
 
     init(_ target: Target) throws {
         let admin = try Connection(to: target.address, authorization: target.authorization)

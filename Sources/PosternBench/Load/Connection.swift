@@ -67,7 +67,7 @@ struct ServerAddress: Sendable, CustomStringConvertible {
 /// A connection that has said HELLO with its API key. One owner, not thread-safe.
 ///
 /// `receive` and `send` do not block; `readFrame` and `flush` do.
-final class Connection {
+final class Connection: LoadLink {
     private static let readByteCount = 64 * 1024
     /// How long a connection waits for a server that says or takes nothing.
     private static let timeoutMilliseconds: Int32 = 30_000
@@ -181,14 +181,6 @@ final class Connection {
     }
 }
 
-/// What a read or write came to.
-enum Transfer {
-    /// 0 from a read is the peer's end.
-    case bytes(Int)
-    case wouldBlock
-    case failed
-}
-
 extension Connection {
     /// One read into `input`.
     func receive() -> Transfer {
@@ -242,21 +234,5 @@ extension Connection {
             if errno == EAGAIN { return .wouldBlock }
             if errno != EINTR { return .failed }
         }
-    }
-
-    /// Hands out the whole frames in `input` and drops them.
-    func takeFrames(atMost most: Int = .max, _ body: (FrameHeader, UnsafeRawBufferPointer) -> Void) {
-        let bytes = input.readable
-        var offset = 0
-        var count = 0
-        while count < most, let header = FrameHeader.read(UnsafeRawBufferPointer(rebasing: bytes[offset...])) {
-            let start = offset + FrameHeader.byteCount
-            let end = start + Int(header.payloadByteCount)
-            guard end <= bytes.count else { break }
-            body(header, UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
-            offset = end
-            count += 1
-        }
-        input.consume(offset)
     }
 }

@@ -79,7 +79,8 @@ struct Workload {
     }
 
     /// Appends the next request of the mix.
-    mutating func appendRequest(stream: UInt32, to buffer: inout ByteBuffer) -> (Operation, Context) {
+    mutating func appendRequest(stream: UInt32, journey: Int32 = noContext, to buffer: inout ByteBuffer) -> LoadRequest
+    {
         let operation = mix.pick(&random)
         var context = Self.noContext
         switch operation {
@@ -94,12 +95,13 @@ struct Workload {
         case .idp: idp.next().append(stream: stream, to: &buffer)
         case .health: health.append(stream: stream, to: &buffer)
         }
-        return (operation, context)
+        return LoadRequest(operation: operation, context: context)
     }
 
     /// Takes what an answer brought. False: it is not what the operation answers with.
-    mutating func answered(_ operation: Operation, _ context: Context, _ message: UnsafeRawBufferPointer) -> Bool {
-        guard operation == .refresh else { return !message.isEmpty }
+    mutating func answered(_ request: LoadRequest, _ message: UnsafeRawBufferPointer) -> Bool {
+        guard request.operation == .refresh else { return !message.isEmpty }
+        let context = request.context
         guard let tokens = TokenSlices(inAnswer: message) else { return false }
         sessions[Int(context)].refreshToken = [UInt8](tokens.refreshToken)
         sessions[Int(context)].idToken = [UInt8](tokens.idToken)
@@ -108,9 +110,14 @@ struct Workload {
     }
 
     /// A failed refresh may have been done or not: the session's token stays as it is and is tried again.
-    mutating func failed(_ operation: Operation, _ context: Context) {
-        if operation == .refresh { rest(context) }
+    mutating func failed(_ request: LoadRequest) {
+        if request.operation == .refresh { rest(request.context) }
     }
+
+    /// How long a journey waits before its next step; nil when it has none.
+    func wait(inJourney journey: Int32) -> Duration? { nil }
+
+    mutating func end(journey: Int32) {}
 
     private mutating func appendRefresh(stream: UInt32, to buffer: inout ByteBuffer) -> Context {
         precondition(restingCount > 0, "more refreshes in flight than sessions")

@@ -7,18 +7,26 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 
 /// `--name value`, `--name=value`; each name at most once. What is not asked for by `finish` is refused.
 struct Arguments {
+    /// Flags that take no value.
+    private static let switches: Set<String> = ["--i-own-this", "--markdown"]
     private var values: [String: String] = [:]
+    /// What is no flag, in its order.
+    private(set) var operands: [String] = []
     /// What the command asked for so far, with the default's text: what its help has to name.
     private(set) var asked: [(name: String, standard: String?)] = []
 
-    init(_ arguments: some Sequence<String>) throws(UsageError) {
+    /// `takingOperands`: words that are no flags, the names of files, may stand among them.
+    init(_ arguments: some Sequence<String>, takingOperands: Bool = false) throws(UsageError) {
         var iterator = arguments.makeIterator()
         while let argument = iterator.next() {
             guard argument.hasPrefix("-"), argument.count > 1 else {
-                throw UsageError("\(argument): a flag was expected")
+                guard takingOperands, argument != "-" else { throw UsageError("\(argument): a flag was expected") }
+                operands.append(argument)
+                continue
             }
             let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            guard let value = parts.count == 2 ? parts[1] : iterator.next() else {
+            let isSwitch = parts.count == 1 && Self.switches.contains(parts[0])
+            guard let value = parts.count == 2 ? parts[1] : isSwitch ? "" : iterator.next() else {
                 throw UsageError("\(parts[0]): needs a value")
             }
             guard values.updateValue(value, forKey: parts[0]) == nil else {
@@ -26,6 +34,9 @@ struct Arguments {
             }
         }
     }
+
+    /// Whether a flag without a value is given.
+    mutating func isSet(_ name: String) -> Bool { take(name, standard: nil) != nil }
 
     mutating func text(_ name: String) -> String? { take(name, standard: nil) }
 
@@ -41,8 +52,11 @@ struct Arguments {
         return value
     }
 
-    mutating func number(_ name: String, default value: Int, in range: ClosedRange<Int>) throws(UsageError) -> Int {
-        try Self.number(name, text: take(name, standard: "\(value)"), in: range) ?? value
+    /// `other` takes the default's place when it is there.
+    mutating func number(
+        _ name: String, default value: Int, in range: ClosedRange<Int>, unless other: Int? = nil
+    ) throws(UsageError) -> Int {
+        try Self.number(name, text: take(name, standard: "\(value)"), in: range) ?? other ?? value
     }
 
     /// Nil when it is not given.

@@ -9,6 +9,8 @@ struct BenchError: Error, CustomStringConvertible {
         case failed = 3
         /// A threshold does not hold.
         case regression = 98
+        /// An objective of `--slo` was missed.
+        case objective = 99
         case interrupted = 130
     }
 

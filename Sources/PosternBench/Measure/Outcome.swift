@@ -1,6 +1,6 @@
-/// What became of one operation's requests while they were counted.
+/// What became of some requests: how long those took that went well, and why others failed.
 struct Outcome: Equatable, Sendable {
-    /// Nanoseconds from when a request was written until its answer was read; of those that went well.
+    /// Nanoseconds.
     var latency = Histogram()
     /// By reason.
     var errors: [String: Int] = [:]

@@ -22,3 +22,8 @@ struct SeededGenerator: RandomNumberGenerator, Sendable {
         Int(((next() >> 32) &* UInt64(bound)) >> 32)
     }
 }
+
+extension SeededGenerator {
+    /// Evenly from 0 up to, and without, 1.
+    mutating func unit() -> Double { Double(next() >> 11) / 9_007_199_254_740_992 }
+}

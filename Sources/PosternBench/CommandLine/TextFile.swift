@@ -2,7 +2,8 @@ import Glibc
 
 /// The files the tool reads and writes: a key, a population, thresholds, figures.
 enum TextFile {
-    static func read(_ path: String) throws(BenchError) -> [UInt8] {
+    /// `byteCountMax`: a longer file is refused.
+    static func read(_ path: String, byteCountMax: Int = 1 << 30) throws(BenchError) -> [UInt8] {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw .system(.notReady, path) }
         defer { close(file) }
@@ -14,6 +15,7 @@ enum TextFile {
             guard count >= 0 else { throw .system(.notReady, path) }
             if count == 0 { return bytes }
             bytes += chunk[..<count]
+            guard bytes.count <= byteCountMax else { throw BenchError(.notReady, "\(path): too long") }
         }
     }
 

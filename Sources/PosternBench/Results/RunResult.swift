@@ -1,0 +1,155 @@
+import Base
+import JSON
+
+/// What a run came to: what was asked for, what was measured, and how far to trust it.
+struct RunResult: Sendable {
+    /// One operation's requests.
+    struct Operation: Sendable {
+        var name: String
+        var record: OperationRecord
+    }
+
+    /// A second of the run, or more of a long one.
+    struct Slice: Sendable {
+        var sentCount = 0
+        /// Requests on their way at its end.
+        var inFlight = 0
+        /// The rate that was asked for; nil of a closed loop.
+        var target: Double?
+        /// CPUs that the server used; nil when its process is not known.
+        var serverCPUShare: Double?
+        /// By the operation's name.
+        var operations: [String: SliceRecord] = [:]
+    }
+
+    /// The server's process.
+    struct ServerFigures: Sendable {
+        var cpuMicroseconds: Int
+        var residentByteCount: Int
+        var anonymousByteCount: Int
+    }
+
+    static let version: Int64 = 1
+
+    /// Flags and their values, the defaults as well.
+    var configuration: [JSONValue.Member] = []
+    /// Microseconds since 1970, when counting began.
+    var startedAt: Int64 = 0
+    /// What the load ran on, and what the server called itself.
+    var host: [JSONValue.Member] = []
+    var serverSoftware = ""
+    /// How dear the tenant's password hashes are: a name, and a sentence.
+    var hashes = (name: "unknown", description: "")
+    var seconds = 0.0
+    var sliceSeconds = 1
+    /// In the order of the mix.
+    var operations: [Operation] = []
+    var series: [Slice] = []
+    var connectionsLost = 0
+    var isOpenLoop = false
+    /// The average rate that was asked for; nil of a closed loop.
+    var target: Double?
+    /// Requests that were due and not sent, by reason.
+    var notSent: [String: Int] = [:]
+    /// How late the generator sent by its own fault, in nanoseconds.
+    var ownLag = Histogram()
+    var sentLate = 0
+    /// CPU time while it counted: of this process, and of everything on the machine.
+    var generatorCPUMicroseconds = 0
+    var machineCPUMicroseconds = 0
+    var generatorThreads = 1
+    var server: ServerFigures?
+    var isInterrupted = false
+    /// Why the run ended early, if it did.
+    var failure: String?
+    var verdicts: [Objective.Verdict] = []
+
+    /// Answers of either kind: the server worked for both.
+    var answerCount: Int { operations.reduce(0) { $0 + $1.record.okCount + $1.record.errorCount } }
+    var errorCount: Int { operations.reduce(0) { $0 + $1.record.errorCount } }
+    var notSentCount: Int { notSent.values.reduce(0, +) }
+    /// Failed and unsent requests among all that were due.
+    var errorShare: Double {
+        let lost = errorCount + notSentCount
+        return Double(lost) / Double(max(1, answerCount + notSentCount))
+    }
+    /// Answers a second that went well.
+    var achieved: Double { operations.reduce(0) { $0 + rate(of: $1) } }
+    /// The share of the target that was achieved; nil of a closed loop.
+    var achievedShare: Double? { target.map { $0 > 0 ? achieved / $0 : 1 } }
+
+    var generatorCPUShare: Double { Double(generatorCPUMicroseconds) / 1e6 / seconds }
+    var serverCPUShare: Double? { server.map { Double($0.cpuMicroseconds) / 1e6 / seconds } }
+    var cpuMicrosecondsPerRequest: Double? { server.map { Double($0.cpuMicroseconds) / Double(max(1, answerCount)) } }
+    /// CPUs that neither server nor load had: what else ran. The server's own share counts as others' when its process
+    /// is not known.
+    var otherCPUShare: Double {
+        max(
+            0,
+            Double(machineCPUMicroseconds - generatorCPUMicroseconds - (server?.cpuMicroseconds ?? 0)) / 1e6 / seconds)
+    }
+
+    func rate(of operation: Operation) -> Double { Double(operation.record.inTimeCount) / seconds }
+
+    /// Of all operations together.
+    func total(_ part: KeyPath<OperationRecord, Histogram>) -> Histogram {
+        var total = Histogram()
+        for operation in operations { total.merge(operation.record[keyPath: part]) }
+        return total
+    }
+}
+
+// How far to trust it.
+extension RunResult {
+    /// The generator's own delay of one request in a hundred, above which its delay shows in the figures.
+    static let ownLagMax: UInt64 = 1_000_000
+    /// The share of a processor that a generator's thread can use before it has no time to spare.
+    static let generatorShareMax = 0.9
+
+    /// The load tool, not the server, was what limited the figures.
+    var isGeneratorLimited: Bool {
+        ownLag.value(atShare: 0.99) > Self.ownLagMax
+            || generatorCPUShare / Double(max(1, generatorThreads)) > Self.generatorShareMax
+    }
+
+    /// What a reader must know before believing the figures.
+    var warnings: [String] {
+        var warnings: [String] = []
+        if isGeneratorLimited {
+            let lag = decimal(Double(ownLag.value(atShare: 0.99)) / 1e6, places: 1)
+            warnings.append(
+                "the load tool was the bottleneck (own delay p99 \(lag) ms, \(generatorThreads) threads used "
+                    + "\(decimal(generatorCPUShare, places: 2)) CPUs): use more --threads, or another machine")
+        }
+        if let share = achievedShare, share < 0.99 {
+            warnings.append(
+                "\(decimal(achieved, places: 0)) a second were achieved of \(decimal(target ?? 0, places: 0)) asked for"
+            )
+        }
+        if otherCPUShare > 0.1, server != nil {
+            warnings.append(
+                "other programs used \(decimal(otherCPUShare, places: 2)) CPUs: the figures are theirs, too")
+        }
+        return warnings
+    }
+
+    /// Fails when nothing went well, or more answers failed than are allowed: figures over failures look fast.
+    func check(failuresMaxPercent: Int) throws(BenchError) {
+        if isInterrupted { throw BenchError(.interrupted, "interrupted: the figures are partial") }
+        if let failure { throw BenchError(.failed, failure) }
+        if connectionsLost > 0 { throw BenchError(.failed, "\(connectionsLost) connections were lost") }
+        let unsent = notSentCount - (notSent["SKIPPED"] ?? 0)
+        if unsent > 0 {
+            throw BenchError(.failed, "\(unsent) requests could not be sent: the server is too far behind")
+        }
+        guard errorCount < answerCount else { throw BenchError(.failed, "nothing went well") }
+        if errorCount * 100 > answerCount * failuresMaxPercent {
+            throw BenchError(
+                .failed,
+                "\(errorCount) of \(answerCount) answers failed; --failures-max PERCENT says how many may (now "
+                    + "\(failuresMaxPercent))")
+        }
+        let missed = verdicts.filter { !$0.holds }.map { "\($0.objective) (\($0.measured))" }
+        guard missed.isEmpty else { throw BenchError(.objective, "missed: \(missed.joined(separator: ", "))") }
+    }
+}

@@ -1,0 +1,113 @@
+import Base
+import JSON
+
+/// The flags of every command that puts a load on a tenant.
+struct LoadOptions {
+    let target: Target
+    let mix: Mix
+    let statePath: String?
+    let tenantID: Text?
+    let connections: Int
+    let threads: Int
+    let seed: Int
+    let tokensMax: Int
+    let federatedUserCount: Int
+    /// The tenant is the caller's to put load on, though it is not marked as synthetic.
+    let ownsTenant: Bool
+    let showsProgress: Bool
+
+    init(_ arguments: inout Arguments, mix: Mix? = nil) throws {
+        target = try Target(&arguments)
+        self.mix = try mix ?? Mix(parsing: arguments.required("--mix"))
+        statePath = arguments.text("--state")
+        tenantID = arguments.text("--tenant").map { Text($0) }
+        connections = try arguments.number("--connections", default: 8, in: 1...50_000)
+        threads = try arguments.number("--threads", default: 1, in: 1...64)
+        seed = try arguments.number("--seed", default: 1, in: 0...Int.max)
+        tokensMax = try arguments.number("--repeat-tokens", in: 1...Int.max) ?? .max
+        federatedUserCount = try arguments.number("--idp-users", default: 4_000, in: 1...100_000)
+        ownsTenant = arguments.isSet("--i-own-this")
+        showsProgress = try arguments.choice("--progress", default: Switch.on) == .on
+        guard threads <= federatedUserCount else { throw UsageError("--threads: at most as many as --idp-users") }
+        guard threads <= connections else { throw UsageError("--threads: at most as many as --connections") }
+    }
+
+    var members: [JSONValue.Member] {
+        [
+            .init("server", .string(Text(target.address.description))), .init("mix", .string(Text(mix.description))),
+            .init("connections", .integer(Int64(connections))), .init("threads", .integer(Int64(threads))),
+            .init("seed", .integer(Int64(seed))),
+            .init("tls", .bool(target.address.tls != nil)),
+            .init("idp_users", mix.operations.contains(.idp) ? .integer(Int64(federatedUserCount)) : .null),
+            .init("repeat_tokens", tokensMax == .max ? .null : .integer(Int64(tokensMax))),
+        ]
+    }
+}
+
+enum Switch: String, CaseIterable {
+    case on
+    case off
+}
+
+/// How a run sends its requests, and for how long.
+struct RunPlan {
+    enum Loop {
+        case closed(inFlight: Int, think: Duration)
+        case open(RateSchedule, ArrivalPattern, outstandingMax: Int, whenFull: Pacing.WhenFull)
+    }
+
+    var loop: Loop
+    var warmup: Int
+    var seconds: Int
+    /// How long answers are waited for at the end.
+    var drain = Duration.seconds(10)
+
+    /// Requests of an open loop that are on their way at once on each connection, if nothing else is said.
+    static let outstandingPerConnection = 32
+
+    var isOpen: Bool { if case .open = loop { true } else { false } }
+
+    /// The requests that one connection may have on its way.
+    func slotsPerLane(connections: Int) -> Int {
+        switch loop {
+        case .closed(let inFlight, _): inFlight
+        case .open(_, _, let outstandingMax, _): (outstandingMax + connections - 1) / connections
+        }
+    }
+
+    var members: [JSONValue.Member] {
+        var members: [JSONValue.Member] = [
+            .init("warmup_seconds", .integer(Int64(warmup))), .init("seconds", .integer(Int64(seconds))),
+            .init("loop", isOpen ? "open" : "closed"),
+        ]
+        switch loop {
+        case .closed(let inFlight, let think):
+            members += [
+                .init("in_flight", .integer(Int64(inFlight))),
+                .init("think_microseconds", .integer(think.microseconds)),
+                .init("rate", .null),
+            ]
+        case .open(let schedule, let pattern, let outstandingMax, let whenFull):
+            members += [
+                .init("rate", .string(Text(schedule.description))), .init("arrivals", .string(Text(pattern.rawValue))),
+                .init("max_outstanding", .integer(Int64(outstandingMax))),
+                .init("when_full", .string(Text(whenFull.rawValue))),
+            ]
+        }
+        return members
+    }
+
+    /// In words, for the line that says what is about to happen.
+    func description(connections: Int) -> String {
+        let loop =
+            switch self.loop {
+            case .closed(let inFlight, let think):
+                "closed loop, \(connections) connections × \(inFlight) in flight"
+                    + (think > .zero ? ", \(decimal(Double(think.microseconds) / 1e3, places: 1)) ms to think" : "")
+            case .open(let schedule, let pattern, let outstandingMax, let whenFull):
+                "open loop, \(schedule.description) a second (\(pattern.rawValue)) over \(connections) connections, "
+                    + "at most \(outstandingMax) at once, then \(whenFull.rawValue)"
+            }
+        return "\(loop); \(seconds) s after \(warmup) s of warm-up"
+    }
+}

@@ -1,0 +1,184 @@
+import Base
+import Glibc
+import JSON
+import Messages
+import Synchronization
+
+/// The connections of a load and its data, kept over several runs.
+final class LoadSession {
+    let options: LoadOptions
+    private(set) var population: Population
+    private let hashes: Hashes
+    private let loops: [any Load]
+    private let shares: [Range<Int>]
+    private let process: ServerProcess?
+    private let host = HostInfo()
+    private let serverSoftware: String
+    /// Its provider answers as long as this lives.
+    private let federatedUsers: FederatedUsers?
+
+    /// Checks that the load may be put on the tenant and that what it needs was seeded, and connects.
+    init(_ options: LoadOptions, slotsPerLane: Int) throws {
+        self.options = options
+        population = try Self.population(options)
+        let requestsMax = options.connections * slotsPerLane
+        try Self.check(population, options, requestsMax: requestsMax)
+        hashes = try Self.permission(population.tenantID, options)
+        raiseFileLimit()
+        process = options.target.process
+        federatedUsers = try Self.federatedUsers(population, options)
+        shares = Self.shares(of: population.sessions.count, among: options.threads)
+        let (loops, software) = try Self.makeLoops(
+            options, population, shares, federatedUsers?.idTokens ?? [], slotsPerLane: slotsPerLane)
+        self.loops = loops
+        serverSoftware = software
+    }
+
+    /// Says what is about to happen; stderr, so that results stay alone on stdout.
+    func announce(_ command: String, _ plan: RunPlan) {
+        let tenant = "tenant \(population.tenantID) (\(hashes.rawValue)) at \(options.target.address)"
+        let how = plan.description(connections: options.connections)
+        TextFile.printError("postern-bench \(command): \(options.mix.description) on \(tenant): \(how)\n")
+    }
+
+    func run(_ plan: RunPlan) -> RunResult {
+        let start = Instant.now
+        let periods = RunPeriods(
+            from: start, warmup: .seconds(plan.warmup), counted: .seconds(plan.seconds), drain: plan.drain)
+        let failure = Mutex<String?>(nil)
+        for loop in loops { loop.live.begin() }
+        let threads = loops.enumerated().map { index, loop in
+            let pacing = pacing(plan, index)
+            return OSThread(name: "load-\(index)") {
+                do throws(BenchError) {
+                    try loop.run(periods, pacing) { Interruption.isAsked }
+                } catch {
+                    failure.withLock { $0 = error.description }
+                }
+                loop.live.end()
+            }
+        }
+        var samples = CPUSamples(process, periods)
+        let view = LiveView(loops, plan, isShown: options.showsProgress)
+        samples.take(isOver: { loops.allSatisfy { !$0.live.isRunning } }) { second in view.show(second) }
+        for thread in threads { thread.join() }
+        view.finish()
+        for (loop, share) in zip(loops, shares) { population.sessions.replaceSubrange(share, with: loop.sessions) }
+        var result = RunResult()
+        result.configuration =
+            options.members + plan.members + [
+                .init("tenant", .string(population.tenantID)), .init("users", .integer(Int64(population.userCount))),
+                .init("sessions", .integer(Int64(population.sessions.count))),
+            ]
+        result.host = host.members
+        result.serverSoftware = serverSoftware
+        result.hashes = (hashes.rawValue, hashes.description)
+        result.generatorThreads = options.threads
+        result.isInterrupted = Interruption.isAsked
+        result.failure = failure.withLock { $0 }
+        result.fill(from: loops, options.mix, plan, periods, samples)
+        return result
+    }
+
+    private func pacing(_ plan: RunPlan, _ index: Int) -> Pacing {
+        switch plan.loop {
+        case .closed(let inFlight, let think): return .closed(inFlight: inFlight, think: think)
+        case .open(let schedule, let pattern, let outstandingMax, let whenFull):
+            let arrivals = Arrivals(
+                schedule.warmedUp(for: Double(plan.warmup)), pattern, seed: UInt64(options.seed),
+                share: (index, options.threads))
+            return .open(
+                arrivals, outstandingMax: max(1, outstandingMax / options.threads), whenFull: whenFull)
+        }
+    }
+
+    /// Writes the sessions' newest tokens back: a session that was refreshed ends when an old token is used.
+    func saveSessions() throws {
+        guard let path = options.statePath, options.mix.operations.contains(.refresh) else { return }
+        try TextFile.write(population.encoded(), to: path)
+    }
+}
+
+// What must hold before a load begins.
+extension LoadSession {
+    private static func population(_ options: LoadOptions) throws -> Population {
+        guard let path = options.statePath else { return Population(tenantID: options.tenantID ?? "bench") }
+        let population = try Population(decoding: TextFile.read(path), from: path)
+        if let tenantID = options.tenantID, tenantID != population.tenantID {
+            throw UsageError("--tenant \(tenantID): the state file is of \(population.tenantID)")
+        }
+        return population
+    }
+
+    /// A load goes to a tenant that is marked as synthetic, or that the caller says is theirs.
+    private static func permission(_ tenantID: Text, _ options: LoadOptions) throws -> Hashes {
+        let hashes = try Hashes.ofTenant(tenantID, at: options.target)
+        let touchesTenant = options.mix.operations.contains { $0 != .health }
+        guard !touchesTenant || hashes == .synthetic || options.ownsTenant else {
+            throw UsageError(
+                """
+                tenant \(tenantID) is not marked as synthetic: a load may hurt its users. Make one with `postern-bench \
+                seed --hashes synthetic`, or say --i-own-this
+                """)
+        }
+        return hashes
+    }
+
+    /// What the mix needs must have been seeded.
+    private static func check(_ population: Population, _ options: LoadOptions, requestsMax: Int) throws {
+        func require(_ operations: [Operation], _ holds: Bool, _ flag: String) throws {
+            guard !holds, let operation = options.mix.operations.first(where: { operations.contains($0) }) else {
+                return
+            }
+            throw BenchError(.notReady, "\(operation.name) needs a --state file of `postern-bench seed` with \(flag)")
+        }
+        try require([.get, .getByEmail], population.userCount > 0, "--users")
+        try require([.signIn], population.passwordUserCount > 0, "--password-users")
+        try require([.lookup, .verify], population.sessions.count >= options.threads, "--sessions")
+        let refreshes = requestsMax + options.threads
+        try require([.refresh], population.sessions.count >= refreshes, "--sessions \(refreshes) or more")
+    }
+
+    private static func federatedUsers(_ population: Population, _ options: LoadOptions) throws -> FederatedUsers? {
+        guard options.mix.operations.contains(.idp) else { return nil }
+        let connection = try Connection(to: options.target.address, authorization: options.target.authorization)
+        return try FederatedUsers.make(
+            count: options.federatedUserCount, tenantID: population.tenantID, over: connection)
+    }
+
+    /// Each thread's part of so many things.
+    private static func shares(of count: Int, among threads: Int) -> [Range<Int>] {
+        (0..<threads).map { count * $0 / threads..<count * ($0 + 1) / threads }
+    }
+
+    private static func makeLoops(
+        _ options: LoadOptions, _ population: Population, _ shares: [Range<Int>], _ providerTokens: [Secret],
+        slotsPerLane: Int
+    ) throws -> (loops: [any Load], software: String) {
+        let tokenShares = Self.shares(of: providerTokens.count, among: options.threads)
+        let laneShares = Self.shares(of: options.connections, among: options.threads)
+        let run = UInt64(bitPattern: Clock.system.now().microseconds)
+        var software = ""
+        let loops = try (0..<options.threads).map { index -> any Load in
+            let workload = Workload(
+                mix: options.mix, population: population, sessions: Array(population.sessions[shares[index]]),
+                providerTokens: Array(providerTokens[tokenShares[index]]),
+                tokensMax: max(1, options.tokensMax / options.threads), driver: index, run: run,
+                seed: UInt64(options.seed))
+            let network = try SocketNetwork(
+                to: options.target.address, authorization: options.target.authorization,
+                connections: laneShares[index].count)
+            software = network.links.first?.server.software.string ?? ""
+            return try LoadLoop(workload, over: network, slotsPerLane: slotsPerLane)
+        }
+        return (loops, software)
+    }
+}
+
+/// As many open files as the system lets this process have: one is a connection.
+func raiseFileLimit() {
+    var limit = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    limit.rlim_cur = limit.rlim_max
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+}

@@ -1,0 +1,112 @@
+import Base
+import Synchronization
+import TestSupport
+import Testing
+import Wire
+
+@testable import PosternBench
+
+/// The loop over TCP.
+@Suite struct LoadLoopTests {
+    private static func workload() throws -> Workload {
+        var population = Population(tenantID: "bench")
+        population.userCount = 10
+        return Workload(
+            mix: try Mix(parsing: "get=1"), population: population, sessions: [], tokensMax: 1, driver: 0, run: 1,
+            seed: 1)
+    }
+
+    private static let answerAtOnce: StubServer.Answer = { streams, output in
+        // Newest first: a server answers in any order.
+        for stream in streams.reversed() { output.appendResponse(stream: stream) { $0.append(1) } }
+        return true
+    }
+
+    /// `get`s against a stub, for `seconds` or until it was sent so many.
+    private func run(
+        connections: Int, slots: Int, _ pacing: Pacing, counted: Duration, until most: Int = .max,
+        _ answer: @escaping StubServer.Answer
+    ) throws -> (record: OperationRecord, recorder: Recorder, connectionsLost: Int, received: Int) {
+        let received = Counter()
+        let server = try StubServer(connections: connections) { streams, output in
+            received.add(streams.count)
+            return answer(streams, &output)
+        }
+        var network: SocketNetwork? = try SocketNetwork(
+            to: server.address, authorization: "Bearer none", connections: connections)
+        var loop: LoadLoop? = try network.map { try LoadLoop(Self.workload(), over: $0, slotsPerLane: slots) }
+        network = nil
+        let periods = RunPeriods(from: .now, warmup: .zero, counted: counted, drain: .seconds(5))
+        try loop?.run(periods, pacing) { received.value >= most }
+        let recorder = try #require(loop?.recorder)
+        let lost = loop?.connectionsLost ?? 0
+        loop = nil
+        server.finish()
+        return (recorder.operations[PosternBench.Operation.get.rawValue], recorder, lost, received.value)
+    }
+
+    @Test(arguments: [(1, 1), (3, 1), (2, 32)])
+    func `Each answer is followed by the next request until the end, and each is counted once`(shape: (Int, Int)) throws
+    {
+        let result = try run(
+            connections: shape.0, slots: shape.1, .closed(inFlight: shape.1, think: .zero), counted: .seconds(3_600),
+            until: 2_000, Self.answerAtOnce)
+        #expect(result.record.okCount == result.received && result.received >= 2_000)
+        #expect(result.record.failures.isEmpty && result.connectionsLost == 0)
+    }
+
+    @Test func `A connection that the server closes is lost with what was in flight`() throws {
+        let result = try run(
+            connections: 1, slots: 2, .closed(inFlight: 2, think: .zero), counted: .seconds(3_600)
+        ) { streams, output in
+            guard streams.allSatisfy({ $0 < 9 }) else { return false }
+            return Self.answerAtOnce(streams, &output)
+        }
+        #expect(result.connectionsLost == 1)
+        #expect(result.record.errors == ["CONNECTION_LOST": 2])
+    }
+
+    @Test func `A request of a schedule counts from when it was due, also when the server stood still`() throws {
+        let held = Mutex<[UInt32]>([])
+        let arrivals = Arrivals(RateSchedule(perSecond: 100), .uniform, seed: 1)
+        let result = try run(
+            connections: 1, slots: 32, .open(arrivals, outstandingMax: 32, whenFull: .queue),
+            counted: .milliseconds(100)
+        ) { streams, output in
+            let due = held.withLock { held -> [UInt32] in
+                held += streams
+                return held.count == 10 ? held : []
+            }
+            for stream in due { output.appendResponse(stream: stream) { $0.append(1) } }
+            return true
+        }
+        #expect(result.record.okCount == 10 && result.recorder.unsent.isEmpty)
+        // The first was due 90 ms before the last, and was answered behind it.
+        #expect(result.record.response.maximum >= 90_000_000)
+    }
+
+    @Test func `Refusals and answers of another kind are failures`() throws {
+        let result = try run(
+            connections: 1, slots: 4, .closed(inFlight: 4, think: .zero), counted: .seconds(3_600), until: 400
+        ) { streams, output in
+            for stream in streams {
+                switch stream % 8 {
+                case 1: output.appendFailure(stream: stream, Failure(.notFound, "USER_NOT_FOUND", "gone"))
+                case 3: output.appendResponse(stream: stream) { _ in }
+                default: output.appendResponse(stream: stream) { $0.append(1) }
+                }
+            }
+            return true
+        }
+        #expect(Set(result.record.errors.keys) == ["USER_NOT_FOUND", "UNEXPECTED_ANSWER"])
+        #expect(result.record.okCount + result.record.errorCount == result.received)
+    }
+}
+
+/// Shared by the stub's threads and the loop.
+private final class Counter: Sendable {
+    private let count = Atomic<Int>(0)
+
+    var value: Int { count.load(ordering: .relaxed) }
+    func add(_ number: Int) { count.add(number, ordering: .relaxed) }
+}
