@@ -36,6 +36,7 @@ let package = Package(
         .executable(name: "posternd", targets: ["posternd"]),
         .executable(name: "postern", targets: ["postern"]),
         .executable(name: "postern-bench", targets: ["PosternBench"]),
+        .executable(name: "cluster-model", targets: ["ClusterModel"]),
         // With the modules whose types their interfaces show.
         .library(name: "PosternClient", targets: ["PosternClient", "Messages", "Base"]),
         .library(name: "PosternAuth", targets: ["PosternAuth", "PosternClient", "Base"]),
@@ -104,6 +105,9 @@ let package = Package(
                 "Tokens",
                 "Rules", "Signing", "Identity",
             ]),
+        library("Journal"),  // the protocol of many nodes over one journal, as a state machine
+        program("ClusterModel", ["Journal"]),  // looks for an order of events that breaks it
+
         library("PosternClient", ["Base", "Messages", "Wire", "TLS", "CEpoll"]),  // channel, typed stubs
         // Auth, User and their listeners: what an application uses instead of FirebaseAuth.
         library("PosternAuth", ["Base", "JSON", "Messages", "PosternClient"]),
@@ -140,6 +144,7 @@ let package = Package(
         tests("JSONTests", ["Base", "JSON"]),
         tests("MessagesTests", ["Base", "Messages"]),
         tests("ReactorTests", ["Base", "Reactor"]),
+        tests("JournalTests", ["Journal", "ClusterModel"]),
         tests("CryptoTests", ["Base", "Crypto"]),
         tests("TLSTests", ["Base", "TLS"]),
         tests("StoreTests", ["Base", "Messages", "Crypto", "Store"]),

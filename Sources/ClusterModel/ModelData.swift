@@ -1,0 +1,54 @@
+/// What the nodes of the model keep: a few values, so that requests meet often.
+struct ModelState: Equatable {
+    static let keyCount = 4
+
+    /// Changed by rotation: only who names the value that stands there may put another, as with refresh tokens.
+    var tokens = SIMD4<UInt64>(repeating: 0)
+    /// Taken by one at a time, as emails are. 0: free.
+    var owners = SIMD4<UInt64>(repeating: 0)
+    /// While it is off, guarded requests are refused, as sign-ups are.
+    var isToggleOn = true
+    var toggleRevision: UInt64 = 0
+
+    mutating func apply(_ put: Put) {
+        switch put {
+        case .token(let key, let value): tokens[key] = value
+        case .owner(let key, let value): owners[key] = value
+        case .toggle(let isOn, let revision): (isToggleOn, toggleRevision) = (isOn, revision)
+        }
+    }
+
+    /// What a request changes here; nil for a refusal.
+    func decide(_ request: Request) -> Put? {
+        switch request.kind {
+        case .rotate(let key, let expected): tokens[key] == expected ? .token(key, request.id) : nil
+        case .claim(let key): isToggleOn && owners[key] == 0 ? .owner(key, request.id) : nil
+        case .release(let key): owners[key] == 0 ? nil : .owner(key, 0)
+        case .toggle(let isOn): isOn == isToggleOn ? nil : .toggle(isOn, request.id)
+        }
+    }
+}
+
+enum Put: Equatable {
+    case token(Int, UInt64)
+    case owner(Int, UInt64)
+    case toggle(Bool, UInt64)
+}
+
+/// A client's request to one node.
+struct Request: Equatable {
+    enum Kind: Equatable {
+        case rotate(Int, from: UInt64)
+        case claim(Int)
+        case release(Int)
+        case toggle(Bool)
+    }
+
+    /// Unlike that of any other; what it writes tells whose it is.
+    let id: UInt64
+    let kind: Kind
+    /// Whether sign-ups were allowed where the request was admitted, before its body ran.
+    let wasToggleOn: Bool
+    /// The journal's end when the client sent it.
+    var endBefore: Int
+}

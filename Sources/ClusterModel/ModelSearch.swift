@@ -1,0 +1,35 @@
+/// Many runs, one after the other, until one breaks a promise.
+struct ModelSearch {
+    struct Found: Equatable {
+        let seed: UInt64
+        let text: String
+    }
+
+    let firstSeed: UInt64
+    let seedCount: Int
+    let stepCount: Int
+    let mistake: Mistake?
+    var trace: ((String) -> Void)?
+
+    private(set) var stepsTaken = 0
+    private(set) var counts = ModelChecker.Counts()
+
+    init(_ options: ModelOptions, mistake: Mistake?) {
+        firstSeed = options.firstSeed
+        seedCount = options.seedCount
+        stepCount = options.stepCount
+        self.mistake = mistake
+    }
+
+    /// The first broken promise; nil when there is none in all runs.
+    mutating func search() -> Found? {
+        for seed in firstSeed..<firstSeed + UInt64(seedCount) {
+            var run = ModelRun(seed: seed, mistake: mistake)
+            if seed == firstSeed { run.trace = trace }
+            stepsTaken += run.run(steps: stepCount)
+            counts += run.checker.counts
+            if let violation = run.checker.violation { return Found(seed: seed, text: violation) }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,34 @@
+/// What happened to a node.
+public enum JournalEvent: Equatable, Sendable {
+    /// The node starts, with the mark of its store; nil for a store with nothing in it.
+    case began(JournalMark?)
+    /// A snapshot was taken in place of the store. Nil: there is none that the journal goes on from; it is tried
+    /// again.
+    case joined(JournalMark?)
+    case connected
+    /// The connection is gone. What had been sent may still take effect.
+    case connectionLost
+    /// The answer to `read`: rows in their order, the newest last. Empty: there is nothing from there on.
+    case rows([JournalHead])
+    /// The answer to `append`: the entry is in the journal, and the engine will not lose it.
+    case appended(JournalMark)
+    /// The answer to `append`: nothing was done, because another entry has that place or another state is below it.
+    case outrun
+    /// The requests that waited were decided, over the store's state and one after the other.
+    case ran(Decisions)
+    /// The local store is at this mark.
+    case stored(JournalMark)
+    /// Requests wait.
+    case requestsCame
+    /// The journal may have grown.
+    case journalGrew
+
+    /// What came of the requests that were decided.
+    public struct Decisions: OptionSet, Sendable {
+        public let rawValue: UInt8
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        public static let changes = Decisions(rawValue: 1)
+        public static let refusals = Decisions(rawValue: 2)
+    }
+}

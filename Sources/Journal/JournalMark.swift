@@ -1,0 +1,40 @@
+/// A place in the journal: how many entries there are up to it, and the hash over all of them.
+///
+/// Two stores with the same mark hold the same data. Entry 0 is the snapshot that the cluster began with.
+public struct JournalMark: Hashable, Sendable {
+    public let position: UInt64
+    public let hash: JournalHash
+
+    public init(position: UInt64, hash: JournalHash) {
+        self.position = position
+        self.hash = hash
+    }
+}
+
+/// A hash over an entry and all before it: 32 bytes.
+public struct JournalHash: Hashable, Sendable {
+    public let words: SIMD4<UInt64>
+
+    public init(_ words: SIMD4<UInt64>) { self.words = words }
+}
+
+/// Names one try to append, by chance: a node finds its own entry again by it when no answer came. 16 bytes.
+public struct BatchID: Hashable, Sendable {
+    public let words: SIMD2<UInt64>
+
+    public init(_ words: SIMD2<UInt64>) { self.words = words }
+}
+
+/// What a row of the journal says of itself, without what it does.
+public struct JournalHead: Hashable, Sendable {
+    public let mark: JournalMark
+    /// The hash of the row before it: a row fits over one state only.
+    public let previousHash: JournalHash
+    public let batchID: BatchID
+
+    public init(mark: JournalMark, previousHash: JournalHash, batchID: BatchID) {
+        self.mark = mark
+        self.previousHash = previousHash
+        self.batchID = batchID
+    }
+}

@@ -1,0 +1,263 @@
+/// The protocol of one node over a shared journal: what to do next, given what happened. Pure: it performs nothing,
+/// reads no clock and keeps no data but marks.
+///
+/// Its shell performs each action in the order given and tells what came of it; there is one action at a time whose
+/// outcome is not known, and a lost connection is the outcome of whatever waited for the engine. The shell keeps the
+/// requests, the open transaction of the local store, and the rows that were read.
+///
+/// Three promises rest on it. A change is acknowledged when its entry is in the journal, once, and nothing is
+/// acknowledged that the engine may still lose. A refusal is told when the state it was decided over was the journal's
+/// end after the request came. A node whose store is not the journal's past says nothing at all.
+public struct JournalNode: Sendable {
+    private enum Link: Equatable {
+        case none
+        case connecting
+        /// Rows may be there that the engine can still lose.
+        case unconfirmed
+        case confirmed
+    }
+
+    /// What was decided and not answered.
+    private enum Batch: Equatable {
+        case none
+        /// The requests are being decided.
+        case running
+        /// Decided without a change; the journal's end is asked for.
+        case asking
+        /// Its entry was sent under this name.
+        case sent(BatchID)
+        /// The same, and no answer came.
+        case unknown(BatchID)
+        /// The same, and its row was seen, which may still be lost.
+        case seen(BatchID, JournalMark)
+        /// In the journal; the store commits.
+        case committing
+    }
+
+    private enum Question { case none, rows, append }
+    private enum Work { case none, joining, running, storing }
+
+    private var link = Link.none
+    private var batch = Batch.none
+    /// What the engine was asked.
+    private var question = Question.none
+    /// What the store is at.
+    private var work = Work.none
+    private var hasRequests = false
+    private var mayHaveNews = false
+    private var isStopped = false
+    /// The mark of the local store.
+    public private(set) var mark: JournalMark?
+
+    public init() {}
+
+    /// Whether what the store holds is known to be the journal's past.
+    public var isServing: Bool { link == .confirmed && !isStopped }
+
+    /// Whether the journal's end is asked for, to refuse requests by it. One that comes now has to ask anew.
+    public var isAskingForEnd: Bool { batch == .asking }
+
+    /// What to do, in this order. `nextID` is called for a new name. An answer to what was not asked, or was asked on
+    /// another connection, changes nothing.
+    public mutating func handle(_ event: JournalEvent, nextID: () -> BatchID) -> [JournalAction] {
+        if isStopped { return [] }
+        switch event {
+        case .began(let mark): return begin(mark)
+        case .joined(let mark): return finish(.joining) ? begin(mark) : []
+        case .connected:
+            guard link == .connecting else { return [] }
+            link = .unconfirmed
+            return next()
+        case .connectionLost: return disconnected()
+        case .rows(let rows): return finish(.rows) ? received(rows, nextID) : []
+        case .appended(let mark): return finish(.append) ? appended(mark) : []
+        case .outrun: return finish(.append) ? outrun() : []
+        case .ran(let decisions): return finish(.running) ? decided(decisions, nextID) : []
+        case .stored(let mark): return finish(.storing) ? stored(mark) : []
+        case .requestsCame:
+            hasRequests = true
+            return next()
+        case .journalGrew:
+            mayHaveNews = true
+            return next()
+        }
+    }
+
+    private mutating func finish(_ expected: Question) -> Bool {
+        guard question == expected else { return false }
+        question = .none
+        return true
+    }
+
+    private mutating func finish(_ expected: Work) -> Bool {
+        guard work == expected else { return false }
+        work = .none
+        return true
+    }
+
+    // MARK: Starting, and losing the connection
+
+    private mutating func begin(_ mark: JournalMark?) -> [JournalAction] {
+        self.mark = mark
+        if mark == nil {
+            work = .joining
+            return [.join]
+        }
+        link = .connecting
+        return [.connect]
+    }
+
+    private mutating func disconnected() -> [JournalAction] {
+        guard link != .none else { return [] }
+        link = .connecting
+        question = .none
+        if batch == .asking { return leave() + [.connect] }
+        if case .sent(let id) = batch { batch = .unknown(id) }
+        return [.connect]
+    }
+
+    private mutating func leave() -> [JournalAction] {
+        batch = .none
+        hasRequests = true
+        return [.abort]
+    }
+
+    // MARK: Reading
+
+    private mutating func read() -> [JournalAction] {
+        guard let mark else { return [] }
+        question = .rows
+        mayHaveNews = false
+        return [.read(from: mark.position)]
+    }
+
+    /// The rows from the store's own position on. The first one tells whether the store is the journal's past.
+    private mutating func received(_ rows: [JournalHead], _ nextID: () -> BatchID) -> [JournalAction] {
+        guard let mark else { return [] }
+        guard let own = rows.first, let newest = rows.last, own.mark == mark else {
+            // What was trimmed is in a snapshot; what is missing or different was lost.
+            let isTrimmed = rows.first.map { $0.mark.position > mark.position } ?? false
+            return isTrimmed ? joinAgain() : stop(.forked(mark))
+        }
+        let above = rows.dropFirst()
+        for (row, before) in zip(above, rows) where !row.follows(before) { return stop(.damaged(row.mark.position)) }
+        if link == .unconfirmed { return confirm(above.first, newest: newest.mark, nextID) }
+        if above.isEmpty {
+            guard batch == .asking else { return next() }
+            batch = .none
+            return [.answer] + next()
+        }
+        let left = batch == .asking ? leave() : []
+        work = .storing
+        return left + [.apply(upTo: newest.mark)]
+    }
+
+    private mutating func joinAgain() -> [JournalAction] {
+        let left: [JournalAction]
+        switch batch {
+        case .unknown, .seen: left = [.forget]
+        default: left = batch == .none ? [] : leave()
+        }
+        batch = .none
+        link = .none
+        return left + begin(nil)
+    }
+
+    private mutating func stop(_ reason: JournalAction.Reason) -> [JournalAction] {
+        isStopped = true
+        return [.stop(reason)]
+    }
+
+    // MARK: Appending
+
+    /// On a new connection rows are seen that the engine may lose: those of a crash, or of a wait for its standby that
+    /// was broken off. An entry of our own behind them shows that they are safe. `first` is the row above the store.
+    private mutating func confirm(
+        _ first: JournalHead?, newest: JournalMark, _ nextID: () -> BatchID
+    ) -> [JournalAction] {
+        var left: [JournalAction] = []
+        switch batch {
+        case .unknown(let id), .seen(let id, _):
+            guard let first else {
+                // The very same entry once more: if the first try is still under way, one of the two finds its place
+                // taken.
+                batch = .unknown(id)
+                return append(over: newest, .decided(id))
+            }
+            if first.batchID == id { batch = .seen(id, first.mark) } else { left = leave() }
+        default: break
+        }
+        return left + append(over: newest, .empty(nextID()))
+    }
+
+    private mutating func append(over mark: JournalMark, _ entry: JournalAction.Entry) -> [JournalAction] {
+        question = .append
+        return [.append(over: mark, entry)]
+    }
+
+    private mutating func appended(_ entry: JournalMark) -> [JournalAction] {
+        link = .confirmed
+        switch batch {
+        case .sent, .unknown: return commit(entry)
+        case .seen(_, let seen):
+            mayHaveNews = true
+            return commit(seen)
+        default:
+            mayHaveNews = true
+            return next()
+        }
+    }
+
+    private mutating func commit(_ mark: JournalMark) -> [JournalAction] {
+        batch = .committing
+        work = .storing
+        return [.commit(mark)]
+    }
+
+    private mutating func outrun() -> [JournalAction] {
+        if case .sent = batch { return leave() + read() }
+        return read()
+    }
+
+    // MARK: The requests
+
+    private mutating func decided(_ decisions: JournalEvent.Decisions, _ nextID: () -> BatchID) -> [JournalAction] {
+        guard let mark, batch == .running else { return [] }
+        // The connection was lost meanwhile: decided again when there is one.
+        guard link == .confirmed else { return leave() + next() }
+        if decisions.contains(.changes) {
+            let id = nextID()
+            batch = .sent(id)
+            return append(over: mark, .decided(id))
+        }
+        // Only what is asked from now on shows that the refusals rest on the journal's end.
+        batch = .asking
+        return read()
+    }
+
+    private mutating func stored(_ mark: JournalMark) -> [JournalAction] {
+        self.mark = mark
+        guard batch == .committing else { return next() }
+        batch = .none
+        return [.answer] + next()
+    }
+
+    /// What is to be done when nothing is under way.
+    private mutating func next() -> [JournalAction] {
+        guard question == .none, work == .none else { return [] }
+        if link == .unconfirmed { return read() }
+        guard link == .confirmed, batch == .none else { return [] }
+        if mayHaveNews { return read() }
+        guard hasRequests else { return [] }
+        hasRequests = false
+        batch = .running
+        work = .running
+        return [.run]
+    }
+}
+
+extension JournalHead {
+    fileprivate func follows(_ other: JournalHead) -> Bool {
+        mark.position == other.mark.position + 1 && previousHash == other.mark.hash
+    }
+}
