@@ -10,7 +10,7 @@ enum Help {
 
             """
 
-    /// A command's part; `common` is every command's but `allocations`'.
+    /// A command's part; `common` is what commands with a server share, `load` what those with a load.
     static let sections: [(name: String, text: String)] = [
         (
             "seed",
@@ -32,10 +32,7 @@ enum Help {
                   due at its time whether the server keeps up or not, and its latency begins then. Operations: get,
                   get-by-email, lookup, verify, refresh, sign-in, create, sign-up, idp, health; idp brings its own
                   identity provider on 127.0.0.1
-                  --state S              what was seeded; create, sign-up, idp and health do without
-                  --tenant T             the tenant without a state file (bench)
-                  --i-own-this           the tenant may be one that is not marked as synthetic (refuse it)
-                  --connections N        (8)
+                  --mix M                operations and their weights
                   --in-flight N          requests under way on each connection of a closed loop (1)
                   --think-ms N           between an answer and the next request of a closed loop (0)
                   --rate R               of an open loop: a number of requests a second, or a schedule (a closed loop):
@@ -44,20 +41,63 @@ enum Help {
                   --arrivals A           poisson, as of many users, or uniform (poisson)
                   --max-outstanding N    requests of an open loop under way at once (32 for each connection)
                   --when-full W          what is due then: queue, and wait, or skip, and never be sent (queue)
-                  --threads N            of this program (1)
                   --seconds N            that count (5; of steps and lines: their length)
                   --warmup N             seconds before, at the first rate (1)
-                  --seed N               of the order of requests and of their times (1)
-                  --repeat-tokens N      use so many ID tokens only (all of the state file)
-                  --idp-users N          users of the identity provider (4000)
                   --slo OBJECTIVES       99 if one is missed (none): 'sign-in.p99<50ms,error_rate<0.1%', also
                                          service.p50, lag.p99, mean, max, rate>N, achieved_rate>99%
                   --failures-max PERCENT of the answers may fail; error_rate takes its place (0)
+            """
+        ),
+        (
+            "saturate",
+            """
+              postern-bench saturate --key-file F --mix M --slo 'p99<50ms' [flags]
+                  the highest rate at which the objectives hold, 97 % of it is achieved and, without an error_rate
+                  among them, nothing fails: doubles the rate until it fails, then searches in between
+                  --from N               requests a second to begin with (100)
+                  --precision PERCENT    of the rate, at which the search ends (5)
+                  --step-seconds N       that count at each rate (5)
+                  --warmup N             seconds before each of them (1)
+                  --max-outstanding N    requests under way at once (32 for each connection)
+            """
+        ),
+        (
+            "load",
+            """
+
+                With run and saturate:
+                  --state S              what was seeded; create, sign-up, idp and health do without
+                  --tenant T             the tenant without a state file (bench)
+                  --i-own-this           the tenant may be one that is not marked as synthetic (refuse it)
+                  --connections N        (8)
+                  --threads N            of this program (1)
+                  --seed N               of the order of requests and of their times (1)
+                  --repeat-tokens N      use so many ID tokens only (all of the state file)
+                  --idp-users N          users of the identity provider (4000)
                   --progress P           on: a line a second on stderr; off (on)
                   --json FILE            write the result, as -o json prints it (none)
                   --hdr FILE             write histograms in HdrHistogram's log format (none)
                   --csv FILE             write the figures of each second (none)
                   -o table|json          (table)
+
+            """
+        ),
+        (
+            "compare",
+            """
+              postern-bench compare BEFORE AFTER [flags]
+                  whether a server got slower between two results of --json, or two groups of them with commas
+                  between: 98 when a figure is worse by more than the threshold and than the noise of the figures
+                  --threshold PERCENT    (5)
+                  --markdown             a table for a comment (for a terminal)
+            """
+        ),
+        (
+            "report",
+            """
+              postern-bench report RESULT... --html FILE
+                  one HTML file with tables and plots, to be read without a network; results of several load tools that
+                  ran at once are added up
             """
         ),
         (
@@ -151,7 +191,7 @@ enum Help {
             "common",
             """
 
-                With each but allocations:
+                With each but compare, report and allocations:
                   --key-file F           holds an API key; where posternd runs here: postern-data/admin-key
                   --server HOST:PORT     (127.0.0.1:7400)
                   --ca-file F            speak TLS; F has the certificates to trust (none: plain text)

@@ -6,10 +6,13 @@ func runCommand() throws {
     guard let command = words.popFirst(), !["help", "--help", "-h"].contains(command), !words.contains("--help") else {
         return try TextFile.printOut(Help.text)
     }
-    var arguments = try Arguments(words)
+    var arguments = try Arguments(words, takingOperands: ["compare", "report"].contains(command))
     switch command {
     case "run": try RunCommand(&arguments).run()
     case "seed": try SeedCommand(&arguments).run()
+    case "saturate": try SaturateCommand(&arguments).run()
+    case "compare": try CompareCommand(&arguments).run()
+    case "report": try ReportCommand(&arguments).run()
     case "revocation": try RevocationCommand(&arguments).run()
     case "providers": try ProvidersCommand(&arguments).run()
     case "users": try UsersCommand(&arguments).run()

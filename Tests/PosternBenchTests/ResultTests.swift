@@ -55,7 +55,9 @@ func exampleResult() -> RunResult {
     }
 
     @Test func `What is written is read again`() throws {
-        let result = exampleResult()
+        var result = exampleResult()
+        for _ in 0..<10 { result.ownLag.record(2_000_000) }
+        #expect(result.isGeneratorLimited)
         let read = try ResultReader(path: "r").result(result.encoded)
         #expect(read.encoded == result.encoded)
     }

@@ -32,6 +32,7 @@ struct ResultReader {
         result.isOpenLoop = result.target != nil
         result.connectionsLost = Int(try count(json, "connections_lost"))
         result.sentLate = Int(json["sent_late"]?.integer ?? 0)
+        result.ownLag = try histogram(json["own_lag_histogram"])
         result.notSent = try counts(json["not_sent_reasons"] ?? [:])
         result.sliceSeconds = max(1, Int(try count(json, "slice_seconds")))
         result.generatorCPUMicroseconds = try microseconds(json, "generator_cpu_share", result.seconds)

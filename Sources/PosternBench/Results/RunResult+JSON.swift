@@ -27,6 +27,7 @@ extension RunResult {
             members.append(.init("not_sent", .integer(Int64(notSentCount))))
             members.append(.init("not_sent_reasons", Self.json(of: notSent)))
             members.append(.init("own_lag_microseconds", Self.percentiles(of: ownLag)))
+            members.append(.init("own_lag_histogram", Self.encoded(ownLag)))
         }
         if let server {
             members.append(

@@ -1,0 +1,142 @@
+extension HTMLReport {
+    var plots: String {
+        let drawn = [throughput, latencyOverTime, spectrum, latencyOverRate, errors].map(\.svg).joined()
+        return "<div class=\"plots\">\(drawn)</div>"
+    }
+
+    /// The end of each slice, in seconds.
+    private func time(_ number: Int) -> Double { Double((number + 1) * result.sliceSeconds) }
+
+    private func points(_ value: (RunResult.Slice) -> Double?) -> [(x: Double, y: Double)] {
+        shown.enumerated().compactMap { number, slice in value(slice).map { (time(number), $0) } }
+    }
+
+    /// Behind the end of a schedule only late answers come: they would look like a breakdown.
+    private var shown: [RunResult.Slice] {
+        guard result.isOpenLoop, let last = result.series.lastIndex(where: { $0.target != nil }) else {
+            return result.series
+        }
+        return Array(result.series[...last])
+    }
+
+    private var throughput: Plot {
+        let seconds = Double(result.sliceSeconds)
+        var series = [Plot.Series(name: "answered well", points: points { Double($0.okCount) / seconds })]
+        if result.isOpenLoop { series.insert(Plot.Series(name: "asked for", points: points { $0.target }), at: 0) }
+        return Plot(title: "Throughput", xLabel: "seconds", yLabel: "requests a second", series: series)
+    }
+
+    private var latencyOverTime: Plot {
+        let series = [("p50", 0.5), ("p99", 0.99), ("max", 1.0)].map { name, share in
+            Plot.Series(
+                name: name,
+                points: points { slice in
+                    let response = slice.response
+                    return response.isEmpty ? nil : Double(response.value(atShare: share)) / 1e6
+                })
+        }
+        return Plot(
+            title: "Response time, of all methods", xLabel: "seconds", yLabel: "milliseconds", yScale: .logarithmic,
+            series: series)
+    }
+
+    /// The further right, the rarer: 90 percent, 99, 99.9 at the same distance.
+    private var spectrum: Plot {
+        let labels = ["0", "90%", "99%", "99.9%", "99.99%", "99.999%", "99.9999%"]
+        var ticks: [(at: Double, label: String)] = []
+        for (power, label) in labels.enumerated() { ticks.append((Self.power(power), label)) }
+        let series = result.operations.filter { !$0.record.response.isEmpty }.flatMap { operation in
+            var series = [Plot.Series(name: operation.name, points: Self.spectrum(of: operation.record.response))]
+            if !operation.record.service.isEmpty {
+                series.append(
+                    Plot.Series(
+                        name: "\(operation.name), service time", points: Self.spectrum(of: operation.record.service)))
+            }
+            return series
+        }
+        return Plot(
+            title: "Percentiles of response times", xLabel: "percentile", yLabel: "milliseconds", xScale: .logarithmic,
+            yScale: .logarithmic, xTicks: ticks, series: series)
+    }
+
+    private static func power(_ power: Int) -> Double { (0..<power).reduce(1.0) { value, _ in value * 10 } }
+
+    /// Ten points for each power of ten, until one request is left.
+    private static func spectrum(of histogram: Histogram) -> [(x: Double, y: Double)] {
+        var points: [(x: Double, y: Double)] = []
+        var rarity = 1.0
+        while rarity <= Double(histogram.count), points.count < 100 {
+            points.append((rarity, Double(histogram.value(atShare: 1 - 1 / rarity)) / 1e6))
+            rarity *= 1.25892541179
+        }
+        return points
+    }
+
+    /// Where it bends upwards, the server is full.
+    private var latencyOverRate: Plot {
+        let seconds = Double(result.sliceSeconds)
+        let series = [("p50", 0.5), ("p99", 0.99)].map { name, share in
+            Plot.Series(
+                name: name, style: .points,
+                points: shown.filter { !$0.response.isEmpty }.map {
+                    ($0.target ?? Double($0.okCount) / seconds, Double($0.response.value(atShare: share)) / 1e6)
+                })
+        }
+        return Plot(
+            title: "Response time against rate: where it turns up, the server is full",
+            xLabel: result.isOpenLoop ? "requests a second asked for" : "answers a second", yLabel: "milliseconds",
+            yScale: .logarithmic, series: series)
+    }
+
+    private var errors: Plot {
+        let seconds = Double(result.sliceSeconds)
+        return Plot(
+            title: "Failed answers", xLabel: "seconds", yLabel: "a second",
+            series: [Plot.Series(name: "failed", points: points { Double($0.errorCount) / seconds })])
+    }
+}
+
+extension RunResult.Slice {
+    var okCount: Int { operations.values.reduce(0) { $0 + Int(clamping: $1.response.count) } }
+    var errorCount: Int { operations.values.reduce(0) { $0 + $1.errorCount } }
+
+    /// Of all operations together.
+    var response: Histogram {
+        var all = Histogram()
+        for record in operations.values { all.merge(record.response) }
+        return all
+    }
+}
+
+/// Up to which rate a server kept up, where a result has slices of several rates.
+struct Saturation {
+    let sentence: String
+
+    /// A server keeps up with a rate when the slices of it answered 97 % of what was asked for.
+    static let keptUpShare = 0.97
+
+    /// Nil when there is one rate only.
+    init?(_ result: RunResult) {
+        var byRate: [Double: (asked: Double, answered: Double)] = [:]
+        for slice in result.series {
+            guard let target = slice.target, target > 0 else { continue }
+            let sums = byRate[target] ?? (0, 0)
+            byRate[target] = (
+                sums.asked + target * Double(result.sliceSeconds), sums.answered + Double(slice.okCount)
+            )
+        }
+        guard byRate.count > 1 else { return nil }
+        let rates = byRate.sorted { $0.key < $1.key }
+        let kept = rates.prefix { $0.value.answered >= Self.keptUpShare * $0.value.asked }
+        if kept.count == rates.count {
+            sentence =
+                "the server kept up with every rate, up to \(decimal(rates[rates.count - 1].key, places: 0)) a second"
+        } else if let last = kept.last {
+            sentence =
+                "the server kept up with \(decimal(last.key, places: 0)) a second, and not with "
+                + "\(decimal(rates[kept.count].key, places: 0))"
+        } else {
+            sentence = "the server did not even keep up with \(decimal(rates[0].key, places: 0)) a second"
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import Base
+import JSON
+
+/// `postern-bench saturate`: the highest rate at which the objectives hold.
+struct SaturateCommand {
+    private let options: LoadOptions
+    private let objectives: [Objective]
+    private let from: Int
+    private let precision: Int
+    private let seconds: Int
+    private let warmup: Int
+    private let outstanding: Int?
+    private let files: ResultFiles
+
+    /// The search ends however the answers fall.
+    private static let stepsMax = 60
+
+    init(_ arguments: inout Arguments) throws {
+        options = try LoadOptions(&arguments)
+        objectives = try Objective.parse(
+            arguments.required("--slo"), operations: options.mix.operations.map(\.name), isOpenLoop: true)
+        from = try arguments.number("--from", default: 100, in: 1...Int(RateSchedule.rateMax))
+        precision = try arguments.number("--precision", default: 5, in: 1...50)
+        seconds = try arguments.number("--step-seconds", default: 5, in: 1...3_600)
+        warmup = try arguments.number("--warmup", default: 1, in: 0...3_600)
+        outstanding = try arguments.number("--max-outstanding", in: 1...1_000_000)
+        files = try ResultFiles(&arguments)
+        try arguments.finish()
+        guard outstandingMax >= options.connections else {
+            throw UsageError("--max-outstanding: at least as many as --connections")
+        }
+    }
+
+    private var outstandingMax: Int { outstanding ?? options.connections * RunPlan.outstandingPerConnection }
+
+    func run() throws {
+        Interruption.listen()
+        var search = RateSearch(from: from, precisionPercent: precision)
+        let session = try LoadSession(options, slotsPerLane: plan(from).slotsPerLane(connections: options.connections))
+        session.announce("saturate", plan(from))
+        var steps: [RunResult] = []
+        while let rate = search.next, steps.count < Self.stepsMax, !Interruption.isAsked {
+            var step = session.run(plan(rate))
+            step.verdicts = objectives.map { $0.verdict(on: step) }
+            let holds = holds(step)
+            search.note(holds)
+            let figures = step.verdicts.map { "\($0.objective) \($0.measured)" }.joined(separator: ", ")
+            TextFile.printError("\(holds ? "holds" : "fails"): \(rate)/s, \(figures)\n")
+            steps.append(step)
+            if step.connectionsLost > 0 || step.failure != nil { break }
+        }
+        try session.saveSessions()
+        var result = try RunResult.inTurn(steps)
+        result.configuration.append(.init("saturation_per_second", search.best.map { .integer(Int64($0)) } ?? .null))
+        try files.write(result)
+        try judge(search, result, steps)
+    }
+
+    private func plan(_ rate: Int) -> RunPlan {
+        RunPlan(
+            loop: .open(RateSchedule(perSecond: rate), .poisson, outstandingMax: outstandingMax, whenFull: .queue),
+            warmup: warmup, seconds: seconds)
+    }
+
+    /// A rate that was not achieved is not held, whatever its latencies were.
+    private func holds(_ step: RunResult) -> Bool {
+        let boundsErrors = objectives.contains { if case .errorRate = $0.metric { true } else { false } }
+        return step.verdicts.allSatisfy(\.holds) && (step.achievedShare ?? 0) > 0.97
+            && (boundsErrors || step.errorShare == 0)
+    }
+
+    private func judge(_ search: RateSearch, _ result: RunResult, _ steps: [RunResult]) throws {
+        if result.isInterrupted { throw BenchError(.interrupted, "interrupted: the search is not over") }
+        if result.connectionsLost > 0 { throw BenchError(.failed, "\(result.connectionsLost) connections were lost") }
+        if let failure = result.failure { throw BenchError(.failed, failure) }
+        guard let best = search.best else {
+            throw BenchError(.objective, "the objectives do not even hold at \(search.lowestFailed ?? from) a second")
+        }
+        let isGenerator = steps.contains { $0.isGeneratorLimited && !holds($0) }
+        try TextFile.printOut(
+            "highest rate that holds: \(best)/s"
+                + (search.lowestFailed.map { ", and \($0)/s does not" } ?? ", the most this tool sends")
+                + (isGenerator ? " (the load tool was the bottleneck there, not the server)" : "") + "\n")
+    }
+}

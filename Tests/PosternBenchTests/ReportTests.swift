@@ -1,0 +1,129 @@
+import Base
+import JSON
+import Testing
+
+@testable import PosternBench
+
+@Suite struct ReportTests {
+    private static let hostile = "</td><script>alert(1)</script>\"'&\u{1}\u{85}"
+
+    /// Every text that comes from a file or a server is one that wants out of its place.
+    private static var result: RunResult {
+        var result = exampleResult()
+        result.configuration = [
+            .init(Text("name" + hostile), .string(Text(hostile))), .init("mix", .string(Text(hostile))),
+        ]
+        result.serverSoftware = hostile
+        result.hashes = (hostile, "")
+        result.failure = hostile
+        result.operations[0].name = hostile
+        result.operations[0].record.failures = [hostile: result.operations[0].record.response]
+        result.notSent = [hostile: 1]
+        result.verdicts = [Objective.Verdict(objective: hostile, measured: hostile, holds: false)]
+        return result
+    }
+
+    @Test func `No text leaves its place, and nothing is loaded`() {
+        let text = HTMLReport(result: Self.result, generatorCount: 1).text
+        #expect(!text.contains("<script") && !text.contains("alert(1)</"))
+        #expect(text.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;"))
+        #expect(!text.contains("http:") && !text.contains("https:") && !text.contains("src="))
+        #expect(text.unicodeScalars.allSatisfy { $0 == "\n" || $0.value >= 0x20 })
+    }
+
+    @Test func `The report shows figures, verdicts and five plots at most`() {
+        let text = HTMLReport(result: exampleResult(), generatorCount: 2).text
+        #expect(text.contains("<b>500/s</b>") && text.contains("holds: p99&lt;1ms, measured 0.990 ms"))
+        #expect(text.split(separator: "<svg", omittingEmptySubsequences: false).count - 1 == 5)
+        #expect(text.contains("<td>load generators</td><td>2</td>"))
+        #expect(HTMLReport(result: RunResult(), generatorCount: 1).text.contains("</html>"))
+    }
+
+    @Test func `Where the server is full is said in a sentence`() {
+        func sentence(_ slices: [(asked: Double, answered: Int)]) -> String? {
+            var result = RunResult()
+            for (asked, answered) in slices {
+                var slice = RunResult.Slice()
+                slice.target = asked
+                var response = Histogram()
+                for _ in 0..<answered { response.record(1_000) }
+                slice.operations = ["get": SliceRecord(response: response)]
+                result.series.append(slice)
+            }
+            return Saturation(result)?.sentence
+        }
+        #expect(sentence([(100, 100), (100, 99)]) == nil)
+        #expect(
+            sentence([(100, 100), (200, 198), (300, 220), (400, 210)])
+                == "the server kept up with 200 a second, and not with 300")
+        #expect(sentence([(100, 100), (200, 199)]) == "the server kept up with every rate, up to 200 a second")
+        #expect(sentence([(100, 50), (200, 60)]) == "the server did not even keep up with 100 a second")
+    }
+
+    @Test func `Plots take any numbers`() {
+        for points in [
+            [], [(0, 0)], [(1, .nan)], [(.infinity, 1)], [(-5, -5), (5, 5)], [(1e-9, 1e15), (1e15, 1e-9)],
+        ] as [[(x: Double, y: Double)]] {
+            for scale in [Plot.Scale.linear, .logarithmic] {
+                for style in [Plot.Style.line, .points] {
+                    let series = Plot.Series(name: "a", style: style, points: points)
+                    let svg = Plot(
+                        title: "t", xLabel: "x", yLabel: "y", xScale: scale, yScale: scale, series: [series]
+                    ).svg
+                    #expect(!svg.contains("nan") && !svg.contains("inf"))
+                }
+            }
+        }
+    }
+
+    @Test func `Results of several load tools add up, second by second`() throws {
+        var late = exampleResult()
+        late.startedAt += 1_100_000
+        let merged = try RunResult.merged([late, exampleResult()])
+        #expect(merged.operations[0].record.okCount == 2_000 && merged.errorCount == 48)
+        #expect(merged.target == 1_040 && merged.achieved == 1_000)
+        #expect(merged.series.map(\.sentCount) == [512, 1_024, 512])
+        #expect(merged.startedAt == exampleResult().startedAt)
+        late.startedAt += 86_400_000_000
+        #expect(throws: BenchError.self) { try RunResult.merged([late, exampleResult()]) }
+        late.sliceSeconds = 2
+        #expect(throws: BenchError.self) { try RunResult.merged([late, exampleResult()]) }
+        #expect(throws: BenchError.self) { try RunResult.merged([]) }
+    }
+
+    @Test func `Steps in turn are one result with a series of all of them`() throws {
+        var second = exampleResult()
+        second.target = 1_000
+        let all = try RunResult.inTurn([exampleResult(), second])
+        #expect(all.series.count == 4 && all.seconds == 4 && all.target == 760)
+        #expect(all.server?.cpuMicroseconds == 4_096 && all.operations[0].record.okCount == 2_000)
+        #expect(throws: BenchError.self) { try RunResult.inTurn([]) }
+    }
+}
+
+@Suite struct RateSearchTests {
+    private static func search(from: Int, precision: Int = 5, limit: Int) -> (best: Int?, tried: Int) {
+        var search = RateSearch(from: from, precisionPercent: precision)
+        var tried = 0
+        while let rate = search.next, tried < 100 {
+            search.note(rate <= limit)
+            tried += 1
+        }
+        return (search.best, tried)
+    }
+
+    @Test(arguments: [1, 2, 77, 100, 101, 4_321, 999_999, 1_000_000, 5_000_000])
+    func `The highest rate that holds is found to the precision`(limit: Int) throws {
+        for from in [1, 100, 1_000_000] {
+            let (best, tried) = Self.search(from: from, limit: limit)
+            let found = try #require(best)
+            #expect(found <= limit && Double(found) >= Double(min(limit, 1_000_000)) * 0.94 - 1, "\(found) of \(limit)")
+            #expect(tried <= 30)
+        }
+    }
+
+    @Test func `When nothing holds the search ends`() {
+        #expect(Self.search(from: 100, limit: 0).best == nil)
+        #expect(Self.search(from: 1, limit: 0).tried == 1)
+    }
+}
