@@ -7,6 +7,14 @@ public struct AdministrationLimits: Sendable {
     /// How many tenants one call of Tenants.UpdateMany changes.
     public var tenantsUpdatedPerCallMax = 200
     public var tenantsUpdatedPerCallDefault = 50
+    /// How many users one call of Users.UpdateMany changes.
+    public var usersUpdatedPerCallMax = 500
+    /// What Project.TestPermissions takes.
+    public var methodsTestedMax = 500
+    /// API keys in force that are bound to one tenant, where an admin of that tenant makes another one.
+    public var apiKeysPerTenantMax = 100
+    /// API keys whose use is noted and not written yet. Above it a use is not noted.
+    public var apiKeyUsesWaitingMax = 10_000
 
     public init() {}
 }

@@ -28,6 +28,9 @@ public struct IPNetwork: Sendable, Equatable, CustomStringConvertible {
         return (0..<bitCount).allSatisfy { Self.bit($0, of: address) == Self.bit($0, of: other) }
     }
 
+    /// Whether every address of `other` is in here.
+    public func contains(_ other: IPNetwork) -> Bool { other.bitCount >= bitCount && contains(other.address) }
+
     private static func bit(_ index: Int, of address: IPAddress) -> Bool {
         address.bytes[index / 8] & (0x80 >> (index % 8)) != 0
     }

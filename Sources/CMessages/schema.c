@@ -1683,9 +1683,10 @@ static const PosternField postern__v1__api_key__fields[] = {
     [40] = {"expires_at_micros", 0, 0, 1, 0, 0, 9, 0, 0},
     [41] = {"allowed_addresses", 0, 0, 9, 2, 1, 0, 0, 0},
     [42] = {"previous_secret_until_micros", 0, 0, 1, 0, 0, 10, 0, 0},
+    [43] = {"last_used_at_micros", 0, 0, 1, 0, 0, 11, 0, 0},
 };
 const PosternSchema postern__v1__api_key__table = {
-    &postern__v1__api_key__descriptor, postern__v1__api_key__fields, 43, 0, 0,
+    &postern__v1__api_key__descriptor, postern__v1__api_key__fields, 44, 0, 0,
 };
 
 static const PosternField postern__v1__project_create_api_key_request__fields[] = {
@@ -1763,6 +1764,31 @@ static const PosternField postern__v1__project_who_am_iresponse__fields[] = {
 };
 const PosternSchema postern__v1__project_who_am_iresponse__table = {
     &postern__v1__project_who_am_iresponse__descriptor, postern__v1__project_who_am_iresponse__fields, 8, 0, 0,
+};
+
+static const PosternField postern__v1__project_test_permissions_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"methods", 0, 0, 9, 2, 1, 0, 0, 0},
+};
+const PosternSchema postern__v1__project_test_permissions_request__table = {
+    &postern__v1__project_test_permissions_request__descriptor, postern__v1__project_test_permissions_request__fields, 3, 0, 0,
+};
+
+static const PosternField postern__v1__method_permission__fields[] = {
+    [1] = {"method", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__MethodPermission, method)},
+    [2] = {"allowed", 0, 0, 4, 0, 0, 1, 0, offsetof(Postern__V1__MethodPermission, allowed)},
+    [3] = {"reason", 0, 0, 9, 2, 0, 2, 0, offsetof(Postern__V1__MethodPermission, reason)},
+    [4] = {"message", 0, 0, 9, 2, 0, 3, 0, offsetof(Postern__V1__MethodPermission, message)},
+};
+const PosternSchema postern__v1__method_permission__table = {
+    &postern__v1__method_permission__descriptor, postern__v1__method_permission__fields, 5, 0, 1,
+};
+
+static const PosternField postern__v1__project_test_permissions_response__fields[] = {
+    [1] = {"permissions", &postern__v1__method_permission__table, 0, 10, 2, 1, 0, 0, 0},
+};
+const PosternSchema postern__v1__project_test_permissions_response__table = {
+    &postern__v1__project_test_permissions_response__descriptor, postern__v1__project_test_permissions_response__fields, 2, 0, 0,
 };
 
 static const PosternField postern__v1__project_list_api_keys_request__fields[] = {
@@ -2043,6 +2069,13 @@ static const PosternField postern__store__v1__stored_api_key__fields[] = {
 };
 const PosternSchema postern__store__v1__stored_api_key__table = {
     &postern__store__v1__stored_api_key__descriptor, postern__store__v1__stored_api_key__fields, 4, 0, 0,
+};
+
+static const PosternField postern__store__v1__stored_api_key_use__fields[] = {
+    [1] = {"last_used_at_micros", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__Store__V1__StoredApiKeyUse, last_used_at_micros)},
+};
+const PosternSchema postern__store__v1__stored_api_key_use__table = {
+    &postern__store__v1__stored_api_key_use__descriptor, postern__store__v1__stored_api_key_use__fields, 2, 0, 1,
 };
 
 static const PosternField postern__store__v1__stored_certificate_mapping__fields[] = {
@@ -3076,6 +3109,33 @@ static const PosternField postern__v1__users_batch_delete_response__fields[] = {
 };
 const PosternSchema postern__v1__users_batch_delete_response__table = {
     &postern__v1__users_batch_delete_response__descriptor, postern__v1__users_batch_delete_response__fields, 3, 0, 0,
+};
+
+static const PosternField postern__v1__users_update_many_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"page_size", 0, 0, 2, 0, 0, 1, 0, 0},
+    [3] = {"page_token", 0, 0, 9, 2, 0, 2, 0, 0},
+    [4] = {"query", &postern__v1__users_query_request__table, 0, 10, 2, 0, 3, 0, 0},
+    [5] = {"all_users", 0, 0, 4, 0, 0, 4, 0, 0},
+    [6] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 5, 0, 0},
+    [7] = {"disabled", 0, 0, 4, 0, 0, 6, 0, 0},
+    [8] = {"claims_patch_json", 0, 0, 8, 2, 0, 7, 0, 0},
+    [9] = {"revoke_tokens", 0, 0, 4, 0, 0, 8, 0, 0},
+    [10] = {"validate_only", 0, 0, 4, 0, 0, 9, 0, 0},
+};
+const PosternSchema postern__v1__users_update_many_request__table = {
+    &postern__v1__users_update_many_request__descriptor, postern__v1__users_update_many_request__fields, 11, 0, 0,
+};
+
+static const PosternField postern__v1__users_update_many_response__fields[] = {
+    [1] = {"changed_count", 0, 0, 2, 0, 0, 0, 0, 0},
+    [2] = {"unchanged_count", 0, 0, 2, 0, 0, 1, 0, 0},
+    [3] = {"rejections", &postern__v1__batch_rejection__table, 0, 10, 2, 1, 0, 0, 0},
+    [4] = {"scanned", 0, 0, 2, 0, 0, 2, 0, 0},
+    [5] = {"next_page_token", 0, 0, 9, 2, 0, 3, 0, 0},
+};
+const PosternSchema postern__v1__users_update_many_response__table = {
+    &postern__v1__users_update_many_response__descriptor, postern__v1__users_update_many_response__fields, 6, 0, 0,
 };
 
 static const PosternField postern__v1__users_revoke_tokens_request__fields[] = {

@@ -65,4 +65,30 @@ extension TenantAdmin {
             return (page.users, page.nextPageToken)
         }
     }
+
+    /// Changes all users that meet the conditions, as `updateUser` does. Nil means every user of the tenant.
+    ///
+    /// `claimsPatch` is a JSON object that is merged into the custom claims; null removes one. With `validateOnly`
+    /// nothing is changed. Returns how many users were changed, and those that could not be. A call that fails has
+    /// changed the users before; it may be repeated.
+    public func updateUsers(
+        where conditions: UserConditions?, disabled: Bool? = nil, claimsPatch: Text? = nil, revokeTokens: Bool = false,
+        validateOnly: Bool = false, options: CallOptions = .init()
+    ) async throws(Failure) -> (changedCount: Int64, rejections: [BatchRejection]) {
+        var paths: [Text] = disabled == nil ? [] : ["disabled"]
+        if claimsPatch != nil { paths.append("claims_patch_json") }
+        if revokeTokens { paths.append("revoke_tokens") }
+        var request = UsersUpdateManyRequest(
+            tenantID: tenantID, pageSize: 500, query: conditions?.request, allUsers: conditions == nil,
+            updateMask: ProtobufFieldMask(paths: paths), disabled: disabled ?? false,
+            claimsPatchJSON: claimsPatch?.bytes ?? [], revokeTokens: revokeTokens, validateOnly: validateOnly)
+        var (changedCount, rejections) = (Int64(0), [BatchRejection]())
+        repeat {
+            let answer = try await users.updateMany(request, options: options)
+            changedCount += Int64(answer.changedCount)
+            rejections += answer.rejections
+            request.pageToken = answer.nextPageToken
+        } while !request.pageToken.isEmpty
+        return (changedCount, rejections)
+    }
 }

@@ -1,4 +1,5 @@
 import Base
+import Identity
 import Synchronization
 
 /// What each credential has open, on all connections of this server. Any thread.
@@ -29,6 +30,12 @@ final class CallerUse: Sendable {
                 "This credential is in use on \(limits.connectionsPerCallerMax) connections; close some of them.",
                 retryAfter: .seconds(5))
         }
+    }
+
+    /// Notes the use of every API key that a connection is open with.
+    func noteOpen(in keyUses: KeyUses) {
+        let ids = uses.withLock { Array($0.keys) }
+        for id in ids { keyUses.note(id) }
     }
 
     func closeConnection(of callerID: Text) { decrease(\.connections, of: callerID) }

@@ -38,6 +38,7 @@ struct Gate: Sendable {
         }
         guard let found else { throw Failure.callerUnauthenticated }
         context.keep(found, for: authorization)
+        if !found.value.secretHash.isEmpty { project.callers.uses.note(found.value.id) }
         return found.value
     }
 

@@ -112,7 +112,7 @@ public final class Instance: Sendable {
             lastConnectionID: configuration.drawnConnectionID())
         self.loops = loops
         self.credentialWatch = CredentialWatch(router: router, server: server, loop: loops.loops[0])
-        self.sweeper = Sweeper(project: project, health: health, log: log, loop: loops.loops[0])
+        self.sweeper = Sweeper(project, health: health, callerUse: router.callerUse, log: log, loop: loops.loops[0])
         router.serve(makeSidePortRoutes())
         loops.start()
     }

@@ -36,6 +36,13 @@ struct ReadCall: Sendable {
 
     private var project: Project { admission.service.project }
 
+    /// Of another tenant than the call's. TENANT_NOT_FOUND.
+    borrowing func settings(
+        of tenantID: Text, in transaction: borrowing ReadTransaction
+    ) throws -> TenantSettings {
+        try project.tenants.settings(of: tenantID, in: transaction)
+    }
+
     /// The owner of the keys of these tokens.
     borrowing func signer(of use: TokenUse) -> TokenSigner { project.signingKeys.signer(of: use) }
 

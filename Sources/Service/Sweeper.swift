@@ -7,6 +7,7 @@ final class Sweeper: @unchecked Sendable {
     // Unchecked: the variables are touched on the loop only.
     private let project: Project
     private let health: HealthStatus
+    private let callerUse: CallerUse
     private let log: Log
     private let loop: EventLoop
     private var timer: Timer?
@@ -14,7 +15,8 @@ final class Sweeper: @unchecked Sendable {
     private static let checkEvery = Duration.seconds(1)
     private static let turnsPerSweep = 60
 
-    init(project: Project, health: HealthStatus, log: Log, loop: EventLoop) {
+    init(_ project: Project, health: HealthStatus, callerUse: CallerUse, log: Log, loop: EventLoop) {
+        self.callerUse = callerUse
         self.project = project
         self.health = health
         self.log = log
@@ -42,6 +44,7 @@ final class Sweeper: @unchecked Sendable {
         turn = (turn + 1) % Self.turnsPerSweep
         if turn == 0 {
             let project = project
+            callerUse.noteOpen(in: project.callers.uses)
             Task { await project.sweep() }
         }
         timer?.arm(after: Self.checkEvery)

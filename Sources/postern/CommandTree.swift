@@ -2,7 +2,7 @@
 enum CommandTree {
     static let commands =
         TenantCommands.all + ProviderCommands.all + EmailConfigCommands.all + SMSConfigCommands.all
-        + OutboxCommands.all + UserCommands.all + UserFindCommands.all
+        + OutboxCommands.all + UserCommands.all + UserFindCommands.all + UserPatchCommand.all + PermissionCommands.all
         + UserLinkCommands.all + UserMFACommands.all + SessionCommands.all + RevocationCommands.all
         + KeyCommands.all + APIKeyCommands.all + CertificateMappingCommands.all + ServiceAccountCommands.all
         + TokenCommands.all + AccountCommands.all + DenialCommands.all + AuditCommands.all
@@ -25,6 +25,7 @@ enum CommandTree {
         ("audit", "the log of who changed what, and its proof"),
         ("apikey", "credentials of the server's callers"),
         ("whoami", "what this credential is"),
+        ("can-i", "what this credential may call"),
         ("certificate", "certificates of clients, and the roles they have"),
         ("service-account", "identities for programs, and their keys"),
         ("key", "the keys that sign ID tokens"),

@@ -19,6 +19,12 @@ enum ManyTenantsMethods {
             try await project.copySettings(from: "acme", to: "shop-1", paths: ["enable_anonymous_user"])
         }
         #expect(!copied.enableAnonymousUser && copied.recentLoginSeconds == 77)
+        let acme = project.tenant("acme")
+        let (count, rejections) = try await recorder.expect("Users/UpdateMany") {
+            try await acme.updateUsers(where: UserConditions(emailPrefix: "ada@"), claimsPatch: #"{"plan":"pro"}"#)
+        }
+        #expect(count == 1 && rejections.isEmpty)
+        #expect(try await acme.getUser("ada").customClaimsJSON.contains([UInt8](#""plan":"pro""#.utf8)))
         let denials = try await recorder.expect("Tenants/ListAllDenials") {
             try await project.listAllDenials(email: "eve@example.com").all()
         }

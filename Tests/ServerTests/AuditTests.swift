@@ -184,12 +184,12 @@ import Testing
             #expect(first.caller == id && first.detail == "postern.v1.Users/Get INSUFFICIENT_PERMISSION tenant beta")
             for _ in 0..<50 {
                 expectRefusal("INSUFFICIENT_PERMISSION") {
-                    let _: ProjectListApiKeysResponse = try bound.call(
-                        "postern.v1.Project/ListApiKeys", ProjectListApiKeysRequest())
+                    let _: ProjectStatsResponse = try bound.call(
+                        "postern.v1.Project/Stats", ProjectStatsRequest())
                 }
             }
             for _ in 0..<9 {
-                #expect(try log.next()?.event?.detail == "postern.v1.Project/ListApiKeys INSUFFICIENT_PERMISSION")
+                #expect(try log.next()?.event?.detail == "postern.v1.Project/Stats INSUFFICIENT_PERMISSION")
             }
             server.clock.advance(by: .minutes(10))
             await server.project.sweep()

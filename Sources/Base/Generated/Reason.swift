@@ -415,6 +415,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case invalidSecondFactorPolicy = 240
     /// The settings were changed after they were read. Read them again, and decide anew.
     case revisionMismatch = 400
+    /// The tenant has as many API keys that are in force as its admins may make. Revoke some of them.
+    case tooManyAPIKeys = 402
     /// There is no tenant with the id of the template. Correct template_tenant_id.
     case templateNotFound = 401
     /// A condition of a query is too long, or is not what its field holds. Correct the field that `fieldViolations`
@@ -682,6 +684,7 @@ extension Reason {
         case .secondFactorsNotAllowed: "SECOND_FACTORS_NOT_ALLOWED"
         case .invalidSecondFactorPolicy: "INVALID_SECOND_FACTOR_POLICY"
         case .revisionMismatch: "REVISION_MISMATCH"
+        case .tooManyAPIKeys: "TOO_MANY_API_KEYS"
         case .templateNotFound: "TEMPLATE_NOT_FOUND"
         case .invalidQuery: "INVALID_QUERY"
         case .upgradePending: "UPGRADE_PENDING"
@@ -727,7 +730,7 @@ extension Reason {
             .cancelled
         case .serverOverloaded, .storeFull, .quotaExceeded, .tooManyConnections, .metadataTooLarge, .windowExceeded,
             .frameTooLarge, .answerTooLarge, .tooManyStreams, .messageTooLarge, .tooManyIdempotencyKeys,
-            .tooManyAttemptsTryLater, .tooManyServiceAccountKeys, .tooManyWaitingCalls:
+            .tooManyAttemptsTryLater, .tooManyServiceAccountKeys, .tooManyAPIKeys, .tooManyWaitingCalls:
             .resourceExhausted
         case .serverShuttingDown, .storeUnavailable, .noSigningKey, .shuttingDown, .credentialMissing, .idpUnavailable,
             .connectionFailed, .connectionLost, .refused, .channelClosed, .streamEnded, .verifierStale:

@@ -399,6 +399,12 @@ extern const PosternSchema postern__v1__project_who_am_irequest__table;
 static inline const PosternSchema *postern__v1__project_who_am_irequest__schema(void) { return &postern__v1__project_who_am_irequest__table; }
 extern const PosternSchema postern__v1__project_who_am_iresponse__table;
 static inline const PosternSchema *postern__v1__project_who_am_iresponse__schema(void) { return &postern__v1__project_who_am_iresponse__table; }
+extern const PosternSchema postern__v1__project_test_permissions_request__table;
+static inline const PosternSchema *postern__v1__project_test_permissions_request__schema(void) { return &postern__v1__project_test_permissions_request__table; }
+extern const PosternSchema postern__v1__method_permission__table;
+static inline const PosternSchema *postern__v1__method_permission__schema(void) { return &postern__v1__method_permission__table; }
+extern const PosternSchema postern__v1__project_test_permissions_response__table;
+static inline const PosternSchema *postern__v1__project_test_permissions_response__schema(void) { return &postern__v1__project_test_permissions_response__table; }
 extern const PosternSchema postern__v1__project_list_api_keys_request__table;
 static inline const PosternSchema *postern__v1__project_list_api_keys_request__schema(void) { return &postern__v1__project_list_api_keys_request__table; }
 extern const PosternSchema postern__v1__project_list_api_keys_response__table;
@@ -461,6 +467,8 @@ extern const PosternSchema postern__store__v1__stored_tenant__table;
 static inline const PosternSchema *postern__store__v1__stored_tenant__schema(void) { return &postern__store__v1__stored_tenant__table; }
 extern const PosternSchema postern__store__v1__stored_api_key__table;
 static inline const PosternSchema *postern__store__v1__stored_api_key__schema(void) { return &postern__store__v1__stored_api_key__table; }
+extern const PosternSchema postern__store__v1__stored_api_key_use__table;
+static inline const PosternSchema *postern__store__v1__stored_api_key_use__schema(void) { return &postern__store__v1__stored_api_key_use__table; }
 extern const PosternSchema postern__store__v1__stored_certificate_mapping__table;
 static inline const PosternSchema *postern__store__v1__stored_certificate_mapping__schema(void) { return &postern__store__v1__stored_certificate_mapping__table; }
 extern const PosternSchema postern__store__v1__stored_signing_key__table;
@@ -669,6 +677,10 @@ extern const PosternSchema postern__v1__batch_rejection__table;
 static inline const PosternSchema *postern__v1__batch_rejection__schema(void) { return &postern__v1__batch_rejection__table; }
 extern const PosternSchema postern__v1__users_batch_delete_response__table;
 static inline const PosternSchema *postern__v1__users_batch_delete_response__schema(void) { return &postern__v1__users_batch_delete_response__table; }
+extern const PosternSchema postern__v1__users_update_many_request__table;
+static inline const PosternSchema *postern__v1__users_update_many_request__schema(void) { return &postern__v1__users_update_many_request__table; }
+extern const PosternSchema postern__v1__users_update_many_response__table;
+static inline const PosternSchema *postern__v1__users_update_many_response__schema(void) { return &postern__v1__users_update_many_response__table; }
 extern const PosternSchema postern__v1__users_revoke_tokens_request__table;
 static inline const PosternSchema *postern__v1__users_revoke_tokens_request__schema(void) { return &postern__v1__users_revoke_tokens_request__table; }
 extern const PosternSchema postern__v1__users_revoke_tokens_response__table;

@@ -197,33 +197,9 @@ public actor UserSession {
                 return changed.user
             }
             return try transaction.once(origin, now: now) {
-                var (current, changed, effect) = try transaction.administered(key, change, now: now)
-                if let end = effect.end { changed.revokeTokens(end, now: now) }
-                try transaction.replace(
-                    current, by: changed, origin: origin, kind: effect.kind, detail: effect.detail, now: now)
-                for other in effect.others {
-                    try transaction.appendEvent(
-                        other.kind, tenantID: key.tenant, uid: key.uid, origin: origin, detail: other.detail, now: now)
-                }
-                if let end = effect.end { try transaction.endSessions(of: key, end, now: now) }
-                if effect.voidsCodes { try transaction.removeOobCodes(of: key) }
-                return changed.user
+                try transaction.administer(key, change, origin: origin, now: now)
             }
         }
-    }
-}
-
-extension WriteTransaction {
-    /// The account as it is, as `change` makes it, and what that brings with it; nothing is written.
-    fileprivate func administered(
-        _ key: UserKey, _ change: AdminChange, now: Timestamp
-    ) throws -> (current: Account, changed: Account, effect: AdminChange.Effect) {
-        guard let current = try reading.account(key) else { throw Failure.userNotFound }
-        var changed = current
-        var change = change
-        change.linkedProviders = try change.linkedProviders.map { try reading.bound($0, tenantID: key.tenant) }
-        let effect = try change.apply(to: &changed, now: now)
-        return (current, changed, effect)
     }
 }
 

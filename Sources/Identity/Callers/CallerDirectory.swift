@@ -20,6 +20,8 @@ public final class CallerDirectory: Sendable {
     private let credentials: TableMark
     /// Tells of callers that were refused.
     public let deniedCalls: DeniedCalls
+    /// When keys were last used.
+    public let uses: KeyUses
     private static let scheme = [UInt8]("bearer ".utf8)
     private static let keyPrefix = [UInt8]("pk_".utf8)
     private static let idByteCount = 12
@@ -29,6 +31,7 @@ public final class CallerDirectory: Sendable {
         self.resources = resources
         self.signers = signers
         self.deniedCalls = DeniedCalls(resources)
+        self.uses = KeyUses(resources)
         self.audience = Text(unchecked: issuer.bytes + [UInt8]("/caller".utf8))
         self.credentials = TableMark(
             "callers",
@@ -121,13 +124,16 @@ public final class CallerDirectory: Sendable {
         return Caller(signer.account, keyID: signer.key.keyID, until: min(jwt.expiresAt, signer.expiresAt))
     }
 
-    /// Makes a key. INVALID_ROLE, INVALID_SCOPE, INVALID_QUOTA, TENANT_NOT_FOUND.
+    /// Makes a key. INVALID_ROLE, INVALID_SCOPE, INVALID_QUOTA, INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND,
+    /// TOO_MANY_API_KEYS.
     ///
+    /// `maker`: who makes it; nil for the server. It gives no right that it has not.
     /// `keep` gets the secret before the key is in the store: what it throws, this throws, and no key is made. So there
     /// is never a key whose secret got lost on the way.
     public func create(
         role: Role, scope: Scope?, displayName: Text, trustsEndUserIP: Bool, exportsPasswordHashes: Bool = false,
-        quotas: CallerQuotas? = nil, use: KeyUse = KeyUse(), validateOnly: Bool, origin: Origin,
+        quotas: CallerQuotas? = nil, use: KeyUse = KeyUse(), by maker: Caller? = nil, validateOnly: Bool,
+        origin: Origin,
         event: EventKind = .apiKeyCreated, keep: (Secret) throws -> Void = { _ in }
     ) async throws -> (key: ApiKey, secret: Secret) {
         try quotas?.check()
@@ -145,13 +151,18 @@ public final class CallerDirectory: Sendable {
         request.stored.apiKey?.expiresAtMicros = use.expiresAtMicros ?? 0
         request.stored.apiKey?.allowedAddresses = use.allowedAddresses ?? []
         let key = request.stored.apiKey ?? ApiKey()
+        try maker?.checkMayMake(key)
         try keep(request.secret)
+        let limits = resources.limits
         try await resources.store.write { [request] transaction in
             try transaction.reading.checkExists(key.scope)
+            try transaction.makeRoom(for: key, by: maker, limits: limits, now: now, validateOnly: validateOnly)
             if validateOnly { return }
             try transaction.onceOnly(origin, now: now) {
                 try transaction.put(Tables.apiKeys, TextKey(key.apiKeyID), request.stored)
-                try transaction.appendEvent(event, tenantID: .empty, origin: origin, detail: key.apiKeyID, now: now)
+                try transaction.noteTenant(of: key)
+                try transaction.appendEvent(
+                    event, tenantID: key.logTenantID(changedBy: maker), origin: origin, detail: key.apiKeyID, now: now)
             }
         }
         return (key, request.secret)
@@ -184,52 +195,6 @@ public final class CallerDirectory: Sendable {
         let bytes = secret.withBytes { [UInt8]($0) }
         let isGood = try resources.store.read { try apiKeyCaller(bytes, in: $0) != nil }
         if isGood { try keeper.show() } else { try keeper.discard() }
-    }
-
-    /// Changes a key; nil leaves a field as it is. API_KEY_NOT_FOUND, INVALID_DISPLAY_NAME, INVALID_QUOTA.
-    public func update(
-        id: Text, displayName: Text?, quotas: CallerQuotas?, use: KeyUse = KeyUse(), validateOnly: Bool,
-        origin: Origin
-    ) async throws -> ApiKey {
-        if let displayName { try Values.checkDisplayName(displayName, limits: resources.limits) }
-        try quotas?.check()
-        let now = resources.clock.now()
-        try use.check(limits: resources.limits, now: now)
-        return try await resources.store.write { transaction in
-            try transaction.once(validateOnly ? .server : origin, now: now) {
-                var (stored, key) = try transaction.reading.storedAPIKey(id)
-                if let displayName { key.displayName = displayName }
-                if let quotas { key.quotas = quotas }
-                if let addresses = use.allowedAddresses { key.allowedAddresses = addresses }
-                if let expiresAt = use.expiresAtMicros {
-                    if key.isLastingAdmin, expiresAt != 0 { try transaction.reading.requireOtherAdminKey(than: id) }
-                    key.expiresAtMicros = expiresAt
-                }
-                if validateOnly { return key }
-                stored.apiKey = key
-                try transaction.put(Tables.apiKeys, TextKey(id), stored)
-                try transaction.appendEvent(.apiKeyUpdated, tenantID: .empty, origin: origin, detail: id, now: now)
-                return key
-            }
-        }
-    }
-
-    /// Revokes a key: it is refused from the next request on. API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
-    public func revoke(id: Text, validateOnly: Bool, origin: Origin) async throws -> ApiKey {
-        let now = resources.clock.now()
-        return try await resources.store.write { transaction in
-            try transaction.once(validateOnly ? .server : origin, now: now) {
-                var (stored, key) = try transaction.reading.storedAPIKey(id)
-                guard key.revokedAtMicros == 0 else { return key }
-                if key.isLastingAdmin { try transaction.reading.requireOtherAdminKey(than: id) }
-                if validateOnly { return key }
-                key.revokedAtMicros = now.microseconds
-                stored.apiKey = key
-                try transaction.put(Tables.apiKeys, TextKey(id), stored)
-                try transaction.appendEvent(.apiKeyRevoked, tenantID: .empty, origin: origin, detail: id, now: now)
-                return key
-            }
-        }
     }
 
     static func secret(of id: Text, random: RandomSource) -> [UInt8] {
@@ -265,19 +230,8 @@ extension ReadTransaction {
     /// API_KEY_NOT_FOUND.
     func storedAPIKey(_ id: Text) throws -> (stored: StoredApiKey, key: ApiKey) {
         guard let stored = try get(Tables.apiKeys, TextKey(id)), let key = stored.apiKey else {
-            throw Failure(.apiKeyNotFound, "There is no API key with this id.")
+            throw Failure.apiKeyNotFound
         }
         return (stored, key)
-    }
-
-    fileprivate func requireOtherAdminKey(than id: Text) throws {
-        let others = try apiKeys(after: nil, limit: .max).filter {
-            $0.isLastingAdmin && $0.apiKeyID != id
-        }
-        guard !others.isEmpty else {
-            throw Failure(
-                .lastAdminKey,
-                "This is the last project-admin key; make another one before you revoke it.")
-        }
     }
 }

@@ -1,7 +1,7 @@
 public import Base
 import Crypto
 public import Messages
-import Rules
+public import Rules
 import Store
 
 /// When and from where an API key may be used; nil leaves a field as it is.
@@ -31,9 +31,9 @@ public struct KeyUse: Sendable {
 
 extension CallerDirectory {
     /// Gives a key a new secret; the old one stays good for `overlap`. INVALID_DURATION, API_KEY_NOT_FOUND,
-    /// API_KEY_REVOKED.
+    /// API_KEY_REVOKED, INSUFFICIENT_PERMISSION.
     public func rotate(
-        id: Text, overlapSeconds: Int64, validateOnly: Bool, origin: Origin
+        id: Text, overlapSeconds: Int64, by admin: Caller? = nil, validateOnly: Bool, origin: Origin
     ) async throws -> (key: ApiKey, secret: Secret) {
         guard (0...resources.limits.secretOverlapMax.microseconds / 1_000_000).contains(overlapSeconds) else {
             throw Failure.invalid(.invalidDuration, field: "overlap_seconds", "must be 0 to 30 days")
@@ -41,7 +41,9 @@ extension CallerDirectory {
         let now = resources.clock.now()
         let secret = Self.secret(of: id, random: resources.random)
         let key = try await resources.store.write { transaction in
-            var (stored, key) = try transaction.reading.storedAPIKey(id)
+            var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin)
+            // Who rotates a key has its secret, and may do what it may.
+            try admin?.checkMayMake(key, setsQuotas: false)
             guard key.revokedAtMicros == 0 else {
                 throw Failure(.apiKeyRevoked, "This API key was revoked; make another one.")
             }
@@ -52,7 +54,8 @@ extension CallerDirectory {
             if validateOnly { return key }
             try transaction.onceOnly(origin, now: now) {
                 try transaction.put(Tables.apiKeys, TextKey(id), stored)
-                try transaction.appendEvent(.apiKeyRotated, tenantID: .empty, origin: origin, detail: id, now: now)
+                try transaction.appendEvent(
+                    .apiKeyRotated, tenantID: key.logTenantID(changedBy: admin), origin: origin, detail: id, now: now)
             }
             return key
         }

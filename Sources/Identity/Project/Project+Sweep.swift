@@ -7,6 +7,7 @@ extension Project {
     public func sweep() async {
         checkClock()
         tenants.forgetIdle()
+        await callers.uses.sweep()
         guard time.isProven else {
             sweepsPutOff.add()
             return

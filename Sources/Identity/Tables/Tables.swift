@@ -149,6 +149,13 @@ public enum Tables {
     public static let settingsChanges = Table<SequenceKey, [UInt8]>(
         id: 97, name: "settings_changes", owner: .keyPrefix, purge: .withTenant)
 
+    /// (tenant, API key id) → nothing: the keys that are bound to a tenant, made since there is this table.
+    public static let apiKeysOfTenants = Table<TenantTextKey, [UInt8]>(
+        id: 98, name: "api_keys_of_tenants", owner: .keyPrefix, purge: .withTenant)
+    /// API key id → when it was last seen in use.
+    public static let apiKeyUses = Table<TextKey, StoredApiKeyUse>(
+        id: 99, name: "api_key_uses", owner: .nobody, purge: .noTenant)
+
     /// What opening the store takes. The list `declared` is generated from this file.
     public static let all: [TableDeclaration] = SigningTables.all + declared
 }

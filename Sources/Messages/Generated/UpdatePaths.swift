@@ -422,6 +422,25 @@ extension Tenant: UpdatableMessage {
     }
 }
 
+extension UsersUpdateManyRequest: Updatable {
+    /// The fields that an update may change.
+    public enum Path: UInt8, UpdatePath {
+        case disabled
+        case claimsPatchJSON
+        case revokeTokens
+
+        public var name: Text {
+            switch self {
+            case .disabled: "disabled"
+            case .claimsPatchJSON: "claims_patch_json"
+            case .revokeTokens: "revoke_tokens"
+            }
+        }
+
+        public static let byName = named()
+    }
+}
+
 extension UsersUpdateRequest: Updatable {
     /// The fields that an update may change.
     public enum Path: UInt8, UpdatePath {

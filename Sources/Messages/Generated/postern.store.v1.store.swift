@@ -358,6 +358,41 @@ extension StoredApiKey: ConvertibleToC {
     }
 }
 
+/// When an API key was last seen in use. Apart from the key, whose changes every connection hears of.
+public struct StoredApiKeyUse: Message {
+    public var lastUsedAtMicros: Int64 = 0
+
+    public init() {}
+
+    public init(lastUsedAtMicros: Int64 = 0) {
+        self.lastUsedAtMicros = lastUsedAtMicros
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var lastUsedAtMicros: Int { 1 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension StoredApiKeyUse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__store__v1__stored_api_key_use__schema() }
+
+    init(copying source: UnsafePointer<Postern__Store__V1__StoredApiKeyUse>) {
+        self.lastUsedAtMicros = source.pointee.last_used_at_micros
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredApiKeyUse>, arena: Arena) {
+        target.pointee.last_used_at_micros = self.lastUsedAtMicros
+    }
+}
+
 public struct StoredCertificateMapping: Message {
     public var certificateMapping: CertificateMapping?
 

@@ -34,6 +34,8 @@ public struct ApiKey: Message {
     public var allowedAddresses: [Text] = []
     /// Until when the secret before the present one is good; 0 = there is none.
     public var previousSecretUntilMicros: Int64 = 0
+    /// When the key was last seen in use, to the hour; 0 = not since servers note it. Set by the server.
+    public var lastUsedAtMicros: Int64 = 0
 
     public init() {}
 
@@ -49,7 +51,8 @@ public struct ApiKey: Message {
         exportPasswordHashes: Bool = false,
         expiresAtMicros: Int64 = 0,
         allowedAddresses: [Text] = [],
-        previousSecretUntilMicros: Int64 = 0
+        previousSecretUntilMicros: Int64 = 0,
+        lastUsedAtMicros: Int64 = 0
     ) {
         self.apiKeyID = apiKeyID
         self.role = role
@@ -63,6 +66,7 @@ public struct ApiKey: Message {
         self.expiresAtMicros = expiresAtMicros
         self.allowedAddresses = allowedAddresses
         self.previousSecretUntilMicros = previousSecretUntilMicros
+        self.lastUsedAtMicros = lastUsedAtMicros
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -79,6 +83,7 @@ public struct ApiKey: Message {
         @inlinable public static var expiresAtMicros: Int { 40 }
         @inlinable public static var allowedAddresses: Int { 41 }
         @inlinable public static var previousSecretUntilMicros: Int { 42 }
+        @inlinable public static var lastUsedAtMicros: Int { 43 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -105,6 +110,7 @@ extension ApiKey: ConvertibleToC {
         self.expiresAtMicros = source.pointee.expires_at_micros
         self.allowedAddresses = elements(source.pointee.n_allowed_addresses, source.pointee.allowed_addresses) { Text(copying: $0) }
         self.previousSecretUntilMicros = source.pointee.previous_secret_until_micros
+        self.lastUsedAtMicros = source.pointee.last_used_at_micros
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ApiKey>, arena: Arena) {
@@ -121,6 +127,7 @@ extension ApiKey: ConvertibleToC {
         target.pointee.n_allowed_addresses = self.allowedAddresses.count
         target.pointee.allowed_addresses = arena.copyEach(self.allowedAddresses) { arena.copy($0) }
         target.pointee.previous_secret_until_micros = self.previousSecretUntilMicros
+        target.pointee.last_used_at_micros = self.lastUsedAtMicros
     }
 }
 
@@ -534,6 +541,134 @@ extension ProjectWhoAmIResponse: ConvertibleToC {
         target.pointee.trusted_end_user_ip = self.trustedEndUserIP ? 1 : 0
         target.pointee.export_password_hashes = self.exportPasswordHashes ? 1 : 0
         target.pointee.project_id = arena.copy(self.projectID)
+    }
+}
+
+public struct ProjectTestPermissionsRequest: Message {
+    /// As in requests: empty is the credential's own tenant, or the default pool.
+    public var tenantID: Text = .empty
+    /// Full names, such as postern.v1.Users/Get; none: all methods. At most 500.
+    public var methods: [Text] = []
+
+    public init() {}
+
+    public init(tenantID: Text = .empty, methods: [Text] = []) {
+        self.tenantID = tenantID
+        self.methods = methods
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var methods: Int { 2 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension ProjectTestPermissionsRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_test_permissions_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectTestPermissionsRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.methods = elements(source.pointee.n_methods, source.pointee.methods) { Text(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectTestPermissionsRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.n_methods = self.methods.count
+        target.pointee.methods = arena.copyEach(self.methods) { arena.copy($0) }
+    }
+}
+
+public struct ProjectTestPermissionsResponse: Message {
+    public var permissions: [MethodPermission] = []
+
+    public init() {}
+
+    public init(permissions: [MethodPermission] = []) {
+        self.permissions = permissions
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var permissions: Int { 1 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension ProjectTestPermissionsResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__project_test_permissions_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__ProjectTestPermissionsResponse>) {
+        self.permissions = copiedMessages(source.pointee.n_permissions, source.pointee.permissions)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__ProjectTestPermissionsResponse>, arena: Arena) {
+        target.pointee.n_permissions = self.permissions.count
+        target.pointee.permissions = arena.copyEach(self.permissions) { arena.make($0) }
+    }
+}
+
+public struct MethodPermission: Message {
+    public var method: Text = .empty
+    public var allowed: Bool = false
+    /// Why not, as a call would be refused. UNKNOWN_METHOD for a name that is no method's.
+    public var reason: Text = .empty
+    public var message: Text = .empty
+
+    public init() {}
+
+    public init(method: Text = .empty, allowed: Bool = false, reason: Text = .empty, message: Text = .empty) {
+        self.method = method
+        self.allowed = allowed
+        self.reason = reason
+        self.message = message
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var method: Int { 1 }
+        @inlinable public static var allowed: Int { 2 }
+        @inlinable public static var reason: Int { 3 }
+        @inlinable public static var message: Int { 4 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension MethodPermission: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__method_permission__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__MethodPermission>) {
+        self.method = Text(copying: source.pointee.method)
+        self.allowed = source.pointee.allowed != 0
+        self.reason = Text(copying: source.pointee.reason)
+        self.message = Text(copying: source.pointee.message)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__MethodPermission>, arena: Arena) {
+        target.pointee.method = arena.copy(self.method)
+        target.pointee.allowed = self.allowed ? 1 : 0
+        target.pointee.reason = arena.copy(self.reason)
+        target.pointee.message = arena.copy(self.message)
     }
 }
 

@@ -1536,6 +1536,169 @@ extension UsersBatchDeleteResponse: ConvertibleToC {
     }
 }
 
+public struct UsersUpdateManyRequest: PagedRequest {
+    public var tenantID: Text = .empty
+    /// 1..500; 0 = 100.
+    public var pageSize: Int32 = 0
+    public var pageToken: Text = .empty
+    /// Its tenant_id, page_size and page_token are left empty.
+    public var query: UsersQueryRequest?
+    /// Every user is meant: with a query that has no condition.
+    public var allUsers: Bool = false
+    public var updateMask: ProtobufFieldMask?
+    public var disabled: Bool = false
+    /// A JSON object that is merged into the custom claims, as RFC 7396 does it: null removes a claim.
+    public var claimsPatchJSON: [UInt8] = []
+    /// Ends all sessions and tokens.
+    public var revokeTokens: Bool = false
+    /// Counts what would be changed, and changes nothing.
+    public var validateOnly: Bool = false
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        pageSize: Int32 = 0,
+        pageToken: Text = .empty,
+        query: UsersQueryRequest? = nil,
+        allUsers: Bool = false,
+        updateMask: ProtobufFieldMask? = nil,
+        disabled: Bool = false,
+        claimsPatchJSON: [UInt8] = [],
+        revokeTokens: Bool = false,
+        validateOnly: Bool = false
+    ) {
+        self.tenantID = tenantID
+        self.pageSize = pageSize
+        self.pageToken = pageToken
+        self.query = query
+        self.allUsers = allUsers
+        self.updateMask = updateMask
+        self.disabled = disabled
+        self.claimsPatchJSON = claimsPatchJSON
+        self.revokeTokens = revokeTokens
+        self.validateOnly = validateOnly
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var pageSize: Int { 2 }
+        @inlinable public static var pageToken: Int { 3 }
+        @inlinable public static var query: Int { 4 }
+        @inlinable public static var allUsers: Int { 5 }
+        @inlinable public static var updateMask: Int { 6 }
+        @inlinable public static var disabled: Int { 7 }
+        @inlinable public static var claimsPatchJSON: Int { 8 }
+        @inlinable public static var revokeTokens: Int { 9 }
+        @inlinable public static var validateOnly: Int { 10 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension UsersUpdateManyRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_update_many_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersUpdateManyRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.pageSize = source.pointee.page_size
+        self.pageToken = Text(copying: source.pointee.page_token)
+        self.query = source.pointee.query.map { UsersQueryRequest(copying: $0) }
+        self.allUsers = source.pointee.all_users != 0
+        self.updateMask = source.pointee.update_mask.map { ProtobufFieldMask(copying: $0) }
+        self.disabled = source.pointee.disabled != 0
+        self.claimsPatchJSON = [UInt8](copying: source.pointee.claims_patch_json)
+        self.revokeTokens = source.pointee.revoke_tokens != 0
+        self.validateOnly = source.pointee.validate_only != 0
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersUpdateManyRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.page_size = self.pageSize
+        target.pointee.page_token = arena.copy(self.pageToken)
+        if let value = self.query { target.pointee.query = arena.make(value) }
+        target.pointee.all_users = self.allUsers ? 1 : 0
+        if let value = self.updateMask { target.pointee.update_mask = arena.make(value) }
+        target.pointee.disabled = self.disabled ? 1 : 0
+        target.pointee.claims_patch_json = arena.copy(self.claimsPatchJSON)
+        target.pointee.revoke_tokens = self.revokeTokens ? 1 : 0
+        target.pointee.validate_only = self.validateOnly ? 1 : 0
+    }
+}
+
+public struct UsersUpdateManyResponse: Message {
+    /// Of the users that the query finds.
+    public var changedCount: Int32 = 0
+    /// Were so already.
+    public var unchangedCount: Int32 = 0
+    /// `index` counts the users of this answer.
+    public var rejections: [BatchRejection] = []
+    /// How many rows were read.
+    public var scanned: Int32 = 0
+    /// Empty: there are no further users.
+    public var nextPageToken: Text = .empty
+
+    public init() {}
+
+    public init(
+        changedCount: Int32 = 0,
+        unchangedCount: Int32 = 0,
+        rejections: [BatchRejection] = [],
+        scanned: Int32 = 0,
+        nextPageToken: Text = .empty
+    ) {
+        self.changedCount = changedCount
+        self.unchangedCount = unchangedCount
+        self.rejections = rejections
+        self.scanned = scanned
+        self.nextPageToken = nextPageToken
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var changedCount: Int { 1 }
+        @inlinable public static var unchangedCount: Int { 2 }
+        @inlinable public static var rejections: Int { 3 }
+        @inlinable public static var scanned: Int { 4 }
+        @inlinable public static var nextPageToken: Int { 5 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersUpdateManyResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_update_many_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersUpdateManyResponse>) {
+        self.changedCount = source.pointee.changed_count
+        self.unchangedCount = source.pointee.unchanged_count
+        self.rejections = copiedMessages(source.pointee.n_rejections, source.pointee.rejections)
+        self.scanned = source.pointee.scanned
+        self.nextPageToken = Text(copying: source.pointee.next_page_token)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersUpdateManyResponse>, arena: Arena) {
+        target.pointee.changed_count = self.changedCount
+        target.pointee.unchanged_count = self.unchangedCount
+        target.pointee.n_rejections = self.rejections.count
+        target.pointee.rejections = arena.copyEach(self.rejections) { arena.make($0) }
+        target.pointee.scanned = self.scanned
+        target.pointee.next_page_token = arena.copy(self.nextPageToken)
+    }
+}
+
 public struct BatchRejection: Message {
     /// Of the item in the request, from 0.
     public var index: Int32 = 0

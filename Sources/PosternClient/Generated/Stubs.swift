@@ -481,15 +481,18 @@ public struct ProjectClient: Sendable {
     /// Creates a client whose calls go over `channel`.
     public init(channel: Channel) { self.channel = channel }
 
-    /// Makes an API key. The answer holds the key; it cannot be read again. Refusals: INVALID_QUOTA, INVALID_ROLE,
-    /// INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, TENANT_NOT_FOUND.
+    /// Makes an API key. The answer holds the key; it cannot be read again. A tenant-admin makes keys that may no more than
+    /// its own credential: no higher role, no other tenant, no quotas, and not for longer or from elsewhere than an API key
+    /// that it calls with. Refusals: INVALID_QUOTA, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_EXPIRY,
+    /// INVALID_ADDRESS_RANGE, INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND, TOO_MANY_API_KEYS.
     public func createApiKey(_ request: ProjectCreateApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectCreateApiKeyResponse
     {
         try await channel.unary("postern.v1.Project", "CreateApiKey", request, idempotent: false, options: options)
     }
 
-    /// The API keys, revoked ones too, without their secrets.
+    /// The API keys, revoked ones too, without their secrets; for a tenant-admin those that it may revoke. A page reads 1,000
+    /// keys at most, so that it may be empty and not the last.
     public func listApiKeys(_ request: ProjectListApiKeysRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectListApiKeysResponse
     {
@@ -497,7 +500,8 @@ public struct ProjectClient: Sendable {
     }
 
     /// Changes the masked fields; binds the next request, on every connection. Refusals: INVALID_UPDATE_MASK,
-    /// INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
+    /// INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, API_KEY_NOT_FOUND (also of a key that is
+    /// not the tenant-admin's to change), INSUFFICIENT_PERMISSION, LAST_ADMIN_KEY.
     public func updateApiKey(_ request: ProjectUpdateApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectUpdateApiKeyResponse
     {
@@ -505,7 +509,8 @@ public struct ProjectClient: Sendable {
     }
 
     /// Gives an API key a new secret. The old one stays good for `overlap_seconds`, and one of before it for no longer: there
-    /// are two at most. The id, the rights and the expiry stay. Refusals: INVALID_DURATION, API_KEY_NOT_FOUND, API_KEY_REVOKED.
+    /// are two at most. The id, the rights and the expiry stay. Refusals: INVALID_DURATION, API_KEY_NOT_FOUND, API_KEY_REVOKED,
+    /// INSUFFICIENT_PERMISSION (a tenant-admin, for a key that may more than its own).
     public func rotateApiKey(_ request: ProjectRotateApiKeyRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectRotateApiKeyResponse
     {
@@ -517,6 +522,14 @@ public struct ProjectClient: Sendable {
         -> ProjectWhoAmIResponse
     {
         try await channel.unary("postern.v1.Project", "WhoAmI", request, idempotent: true, options: options)
+    }
+
+    /// Which of the methods this credential may call for a tenant: what every call is asked before its handler runs. A handler
+    /// may refuse a request besides for what it says. Refusals: TOO_MANY_ITEMS.
+    public func testPermissions(_ request: ProjectTestPermissionsRequest, options: CallOptions = .init()) async throws(Failure)
+        -> ProjectTestPermissionsResponse
+    {
+        try await channel.unary("postern.v1.Project", "TestPermissions", request, idempotent: true, options: options)
     }
 
     /// The key is refused from the next request on, on every connection. Refusals: API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
@@ -1107,6 +1120,17 @@ public struct UsersClient: Sendable {
         -> UsersUpdateResponse
     {
         try await channel.unary("postern.v1.Users", "Update", request, idempotent: false, options: options)
+    }
+
+    /// Changes the masked fields of the next users that a query finds, up to page_size of them a call, each as Update does it.
+    /// Users that are so already are left alone, so that a call may be repeated; `next_page_token` goes on behind the last
+    /// one. Users that cannot be changed are told with their reason. Refusals: INVALID_UPDATE_MASK, INVALID_CLAIMS,
+    /// FORBIDDEN_CLAIM, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_QUERY (one without conditions needs `all_users`),
+    /// UPGRADE_PENDING.
+    public func updateMany(_ request: UsersUpdateManyRequest, options: CallOptions = .init()) async throws(Failure)
+        -> UsersUpdateManyResponse
+    {
+        try await channel.unary("postern.v1.Users", "UpdateMany", request, idempotent: true, options: options)
     }
 
     /// Replaces the custom claims. Refusals: CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM: acr, amr, at_hash, aud,

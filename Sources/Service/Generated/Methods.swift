@@ -305,31 +305,36 @@ extension MethodDescriptor {
         role: .verifier, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// Makes an API key. The answer holds the key; it cannot be read again. Refusals: INVALID_QUOTA, INVALID_ROLE,
-    /// INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, TENANT_NOT_FOUND.
+    /// Makes an API key. The answer holds the key; it cannot be read again. A tenant-admin makes keys that may no more than
+    /// its own credential: no higher role, no other tenant, no quotas, and not for longer or from elsewhere than an API key
+    /// that it calls with. Refusals: INVALID_QUOTA, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_EXPIRY,
+    /// INVALID_ADDRESS_RANGE, INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND, TOO_MANY_API_KEYS.
     static let projectCreateApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "CreateApiKey", requestStreaming: false, responseStreaming: false,
-        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        role: .tenantAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
-    /// The API keys, revoked ones too, without their secrets.
+    /// The API keys, revoked ones too, without their secrets; for a tenant-admin those that it may revoke. A page reads 1,000
+    /// keys at most, so that it may be empty and not the last.
     static let projectListApiKeys = MethodDescriptor(
         service: "postern.v1.Project", method: "ListApiKeys", requestStreaming: false, responseStreaming: false,
-        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        role: .tenantAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
     /// Changes the masked fields; binds the next request, on every connection. Refusals: INVALID_UPDATE_MASK,
-    /// INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
+    /// INVALID_DISPLAY_NAME, INVALID_QUOTA, INVALID_EXPIRY, INVALID_ADDRESS_RANGE, API_KEY_NOT_FOUND (also of a key that is
+    /// not the tenant-admin's to change), INSUFFICIENT_PERMISSION, LAST_ADMIN_KEY.
     static let projectUpdateApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "UpdateApiKey", requestStreaming: false, responseStreaming: false,
-        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: true,
+        role: .tenantAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Gives an API key a new secret. The old one stays good for `overlap_seconds`, and one of before it for no longer: there
-    /// are two at most. The id, the rights and the expiry stay. Refusals: INVALID_DURATION, API_KEY_NOT_FOUND, API_KEY_REVOKED.
+    /// are two at most. The id, the rights and the expiry stay. Refusals: INVALID_DURATION, API_KEY_NOT_FOUND, API_KEY_REVOKED,
+    /// INSUFFICIENT_PERMISSION (a tenant-admin, for a key that may more than its own).
     static let projectRotateApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RotateApiKey", requestStreaming: false, responseStreaming: false,
-        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        role: .tenantAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Who calls, and what the credential may do.
@@ -338,10 +343,17 @@ extension MethodDescriptor {
         tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false, refusedWhenDisabled: false,
         allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// Which of the methods this credential may call for a tenant: what every call is asked before its handler runs. A handler
+    /// may refuse a request besides for what it says. Refusals: TOO_MANY_ITEMS.
+    static let projectTestPermissions = MethodDescriptor(
+        service: "postern.v1.Project", method: "TestPermissions", requestStreaming: false, responseStreaming: false,
+        role: .any, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
     /// The key is refused from the next request on, on every connection. Refusals: API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
     static let projectRevokeApiKey = MethodDescriptor(
         service: "postern.v1.Project", method: "RevokeApiKey", requestStreaming: false, responseStreaming: false,
-        role: .projectAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: true,
+        role: .tenantAdmin, tenant: .unspecified, timeoutMillis: 5_000, idempotent: true, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Gives the holders of a certificate a role, on every connection from the next request on. Refusals: INVALID_ROLE,
@@ -818,6 +830,16 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
+    /// Changes the masked fields of the next users that a query finds, up to page_size of them a call, each as Update does it.
+    /// Users that are so already are left alone, so that a call may be repeated; `next_page_token` goes on behind the last
+    /// one. Users that cannot be changed are told with their reason. Refusals: INVALID_UPDATE_MASK, INVALID_CLAIMS,
+    /// FORBIDDEN_CLAIM, INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN, INVALID_QUERY (one without conditions needs `all_users`),
+    /// UPGRADE_PENDING.
+    static let usersUpdateMany = MethodDescriptor(
+        service: "postern.v1.Users", method: "UpdateMany", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 30_000, idempotent: true, mutation: true,
+        refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
+
     /// Replaces the custom claims. Refusals: CLAIMS_TOO_LARGE, INVALID_CLAIMS, FORBIDDEN_CLAIM: acr, amr, at_hash, aud,
     /// auth_time, azp, c_hash, cnf, exp, firebase, gen, iat, iss, jti, nbf, nonce, sid, sub.
     static let usersSetCustomClaims = MethodDescriptor(
@@ -973,6 +995,7 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ProjectUpdateApiKey.self, .projectUpdateApiKey)
     registry.register(ProjectRotateApiKey.self, .projectRotateApiKey)
     registry.register(ProjectWhoAmI.self, .projectWhoAmI)
+    registry.register(ProjectTestPermissions.self, .projectTestPermissions)
     registry.register(ProjectRevokeApiKey.self, .projectRevokeApiKey)
     registry.register(ProjectCreateCertificateMapping.self, .projectCreateCertificateMapping)
     registry.register(ProjectListCertificateMappings.self, .projectListCertificateMappings)
@@ -1029,6 +1052,7 @@ func registerAll(_ registry: inout Registry) {
     registry.register(UsersQuery.self, .usersQuery)
     registry.register(UsersList.self, .usersList)
     registry.register(UsersUpdate.self, .usersUpdate)
+    registry.register(UsersUpdateMany.self, .usersUpdateMany)
     registry.register(UsersSetCustomClaims.self, .usersSetCustomClaims)
     registry.register(UsersBatchDelete.self, .usersBatchDelete)
     registry.register(UsersDelete.self, .usersDelete)

@@ -15,7 +15,7 @@ enum UserFindCommands {
         session.output.print(try await client(session).count(request, options: session.callOptions()))
     }
 
-    private static let conditionFlags = [
+    static let conditionFlags = [
         Flag("email-prefix", "TEXT", "how the email begins"),
         Flag("name-prefix", "TEXT", "how the display name begins"),
         Flag("phone-prefix", "NUMBER", "how the phone number begins, from its +"),
@@ -86,7 +86,7 @@ enum UserFindCommands {
         session.output.print(Array(users.prefix(Int(clamping: limit))))
     }
 
-    private static func conditions(_ session: Session) throws -> UsersQueryRequest {
+    static func conditions(_ session: Session) throws -> UsersQueryRequest {
         let arguments = session.arguments
         let now = Clock.system.now()
         func micros(_ flag: String) throws(CommandError) -> Int64 {

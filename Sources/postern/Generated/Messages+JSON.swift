@@ -600,6 +600,7 @@ extension Messages.ApiKey: MessageJSON {
             .init("expires_at_micros", .integer(self.expiresAtMicros)),
             .init("allowed_addresses", .array(self.allowedAddresses.map { .string($0) })),
             .init("previous_secret_until_micros", .integer(self.previousSecretUntilMicros)),
+            .init("last_used_at_micros", .integer(self.lastUsedAtMicros)),
         ])
     }
 }
@@ -927,6 +928,17 @@ extension Messages.ImportUser: MessageJSON {
     }
 }
 
+extension Messages.MethodPermission: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("method", .string(self.method)),
+            .init("allowed", .bool(self.allowed)),
+            .init("reason", .string(self.reason)),
+            .init("message", .string(self.message)),
+        ])
+    }
+}
+
 extension Messages.NamedHashSpec: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -1219,6 +1231,14 @@ extension Messages.ProjectStatsResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
             .init("values", .array(self.values.map { $0.json })),
+        ])
+    }
+}
+
+extension Messages.ProjectTestPermissionsResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("permissions", .array(self.permissions.map { $0.json })),
         ])
     }
 }
@@ -2152,6 +2172,18 @@ extension Messages.UsersUnlinkResponse: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
             .init("user", self.user?.json ?? .null),
+        ])
+    }
+}
+
+extension Messages.UsersUpdateManyResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("changed_count", .integer(Int64(self.changedCount))),
+            .init("unchanged_count", .integer(Int64(self.unchangedCount))),
+            .init("rejections", .array(self.rejections.map { $0.json })),
+            .init("scanned", .integer(Int64(self.scanned))),
+            .init("next_page_token", .string(self.nextPageToken)),
         ])
     }
 }

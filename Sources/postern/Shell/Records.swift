@@ -71,7 +71,8 @@ extension ProjectWhoAmIResponse: Record {
 
 extension ApiKey: Record {
     static let columns = [
-        "api_key_id", "role", "scope", "display_name", "created_at_micros", "expires_at_micros", "revoked_at_micros",
+        "api_key_id", "role", "scope", "display_name", "created_at_micros", "last_used_at_micros", "expires_at_micros",
+        "revoked_at_micros",
     ]
 
     var id: String { apiKeyID.string }

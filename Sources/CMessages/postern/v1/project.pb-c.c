@@ -61,6 +61,24 @@ void   postern__v1__project_who_am_iresponse__init
   static const Postern__V1__ProjectWhoAmIResponse init_value = POSTERN__V1__PROJECT_WHO_AM_IRESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__project_test_permissions_request__init
+                     (Postern__V1__ProjectTestPermissionsRequest         *message)
+{
+  static const Postern__V1__ProjectTestPermissionsRequest init_value = POSTERN__V1__PROJECT_TEST_PERMISSIONS_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__project_test_permissions_response__init
+                     (Postern__V1__ProjectTestPermissionsResponse         *message)
+{
+  static const Postern__V1__ProjectTestPermissionsResponse init_value = POSTERN__V1__PROJECT_TEST_PERMISSIONS_RESPONSE__INIT;
+  *message = init_value;
+}
+void   postern__v1__method_permission__init
+                     (Postern__V1__MethodPermission         *message)
+{
+  static const Postern__V1__MethodPermission init_value = POSTERN__V1__METHOD_PERMISSION__INIT;
+  *message = init_value;
+}
 void   postern__v1__project_list_api_keys_request__init
                      (Postern__V1__ProjectListApiKeysRequest         *message)
 {
@@ -169,7 +187,7 @@ void   postern__v1__project_backup_response__init
   static const Postern__V1__ProjectBackupResponse init_value = POSTERN__V1__PROJECT_BACKUP_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[12] =
+static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[13] =
 {
   {
     "api_key_id",
@@ -315,6 +333,18 @@ static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[12
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "last_used_at_micros",
+    43,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ApiKey, last_used_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__api_key__field_indices_by_name[] = {
   10,   /* field[10] = allowed_addresses */
@@ -323,6 +353,7 @@ static const unsigned postern__v1__api_key__field_indices_by_name[] = {
   3,   /* field[3] = display_name */
   9,   /* field[9] = expires_at_micros */
   8,   /* field[8] = export_password_hashes */
+  12,   /* field[12] = last_used_at_micros */
   11,   /* field[11] = previous_secret_until_micros */
   7,   /* field[7] = quotas */
   6,   /* field[6] = revoked_at_micros */
@@ -336,7 +367,7 @@ static const ProtobufCIntRange postern__v1__api_key__number_ranges[4 + 1] =
   { 30, 7 },
   { 33, 8 },
   { 40, 9 },
-  { 0, 12 }
+  { 0, 13 }
 };
 const ProtobufCMessageDescriptor postern__v1__api_key__descriptor =
 {
@@ -346,7 +377,7 @@ const ProtobufCMessageDescriptor postern__v1__api_key__descriptor =
   "Postern__V1__ApiKey",
   "postern.v1",
   sizeof(Postern__V1__ApiKey),
-  12,
+  13,
   postern__v1__api_key__field_descriptors,
   postern__v1__api_key__field_indices_by_name,
   4,  postern__v1__api_key__number_ranges,
@@ -951,6 +982,172 @@ const ProtobufCMessageDescriptor postern__v1__project_who_am_iresponse__descript
   postern__v1__project_who_am_iresponse__field_indices_by_name,
   1,  postern__v1__project_who_am_iresponse__number_ranges,
   (ProtobufCMessageInit) postern__v1__project_who_am_iresponse__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__project_test_permissions_request__field_descriptors[2] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ProjectTestPermissionsRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "methods",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__V1__ProjectTestPermissionsRequest, n_methods),
+    offsetof(Postern__V1__ProjectTestPermissionsRequest, methods),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__project_test_permissions_request__field_indices_by_name[] = {
+  1,   /* field[1] = methods */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__project_test_permissions_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor postern__v1__project_test_permissions_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectTestPermissionsRequest",
+  "ProjectTestPermissionsRequest",
+  "Postern__V1__ProjectTestPermissionsRequest",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectTestPermissionsRequest),
+  2,
+  postern__v1__project_test_permissions_request__field_descriptors,
+  postern__v1__project_test_permissions_request__field_indices_by_name,
+  1,  postern__v1__project_test_permissions_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_test_permissions_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__project_test_permissions_response__field_descriptors[1] =
+{
+  {
+    "permissions",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__ProjectTestPermissionsResponse, n_permissions),
+    offsetof(Postern__V1__ProjectTestPermissionsResponse, permissions),
+    &postern__v1__method_permission__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__project_test_permissions_response__field_indices_by_name[] = {
+  0,   /* field[0] = permissions */
+};
+static const ProtobufCIntRange postern__v1__project_test_permissions_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__v1__project_test_permissions_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.ProjectTestPermissionsResponse",
+  "ProjectTestPermissionsResponse",
+  "Postern__V1__ProjectTestPermissionsResponse",
+  "postern.v1",
+  sizeof(Postern__V1__ProjectTestPermissionsResponse),
+  1,
+  postern__v1__project_test_permissions_response__field_descriptors,
+  postern__v1__project_test_permissions_response__field_indices_by_name,
+  1,  postern__v1__project_test_permissions_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__project_test_permissions_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__method_permission__field_descriptors[4] =
+{
+  {
+    "method",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__MethodPermission, method),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "allowed",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__MethodPermission, allowed),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "reason",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__MethodPermission, reason),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "message",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__MethodPermission, message),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__method_permission__field_indices_by_name[] = {
+  1,   /* field[1] = allowed */
+  3,   /* field[3] = message */
+  0,   /* field[0] = method */
+  2,   /* field[2] = reason */
+};
+static const ProtobufCIntRange postern__v1__method_permission__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor postern__v1__method_permission__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.MethodPermission",
+  "MethodPermission",
+  "Postern__V1__MethodPermission",
+  "postern.v1",
+  sizeof(Postern__V1__MethodPermission),
+  4,
+  postern__v1__method_permission__field_descriptors,
+  postern__v1__method_permission__field_indices_by_name,
+  1,  postern__v1__method_permission__number_ranges,
+  (ProtobufCMessageInit) postern__v1__method_permission__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__project_list_api_keys_request__field_descriptors[2] =

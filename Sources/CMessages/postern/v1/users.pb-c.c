@@ -175,6 +175,18 @@ void   postern__v1__users_batch_delete_response__init
   static const Postern__V1__UsersBatchDeleteResponse init_value = POSTERN__V1__USERS_BATCH_DELETE_RESPONSE__INIT;
   *message = init_value;
 }
+void   postern__v1__users_update_many_request__init
+                     (Postern__V1__UsersUpdateManyRequest         *message)
+{
+  static const Postern__V1__UsersUpdateManyRequest init_value = POSTERN__V1__USERS_UPDATE_MANY_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_update_many_response__init
+                     (Postern__V1__UsersUpdateManyResponse         *message)
+{
+  static const Postern__V1__UsersUpdateManyResponse init_value = POSTERN__V1__USERS_UPDATE_MANY_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__batch_rejection__init
                      (Postern__V1__BatchRejection         *message)
 {
@@ -2401,6 +2413,251 @@ const ProtobufCMessageDescriptor postern__v1__users_batch_delete_response__descr
   postern__v1__users_batch_delete_response__field_indices_by_name,
   1,  postern__v1__users_batch_delete_response__number_ranges,
   (ProtobufCMessageInit) postern__v1__users_batch_delete_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_update_many_request__field_descriptors[10] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateManyRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "page_size",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateManyRequest, page_size),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "page_token",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateManyRequest, page_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "query",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateManyRequest, query),
+    &postern__v1__users_query_request__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "all_users",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateManyRequest, all_users),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "update_mask",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateManyRequest, update_mask),
+    &google__protobuf__field_mask__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "disabled",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateManyRequest, disabled),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "claims_patch_json",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateManyRequest, claims_patch_json),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "revoke_tokens",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateManyRequest, revoke_tokens),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "validate_only",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateManyRequest, validate_only),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_update_many_request__field_indices_by_name[] = {
+  4,   /* field[4] = all_users */
+  7,   /* field[7] = claims_patch_json */
+  6,   /* field[6] = disabled */
+  1,   /* field[1] = page_size */
+  2,   /* field[2] = page_token */
+  3,   /* field[3] = query */
+  8,   /* field[8] = revoke_tokens */
+  0,   /* field[0] = tenant_id */
+  5,   /* field[5] = update_mask */
+  9,   /* field[9] = validate_only */
+};
+static const ProtobufCIntRange postern__v1__users_update_many_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 10 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_update_many_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersUpdateManyRequest",
+  "UsersUpdateManyRequest",
+  "Postern__V1__UsersUpdateManyRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersUpdateManyRequest),
+  10,
+  postern__v1__users_update_many_request__field_descriptors,
+  postern__v1__users_update_many_request__field_indices_by_name,
+  1,  postern__v1__users_update_many_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_update_many_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_update_many_response__field_descriptors[5] =
+{
+  {
+    "changed_count",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateManyResponse, changed_count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "unchanged_count",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateManyResponse, unchanged_count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "rejections",
+    3,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__UsersUpdateManyResponse, n_rejections),
+    offsetof(Postern__V1__UsersUpdateManyResponse, rejections),
+    &postern__v1__batch_rejection__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "scanned",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateManyResponse, scanned),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "next_page_token",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersUpdateManyResponse, next_page_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_update_many_response__field_indices_by_name[] = {
+  0,   /* field[0] = changed_count */
+  4,   /* field[4] = next_page_token */
+  2,   /* field[2] = rejections */
+  3,   /* field[3] = scanned */
+  1,   /* field[1] = unchanged_count */
+};
+static const ProtobufCIntRange postern__v1__users_update_many_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_update_many_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersUpdateManyResponse",
+  "UsersUpdateManyResponse",
+  "Postern__V1__UsersUpdateManyResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersUpdateManyResponse),
+  5,
+  postern__v1__users_update_many_response__field_descriptors,
+  postern__v1__users_update_many_response__field_indices_by_name,
+  1,  postern__v1__users_update_many_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_update_many_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__batch_rejection__field_descriptors[4] =

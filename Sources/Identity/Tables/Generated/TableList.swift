@@ -45,5 +45,7 @@ extension Tables {
         userByCreation.declaration,
         certificateMappings.declaration,
         settingsChanges.declaration,
+        apiKeysOfTenants.declaration,
+        apiKeyUses.declaration,
     ]
 }

@@ -11,7 +11,7 @@ enum ProjectCreateApiKey: SlowMethod {
             trustsEndUserIP: request.trustedEndUserIP, exportsPasswordHashes: request.exportPasswordHashes,
             quotas: request.quotas,
             use: KeyUse(expiresAtMicros: request.expiresAtMicros, allowedAddresses: request.allowedAddresses),
-            validateOnly: request.validateOnly, origin: call.origin)
+            by: call.caller, validateOnly: request.validateOnly, origin: call.origin)
         return ProjectCreateApiKeyResponse(apiKey: key, secretKey: request.validateOnly ? .empty : secret)
     }
 }

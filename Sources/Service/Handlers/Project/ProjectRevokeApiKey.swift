@@ -6,7 +6,7 @@ enum ProjectRevokeApiKey: SlowMethod {
     static func handle(_ request: ProjectRevokeApiKeyRequest, _ call: Call) async throws -> ProjectRevokeApiKeyResponse
     {
         let key = try await call.project.callers.revoke(
-            id: request.apiKeyID, validateOnly: request.validateOnly, origin: call.origin)
+            id: request.apiKeyID, by: call.caller, validateOnly: request.validateOnly, origin: call.origin)
         return ProjectRevokeApiKeyResponse(apiKey: key)
     }
 }

@@ -13,7 +13,7 @@ enum ProjectUpdateApiKey: SlowMethod {
             use: KeyUse(
                 expiresAtMicros: mask.contains(.expiresAtMicros) ? request.expiresAtMicros : nil,
                 allowedAddresses: mask.contains(.allowedAddresses) ? request.allowedAddresses : nil),
-            validateOnly: request.validateOnly, origin: call.origin)
+            by: call.caller, validateOnly: request.validateOnly, origin: call.origin)
         return ProjectUpdateApiKeyResponse(apiKey: key)
     }
 }

@@ -30,6 +30,9 @@ typedef struct Postern__V1__ProjectRotateApiKeyRequest Postern__V1__ProjectRotat
 typedef struct Postern__V1__ProjectRotateApiKeyResponse Postern__V1__ProjectRotateApiKeyResponse;
 typedef struct Postern__V1__ProjectWhoAmIRequest Postern__V1__ProjectWhoAmIRequest;
 typedef struct Postern__V1__ProjectWhoAmIResponse Postern__V1__ProjectWhoAmIResponse;
+typedef struct Postern__V1__ProjectTestPermissionsRequest Postern__V1__ProjectTestPermissionsRequest;
+typedef struct Postern__V1__ProjectTestPermissionsResponse Postern__V1__ProjectTestPermissionsResponse;
+typedef struct Postern__V1__MethodPermission Postern__V1__MethodPermission;
 typedef struct Postern__V1__ProjectListApiKeysRequest Postern__V1__ProjectListApiKeysRequest;
 typedef struct Postern__V1__ProjectListApiKeysResponse Postern__V1__ProjectListApiKeysResponse;
 typedef struct Postern__V1__ProjectRevokeApiKeyRequest Postern__V1__ProjectRevokeApiKeyRequest;
@@ -79,10 +82,11 @@ struct  Postern__V1__ApiKey
   size_t n_allowed_addresses;
   ProtobufCBinaryData *allowed_addresses;
   int64_t previous_secret_until_micros;
+  int64_t last_used_at_micros;
 };
 #define POSTERN__V1__API_KEY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__api_key__descriptor) \
-    , {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, {0,NULL}, 0, 0, 0, NULL, 0, 0, 0,NULL, 0 }
+    , {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, {0,NULL}, 0, 0, 0, NULL, 0, 0, 0,NULL, 0, 0 }
 
 
 struct  Postern__V1__ProjectCreateApiKeyRequest
@@ -188,6 +192,42 @@ struct  Postern__V1__ProjectWhoAmIResponse
 #define POSTERN__V1__PROJECT_WHO_AM_IRESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_who_am_iresponse__descriptor) \
     , {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, 0, 0, 0, {0,NULL} }
+
+
+struct  Postern__V1__ProjectTestPermissionsRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  size_t n_methods;
+  ProtobufCBinaryData *methods;
+};
+#define POSTERN__V1__PROJECT_TEST_PERMISSIONS_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_test_permissions_request__descriptor) \
+    , {0,NULL}, 0,NULL }
+
+
+struct  Postern__V1__ProjectTestPermissionsResponse
+{
+  ProtobufCMessage base;
+  size_t n_permissions;
+  Postern__V1__MethodPermission **permissions;
+};
+#define POSTERN__V1__PROJECT_TEST_PERMISSIONS_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__project_test_permissions_response__descriptor) \
+    , 0,NULL }
+
+
+struct  Postern__V1__MethodPermission
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData method;
+  protobuf_c_boolean allowed;
+  ProtobufCBinaryData reason;
+  ProtobufCBinaryData message;
+};
+#define POSTERN__V1__METHOD_PERMISSION__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__method_permission__descriptor) \
+    , {0,NULL}, 0, {0,NULL}, {0,NULL} }
 
 
 struct  Postern__V1__ProjectListApiKeysRequest
@@ -418,6 +458,15 @@ void   postern__v1__project_who_am_irequest__init
 /* Postern__V1__ProjectWhoAmIResponse methods */
 void   postern__v1__project_who_am_iresponse__init
                      (Postern__V1__ProjectWhoAmIResponse         *message);
+/* Postern__V1__ProjectTestPermissionsRequest methods */
+void   postern__v1__project_test_permissions_request__init
+                     (Postern__V1__ProjectTestPermissionsRequest         *message);
+/* Postern__V1__ProjectTestPermissionsResponse methods */
+void   postern__v1__project_test_permissions_response__init
+                     (Postern__V1__ProjectTestPermissionsResponse         *message);
+/* Postern__V1__MethodPermission methods */
+void   postern__v1__method_permission__init
+                     (Postern__V1__MethodPermission         *message);
 /* Postern__V1__ProjectListApiKeysRequest methods */
 void   postern__v1__project_list_api_keys_request__init
                      (Postern__V1__ProjectListApiKeysRequest         *message);
@@ -501,6 +550,15 @@ typedef void (*Postern__V1__ProjectWhoAmIRequest_Closure)
 typedef void (*Postern__V1__ProjectWhoAmIResponse_Closure)
                  (const Postern__V1__ProjectWhoAmIResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__ProjectTestPermissionsRequest_Closure)
+                 (const Postern__V1__ProjectTestPermissionsRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__ProjectTestPermissionsResponse_Closure)
+                 (const Postern__V1__ProjectTestPermissionsResponse *message,
+                  void *closure_data);
+typedef void (*Postern__V1__MethodPermission_Closure)
+                 (const Postern__V1__MethodPermission *message,
+                  void *closure_data);
 typedef void (*Postern__V1__ProjectListApiKeysRequest_Closure)
                  (const Postern__V1__ProjectListApiKeysRequest *message,
                   void *closure_data);
@@ -571,6 +629,9 @@ extern const ProtobufCMessageDescriptor postern__v1__project_rotate_api_key_requ
 extern const ProtobufCMessageDescriptor postern__v1__project_rotate_api_key_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_who_am_irequest__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_who_am_iresponse__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_test_permissions_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__project_test_permissions_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__method_permission__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_list_api_keys_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_list_api_keys_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__project_revoke_api_key_request__descriptor;

@@ -48,6 +48,8 @@ typedef struct Postern__V1__UsersDeleteRequest Postern__V1__UsersDeleteRequest;
 typedef struct Postern__V1__UsersDeleteResponse Postern__V1__UsersDeleteResponse;
 typedef struct Postern__V1__UsersBatchDeleteRequest Postern__V1__UsersBatchDeleteRequest;
 typedef struct Postern__V1__UsersBatchDeleteResponse Postern__V1__UsersBatchDeleteResponse;
+typedef struct Postern__V1__UsersUpdateManyRequest Postern__V1__UsersUpdateManyRequest;
+typedef struct Postern__V1__UsersUpdateManyResponse Postern__V1__UsersUpdateManyResponse;
 typedef struct Postern__V1__BatchRejection Postern__V1__BatchRejection;
 typedef struct Postern__V1__UsersRevokeTokensRequest Postern__V1__UsersRevokeTokensRequest;
 typedef struct Postern__V1__UsersRevokeTokensResponse Postern__V1__UsersRevokeTokensResponse;
@@ -527,6 +529,40 @@ struct  Postern__V1__UsersBatchDeleteResponse
 #define POSTERN__V1__USERS_BATCH_DELETE_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_batch_delete_response__descriptor) \
     , 0, 0,NULL }
+
+
+struct  Postern__V1__UsersUpdateManyRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  int32_t page_size;
+  ProtobufCBinaryData page_token;
+  Postern__V1__UsersQueryRequest *query;
+  protobuf_c_boolean all_users;
+  Google__Protobuf__FieldMask *update_mask;
+  protobuf_c_boolean disabled;
+  ProtobufCBinaryData claims_patch_json;
+  protobuf_c_boolean revoke_tokens;
+  protobuf_c_boolean validate_only;
+};
+#define POSTERN__V1__USERS_UPDATE_MANY_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_update_many_request__descriptor) \
+    , {0,NULL}, 0, {0,NULL}, NULL, 0, NULL, 0, {0,NULL}, 0, 0 }
+
+
+struct  Postern__V1__UsersUpdateManyResponse
+{
+  ProtobufCMessage base;
+  int32_t changed_count;
+  int32_t unchanged_count;
+  size_t n_rejections;
+  Postern__V1__BatchRejection **rejections;
+  int32_t scanned;
+  ProtobufCBinaryData next_page_token;
+};
+#define POSTERN__V1__USERS_UPDATE_MANY_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_update_many_response__descriptor) \
+    , 0, 0, 0,NULL, 0, {0,NULL} }
 
 
 struct  Postern__V1__BatchRejection
@@ -1102,6 +1138,12 @@ void   postern__v1__users_batch_delete_request__init
 /* Postern__V1__UsersBatchDeleteResponse methods */
 void   postern__v1__users_batch_delete_response__init
                      (Postern__V1__UsersBatchDeleteResponse         *message);
+/* Postern__V1__UsersUpdateManyRequest methods */
+void   postern__v1__users_update_many_request__init
+                     (Postern__V1__UsersUpdateManyRequest         *message);
+/* Postern__V1__UsersUpdateManyResponse methods */
+void   postern__v1__users_update_many_response__init
+                     (Postern__V1__UsersUpdateManyResponse         *message);
 /* Postern__V1__BatchRejection methods */
 void   postern__v1__batch_rejection__init
                      (Postern__V1__BatchRejection         *message);
@@ -1299,6 +1341,12 @@ typedef void (*Postern__V1__UsersBatchDeleteRequest_Closure)
 typedef void (*Postern__V1__UsersBatchDeleteResponse_Closure)
                  (const Postern__V1__UsersBatchDeleteResponse *message,
                   void *closure_data);
+typedef void (*Postern__V1__UsersUpdateManyRequest_Closure)
+                 (const Postern__V1__UsersUpdateManyRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersUpdateManyResponse_Closure)
+                 (const Postern__V1__UsersUpdateManyResponse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__BatchRejection_Closure)
                  (const Postern__V1__BatchRejection *message,
                   void *closure_data);
@@ -1449,6 +1497,8 @@ extern const ProtobufCMessageDescriptor postern__v1__users_delete_request__descr
 extern const ProtobufCMessageDescriptor postern__v1__users_delete_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_batch_delete_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_batch_delete_response__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_update_many_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_update_many_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__batch_rejection__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_revoke_tokens_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_revoke_tokens_response__descriptor;

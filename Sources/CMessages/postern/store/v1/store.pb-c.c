@@ -31,6 +31,12 @@ void   postern__store__v1__stored_api_key__init
   static const Postern__Store__V1__StoredApiKey init_value = POSTERN__STORE__V1__STORED_API_KEY__INIT;
   *message = init_value;
 }
+void   postern__store__v1__stored_api_key_use__init
+                     (Postern__Store__V1__StoredApiKeyUse         *message)
+{
+  static const Postern__Store__V1__StoredApiKeyUse init_value = POSTERN__STORE__V1__STORED_API_KEY_USE__INIT;
+  *message = init_value;
+}
 void   postern__store__v1__stored_certificate_mapping__init
                      (Postern__Store__V1__StoredCertificateMapping         *message)
 {
@@ -622,6 +628,44 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_api_key__descriptor 
   postern__store__v1__stored_api_key__field_indices_by_name,
   1,  postern__store__v1__stored_api_key__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_api_key__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__store__v1__stored_api_key_use__field_descriptors[1] =
+{
+  {
+    "last_used_at_micros",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredApiKeyUse, last_used_at_micros),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__store__v1__stored_api_key_use__field_indices_by_name[] = {
+  0,   /* field[0] = last_used_at_micros */
+};
+static const ProtobufCIntRange postern__store__v1__stored_api_key_use__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__store__v1__stored_api_key_use__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.store.v1.StoredApiKeyUse",
+  "StoredApiKeyUse",
+  "Postern__Store__V1__StoredApiKeyUse",
+  "postern.store.v1",
+  sizeof(Postern__Store__V1__StoredApiKeyUse),
+  1,
+  postern__store__v1__stored_api_key_use__field_descriptors,
+  postern__store__v1__stored_api_key_use__field_indices_by_name,
+  1,  postern__store__v1__stored_api_key_use__number_ranges,
+  (ProtobufCMessageInit) postern__store__v1__stored_api_key_use__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__store__v1__stored_certificate_mapping__field_descriptors[1] =

@@ -25,6 +25,7 @@ typedef struct Postern__Store__V1__StoredUser Postern__Store__V1__StoredUser;
 typedef struct Postern__Store__V1__StoredSession Postern__Store__V1__StoredSession;
 typedef struct Postern__Store__V1__StoredTenant Postern__Store__V1__StoredTenant;
 typedef struct Postern__Store__V1__StoredApiKey Postern__Store__V1__StoredApiKey;
+typedef struct Postern__Store__V1__StoredApiKeyUse Postern__Store__V1__StoredApiKeyUse;
 typedef struct Postern__Store__V1__StoredCertificateMapping Postern__Store__V1__StoredCertificateMapping;
 typedef struct Postern__Store__V1__StoredSigningKey Postern__Store__V1__StoredSigningKey;
 typedef struct Postern__Store__V1__StoredHashSecret Postern__Store__V1__StoredHashSecret;
@@ -124,6 +125,16 @@ struct  Postern__Store__V1__StoredApiKey
 #define POSTERN__STORE__V1__STORED_API_KEY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_api_key__descriptor) \
     , NULL, {0,NULL}, {0,NULL} }
+
+
+struct  Postern__Store__V1__StoredApiKeyUse
+{
+  ProtobufCMessage base;
+  int64_t last_used_at_micros;
+};
+#define POSTERN__STORE__V1__STORED_API_KEY_USE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_api_key_use__descriptor) \
+    , 0 }
 
 
 struct  Postern__Store__V1__StoredCertificateMapping
@@ -273,6 +284,9 @@ void   postern__store__v1__stored_tenant__init
 /* Postern__Store__V1__StoredApiKey methods */
 void   postern__store__v1__stored_api_key__init
                      (Postern__Store__V1__StoredApiKey         *message);
+/* Postern__Store__V1__StoredApiKeyUse methods */
+void   postern__store__v1__stored_api_key_use__init
+                     (Postern__Store__V1__StoredApiKeyUse         *message);
 /* Postern__Store__V1__StoredCertificateMapping methods */
 void   postern__store__v1__stored_certificate_mapping__init
                      (Postern__Store__V1__StoredCertificateMapping         *message);
@@ -317,6 +331,9 @@ typedef void (*Postern__Store__V1__StoredTenant_Closure)
 typedef void (*Postern__Store__V1__StoredApiKey_Closure)
                  (const Postern__Store__V1__StoredApiKey *message,
                   void *closure_data);
+typedef void (*Postern__Store__V1__StoredApiKeyUse_Closure)
+                 (const Postern__Store__V1__StoredApiKeyUse *message,
+                  void *closure_data);
 typedef void (*Postern__Store__V1__StoredCertificateMapping_Closure)
                  (const Postern__Store__V1__StoredCertificateMapping *message,
                   void *closure_data);
@@ -359,6 +376,7 @@ extern const ProtobufCMessageDescriptor postern__store__v1__stored_user__descrip
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_tenant__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_api_key__descriptor;
+extern const ProtobufCMessageDescriptor postern__store__v1__stored_api_key_use__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_certificate_mapping__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_signing_key__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_hash_secret__descriptor;

@@ -1,0 +1,75 @@
+public import Base
+public import Messages
+public import Rules
+import Store
+
+extension UserDirectory {
+    /// Few enough for one write: each user may have a hundred sessions that end as well.
+    private static var sliceCount: Int { 50 }
+
+    private enum Outcome: Sendable {
+        case changed, unchanged
+        /// Deleted meanwhile, or not what is asked for any more.
+        case left
+        case refused(Failure)
+    }
+
+    /// Changes the next users behind `last` that a query finds, at most `countMax`, some in each write and each as
+    /// `UserSession.administer` does. Returns where to go on. What is changed stays so when the call ends early.
+    /// UPGRADE_PENDING.
+    public func update(
+        _ query: UserQuery, by patch: UserPatch, tenantID: Text, after last: Text?, countMax: Int, validateOnly: Bool,
+        origin: Origin
+    ) async throws -> (answer: UsersUpdateManyResponse, last: Text?) {
+        let limits = resources.limits
+        let (uids, scanned, next) = try resources.store.read { transaction in
+            let page = try transaction.users(
+                query, tenantID: tenantID, after: last, bounds: PageBounds(itemMax: countMax, limits: limits))
+            return (try page.users.map { try User(decoding: $0).uid }, page.rowReadCount, page.last)
+        }
+        var answer = UsersUpdateManyResponse(scanned: Int32(clamping: scanned))
+        for start in stride(from: 0, to: uids.count, by: Self.sliceCount) {
+            try Task.checkCancellation()
+            let slice = uids[start..<min(start + Self.sliceCount, uids.count)].map { UserKey(tenantID, $0) }
+            let outcomes = try await update(slice, query, by: patch, validateOnly: validateOnly, origin: origin)
+            for (index, outcome) in outcomes.enumerated() {
+                switch outcome {
+                case .changed: answer.changedCount += 1
+                case .unchanged: answer.unchangedCount += 1
+                case .left: break
+                case .refused(let failure):
+                    answer.rejections.append(
+                        BatchRejection(
+                            index: Int32(clamping: start + index), uid: slice[index].uid,
+                            reason: Text(failure.reason), message: Text(failure.message)))
+                }
+            }
+        }
+        return (answer, next)
+    }
+
+    private func update(
+        _ keys: [UserKey], _ query: UserQuery, by patch: UserPatch, validateOnly: Bool, origin: Origin
+    ) async throws -> [Outcome] {
+        let now = resources.clock.now()
+        let limits = resources.limits
+        return try await changing(keys) {
+            try await resources.store.write { transaction in
+                try keys.map { key in
+                    guard let account = try transaction.reading.account(key),
+                        try account.user.encoded().withUnsafeBytes({ try query.filter.matches($0) })
+                    else { return .left }
+                    let wanted: AdminChange?
+                    do throws(Failure) {
+                        wanted = try patch.change(of: account.user, limits: limits)
+                    } catch {
+                        return .refused(error)
+                    }
+                    guard let wanted else { return .unchanged }
+                    if !validateOnly { _ = try transaction.administer(key, wanted, origin: origin, now: now) }
+                    return .changed
+                }
+            }
+        }
+    }
+}

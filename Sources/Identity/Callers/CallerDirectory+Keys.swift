@@ -1,0 +1,149 @@
+public import Base
+public import Messages
+public import Rules
+import Store
+
+// What is done with a key besides making it. `admin` is who does it; nil for the server.
+
+extension CallerDirectory {
+    /// Changes a key; nil leaves a field as it is. API_KEY_NOT_FOUND, INVALID_DISPLAY_NAME, INVALID_QUOTA,
+    /// INSUFFICIENT_PERMISSION, LAST_ADMIN_KEY.
+    public func update(
+        id: Text, displayName: Text?, quotas: CallerQuotas?, use: KeyUse = KeyUse(), by admin: Caller? = nil,
+        validateOnly: Bool, origin: Origin
+    ) async throws -> ApiKey {
+        if let displayName { try Values.checkDisplayName(displayName, limits: resources.limits) }
+        try quotas?.check()
+        let now = resources.clock.now()
+        try use.check(limits: resources.limits, now: now)
+        return try await resources.store.write { transaction in
+            try transaction.once(validateOnly ? .server : origin, now: now) {
+                var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin)
+                if let displayName { key.displayName = displayName }
+                if let quotas { key.quotas = quotas }
+                if let addresses = use.allowedAddresses { key.allowedAddresses = addresses }
+                if let expiresAt = use.expiresAtMicros {
+                    if key.isLastingAdmin, expiresAt != 0 { try transaction.reading.requireOtherAdminKey(than: id) }
+                    key.expiresAtMicros = expiresAt
+                }
+                // Nobody makes a key last longer, or be good from elsewhere, than its own.
+                if quotas != nil || use.allowedAddresses != nil || use.expiresAtMicros != nil {
+                    try admin?.checkMayMake(key, setsQuotas: quotas != nil)
+                }
+                if validateOnly { return key }
+                stored.apiKey = key
+                try transaction.put(Tables.apiKeys, TextKey(id), stored)
+                try transaction.appendEvent(
+                    .apiKeyUpdated, tenantID: key.logTenantID(changedBy: admin), origin: origin, detail: id, now: now)
+                return key
+            }
+        }
+    }
+
+    /// Revokes a key: it is refused from the next request on. API_KEY_NOT_FOUND, LAST_ADMIN_KEY.
+    public func revoke(
+        id: Text, by admin: Caller? = nil, validateOnly: Bool, origin: Origin
+    ) async throws -> ApiKey {
+        let now = resources.clock.now()
+        return try await resources.store.write { transaction in
+            try transaction.once(validateOnly ? .server : origin, now: now) {
+                var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin)
+                guard key.revokedAtMicros == 0 else { return key }
+                if key.isLastingAdmin { try transaction.reading.requireOtherAdminKey(than: id) }
+                if validateOnly { return key }
+                key.revokedAtMicros = now.microseconds
+                stored.apiKey = key
+                try transaction.put(Tables.apiKeys, TextKey(id), stored)
+                try transaction.appendEvent(
+                    .apiKeyRevoked, tenantID: key.logTenantID(changedBy: admin), origin: origin, detail: id, now: now)
+                return key
+            }
+        }
+    }
+}
+
+extension ReadTransaction {
+    /// A key that the administrator may change. API_KEY_NOT_FOUND, also for a key of another tenant, or with a higher
+    /// role.
+    func storedAPIKey(_ id: Text, managedBy admin: Caller?) throws -> (stored: StoredApiKey, key: ApiKey) {
+        let found = try storedAPIKey(id)
+        guard let admin else { return found }
+        guard admin.mayManage(found.key) else { throw Failure.apiKeyNotFound }
+        // The admins of a tenant that is deleted change nothing any more.
+        if let own = admin.tenantID { _ = try liveTenant(own) }
+        return found
+    }
+
+    fileprivate func requireOtherAdminKey(than id: Text) throws {
+        let others = try apiKeys(after: nil, limit: .max).filter {
+            $0.isLastingAdmin && $0.apiKeyID != id
+        }
+        guard !others.isEmpty else {
+            throw Failure(
+                .lastAdminKey,
+                "This is the last project-admin key; make another one before you revoke it.")
+        }
+    }
+}
+
+extension WriteTransaction {
+    /// Finds a key of a tenant by its tenant.
+    func noteTenant(of key: ApiKey) throws {
+        guard let tenantID = key.onlyTenantID else { return }
+        try put(Tables.apiKeysOfTenants, TenantTextKey(tenantID, key.apiKeyID), [])
+    }
+
+    /// Sees to it that a tenant's admins have no more keys in force made than the limit, and that no row is left of
+    /// ever more that are over: the oldest of those goes for the new one. TOO_MANY_API_KEYS.
+    func makeRoom(
+        for key: ApiKey, by maker: Caller?, limits: Limits, now: Timestamp, validateOnly: Bool
+    ) throws {
+        guard let maker, !maker.has(.projectAdmin), let tenantID = key.onlyTenantID else { return }
+        let countMax = limits.administration.apiKeysPerTenantMax
+        var ids: [Text] = []
+        // Project-admins make any number: above the limit there is nothing to count.
+        try reading.scan(Tables.apiKeysOfTenants, prefix: TenantPrefix(tenantID), limit: 10 * countMax) { row in
+            ids.append(try row.key.text)
+            return true
+        }
+        var liveCount = 0
+        var oldest: (id: Text, endedAt: Int64)?
+        for id in ids {
+            guard let endedAt = try get(Tables.apiKeys, TextKey(id))?.apiKey?.endedAt(now: now) else {
+                liveCount += 1
+                continue
+            }
+            if endedAt < oldest?.endedAt ?? .max { oldest = (id, endedAt) }
+        }
+        guard liveCount < countMax else {
+            throw Failure(
+                .tooManyAPIKeys,
+                "The tenant has \(liveCount) API keys in force; revoke one of them, or ask a project-admin.")
+        }
+        guard ids.count >= countMax, let oldest, !validateOnly else { return }
+        try delete(Tables.apiKeys, TextKey(oldest.id))
+        try delete(Tables.apiKeyUses, TextKey(oldest.id))
+        try delete(Tables.apiKeysOfTenants, TenantTextKey(tenantID, oldest.id))
+    }
+}
+
+extension ApiKey {
+    /// Nil: all tenants.
+    var onlyTenantID: Text? { if case .tenantID(let tenantID) = scope?.tenants { tenantID } else { nil } }
+
+    /// When the key was revoked or came to its end; nil while it is in force.
+    fileprivate func endedAt(now: Timestamp) -> Int64? {
+        if revokedAtMicros != 0 { return revokedAtMicros }
+        return expiresAtMicros != 0 && expiresAtMicros <= now.microseconds ? expiresAtMicros : nil
+    }
+
+    /// What a tenant's admin does with a key stands in the log of the tenant, which that admin reads.
+    func logTenantID(changedBy admin: Caller?) -> Text {
+        guard let admin, !admin.has(.projectAdmin) else { return .empty }
+        return onlyTenantID ?? .empty
+    }
+}
+
+extension Failure {
+    static let apiKeyNotFound = Failure(.apiKeyNotFound, "There is no API key with this id.")
+}

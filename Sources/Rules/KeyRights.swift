@@ -1,0 +1,52 @@
+public import Base
+public import Messages
+
+// What an administrator may do with API keys. Pure.
+
+extension Caller {
+    /// Whether the key is one that this administrator sees, changes and revokes: of its tenant, with no higher role.
+    public func mayManage(_ key: ApiKey) -> Bool {
+        if has(.projectAdmin) { return true }
+        guard has(key.role) else { return false }
+        guard let tenantID else { return true }
+        return key.scope?.tenants == .tenantID(tenantID)
+    }
+
+    /// Whoever makes a key, or has a new secret of it, holds it: it may do nothing that its maker may not.
+    /// INSUFFICIENT_PERMISSION.
+    ///
+    /// A project-admin makes any. The end of a JWT or a certificate is no end of the right to call, so only an API
+    /// key's own end and networks bind what is made with it.
+    public func checkMayMake(_ key: ApiKey, setsQuotas: Bool? = nil) throws(Failure) {
+        if has(.projectAdmin) { return }
+        func refuse(_ what: String) -> Failure {
+            Failure(
+                .insufficientPermission, "A key may do no more than whoever makes it: \(what).",
+                metadata: [Failure.Entry("role", role.name)])
+        }
+        guard has(key.role) else { throw refuse("the role \(key.role.name) is above \(role.name)") }
+        if let tenantID, key.scope?.tenants != .tenantID(tenantID) { throw refuse("its scope must be your tenant") }
+        guard trustsEndUserIP || !key.trustedEndUserIP else {
+            throw refuse("trusted_end_user_ip is not yours to give")
+        }
+        guard exportsPasswordHashes || !key.exportPasswordHashes else {
+            throw refuse("export_password_hashes is not yours to give")
+        }
+        guard !(setsQuotas ?? (key.quotas ?? CallerQuotas() != CallerQuotas())) else {
+            throw refuse("quotas are set by a project-admin")
+        }
+        let own = both?.shown ?? self
+        guard !own.secretHash.isEmpty else { return }
+        if let end = own.expiresAt {
+            guard key.expiresAtMicros != 0, key.expiresAtMicros <= end.microseconds else {
+                throw refuse("it must end with your key at the latest")
+            }
+        }
+        guard !own.allowedNetworks.isEmpty else { return }
+        let wanted = key.allowedAddresses.compactMap { IPNetwork($0.string) }
+        let areWithin = wanted.allSatisfy { network in own.allowedNetworks.contains { $0.contains(network) } }
+        guard !wanted.isEmpty, wanted.count == key.allowedAddresses.count, areWithin else {
+            throw refuse("its allowed_addresses must be within those of your key")
+        }
+    }
+}

@@ -1,0 +1,178 @@
+import Base
+import Identity
+import Messages
+import Store
+import TestSupport
+import Testing
+import Wire
+
+@testable import Service
+
+/// The answer of every method to six callers, against a table that people read (MethodTable.swift), and not against
+/// what proto/ says: a change of who may call what is a line of that table.
+@Suite struct MethodTableTests {
+    /// In the order of the table's columns.
+    private enum Column: Int, CaseIterable {
+        case nobody, verifier, app, otherAdmin, admin, projectAdmin
+
+        var role: Role? {
+            switch self {
+            case .nobody: nil
+            case .verifier: .verifier
+            case .app: .app
+            case .otherAdmin, .admin: .tenantAdmin
+            case .projectAdmin: .projectAdmin
+            }
+        }
+
+        var scope: Scope {
+            switch self {
+            case .otherAdmin: Scope(tenants: .tenantID("beta"))
+            case .projectAdmin: Scope(tenants: .all(true))
+            case .nobody, .verifier, .app, .admin: Scope(tenants: .tenantID("acme"))
+            }
+        }
+    }
+
+    private static func rows() -> [String: String] {
+        let lines = MethodTable.text.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+        return Dictionary(
+            lines.map { ($0[0], $0[1...].joined(separator: " ")) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    @Test func everyMethodIsInTheTableOnceAndNothingElse() async throws {
+        try await withServer { server in
+            let names = server.instance.router.registry.all.map(\.descriptor.fullName)
+            let rows = Self.rows()
+            for name in names { #expect(rows[name] != nil, "\(name) has no line in MethodTable.swift") }
+            #expect(rows.count == Set(names).count)
+            #expect(MethodTable.text.split(separator: "\n").count == rows.count)
+        }
+    }
+
+    @Test func everyMethodAnswersEachCallerAsTheTableSays() async throws {
+        try await withServer { server in
+            let admin = try server.connect()
+            for tenantID in ["acme", "beta"] as [Text] {
+                let _: TenantsCreateResponse = try admin.call(
+                    "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: tenantID))
+            }
+            let rows = Self.rows()
+            var found: [String: [String]] = [:]
+            for column in Column.allCases {
+                let client = try server.connect(authenticated: false)
+                _ = try client.hello()
+                if let role = column.role {
+                    let made: ProjectCreateApiKeyResponse = try admin.call(
+                        "postern.v1.Project/CreateApiKey", ProjectCreateApiKeyRequest(role: role, scope: column.scope))
+                    client.apiKey = made.secretKey
+                }
+                for method in server.instance.router.registry.all.map(\.descriptor) {
+                    // The last column would make, change and delete what the others ask for.
+                    let answer = try Self.answer(client, method)
+                    found[method.fullName, default: []].append(answer)
+                }
+            }
+            for (name, answers) in found {
+                #expect(rows[name] == answers.joined(separator: " "), "\(name) \(answers.joined(separator: " "))")
+            }
+        }
+    }
+
+    /// "key": a credential is wanted. "role", "tenant": the caller's does not reach. "yes": the method's handler ran.
+    private static func answer(_ client: RawClient, _ method: MethodDescriptor) throws -> String {
+        let kind: StreamKind =
+            method.requestStreaming ? .remoteOpen : method.responseStreaming ? .remoteClosed : .unary
+        let stream = client.nextStream()
+        let isAboutTenant = method.tenant == .request
+        let tenantID: Text = method.tenant == .named ? "nobodys-tenant" : "acme"
+        let request =
+            isAboutTenant || method.tenant == .named
+            ? TenantsGetRequest(tenantID: tenantID) : TenantsGetRequest()
+        var bytes = ByteBuffer()
+        bytes.append(contentsOf: client.request(method.fullName, request, stream: stream, kind: kind))
+        if kind != .unary { ControlFrame.ping(7, ack: false).append(to: &bytes) }
+        try client.send(bytes.copyBytes())
+        var answer = "yes"
+        while true {
+            let frame = try client.readFrame()
+            switch frame.header.type {
+            case .ping:
+                var cancel = ByteBuffer()
+                ControlFrame.cancel(stream: stream, .cancelled).append(to: &cancel)
+                try client.send(cancel.copyBytes())
+                return answer
+            case .response where frame.header.stream == stream:
+                do {
+                    _ = try RawClient.response(frame, returning: AnyMessage.self)
+                } catch let failure as Failure {
+                    answer = Self.word(for: failure)
+                }
+                if kind == .unary { return answer }
+            default: break
+            }
+        }
+    }
+
+    private static func word(for failure: Failure) -> String {
+        switch failure.reason {
+        case "CALLER_UNAUTHENTICATED": "key"
+        case "INSUFFICIENT_PERMISSION":
+            failure.metadata.contains { $0.key == "required_role" } ? "role" : "tenant"
+        default: "yes"
+        }
+    }
+
+    // MARK: Another tenant's user
+
+    /// Every method is called by an admin of one tenant about a user of another: whatever it answers, it tells nothing
+    /// of that user and changes nothing.
+    @Test func noMethodReachesAUserOfAnotherTenant() async throws {
+        try await withServer { server in
+            let admin = try server.connect()
+            for tenantID in ["acme", "beta"] as [Text] {
+                let _: TenantsCreateResponse = try admin.call(
+                    "postern.v1.Tenants/Create", TenantsCreateRequest(tenantID: tenantID))
+            }
+            let _: UsersCreateResponse = try admin.call(
+                "postern.v1.Users/Create",
+                UsersCreateRequest(
+                    tenantID: "beta", uid: "victim", email: "victim@secret.example", displayName: "Vera Untold"))
+            let made: ProjectCreateApiKeyResponse = try admin.call(
+                "postern.v1.Project/CreateApiKey",
+                ProjectCreateApiKeyRequest(role: .tenantAdmin, scope: Scope(tenants: .tenantID("acme"))))
+            let client = try server.connect(authenticated: false)
+            client.apiKey = made.secretKey
+            func victim() throws -> [UInt8]? {
+                try server.project.store.read { try $0.get(Tables.users, UserKey("beta", "victim"))?.encoded() }
+            }
+            let before = try victim()
+            var called = 0
+            for method in server.instance.router.registry.all.map(\.descriptor)
+            where !method.requestStreaming && !method.responseStreaming && method.tenant == .request {
+                for tenantID in ["acme", "beta", ""] as [Text] {
+                    // In most requests about a user the second field is the uid; in others it is an email.
+                    for name in ["victim", "victim@secret.example"] as [Text] {
+                        let request = UsersGetRequest(tenantID: tenantID, uid: name)
+                        let answer: AnyMessage? = try? client.call(method.fullName, request)
+                        let bytes = answer?.bytes ?? []
+                        #expect(!bytes.contains([UInt8]("Untold".utf8)), "\(method.fullName) told")
+                        called += 1
+                    }
+                }
+            }
+            #expect(called > 300 && before != nil)
+            #expect(try victim() == before)
+        }
+    }
+}
+
+/// A message given by its bytes.
+private struct AnyMessage: Message {
+    var bytes: [UInt8]
+
+    init() { bytes = [] }
+    init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) { self.bytes = [UInt8](bytes) }
+    func encode(into buffer: inout ByteBuffer) { buffer.append(contentsOf: bytes) }
+    var encodedByteCount: Int { bytes.count }
+}
