@@ -32,7 +32,6 @@ enum Help {
                   due at its time whether the server keeps up or not, and its latency begins then. Operations: get,
                   get-by-email, lookup, verify, refresh, sign-in, create, sign-up, idp, health; idp brings its own
                   identity provider on 127.0.0.1
-                  --mix M                operations and their weights
                   --in-flight N          requests under way on each connection of a closed loop (1)
                   --think-ms N           between an answer and the next request of a closed loop (0)
                   --rate R               of an open loop: a number of requests a second, or a schedule (a closed loop):
@@ -62,10 +61,22 @@ enum Help {
             """
         ),
         (
+            "cost",
+            """
+              postern-bench cost --key-file F --mix get=1,verify=1 [flags]
+                  the server's CPU time for one request of each operation, each run alone in a closed loop
+                  --in-flight N          requests under way on each connection (1)
+                  --seconds N            for each operation (2)
+            """
+        ),
+        (
             "load",
             """
 
-                With run and saturate:
+                With run, saturate and cost:
+                  --mix M                operations and their weights
+                  --scenario S           what users do step by step, instead of a mix: token-traffic, morning-login,
+                                         sign-up-wave, mixed-day, or a file (a mix); docs/bench.md has its format
                   --state S              what was seeded; create, sign-up, idp and health do without
                   --tenant T             the tenant without a state file (bench)
                   --i-own-this           the tenant may be one that is not marked as synthetic (refuse it)
@@ -75,10 +86,12 @@ enum Help {
                   --repeat-tokens N      use so many ID tokens only (all of the state file)
                   --idp-users N          users of the identity provider (4000)
                   --progress P           on: a line a second on stderr; off (on)
+                  -o table|json          (table)
+
+                With run and saturate:
                   --json FILE            write the result, as -o json prints it (none)
                   --hdr FILE             write histograms in HdrHistogram's log format (none)
                   --csv FILE             write the figures of each second (none)
-                  -o table|json          (table)
 
             """
         ),
@@ -104,7 +117,8 @@ enum Help {
             "idle",
             """
               postern-bench idle --key-file F [flags]
-                  what an idle connection costs the server, or one that waits for news
+                  what an idle connection costs the server, or one that waits for news, and how fast it takes new ones,
+                  one after the other
                   --connections N        (1000)
                   --stream S             none, revocations or auth-state, which need --state (none)
                   --state S              what was seeded

@@ -37,26 +37,45 @@ struct IdleCommand {
         // The first few make the server set things up that later ones share.
         var open = try (0..<16).map { try connect($0, population) }
         let before = try process.usage()
-        for number in 0..<connections { open.append(try connect(number, population)) }
+        var opening = Histogram()
+        for number in 0..<connections {
+            let begin = Instant.now
+            open.append(try connect(number, population))
+            opening.record(UInt64(max(0, Instant.now.nanoseconds(since: begin))))
+        }
+        let opened = try process.usage()
         // The server takes back what a stream's first moments needed once it is quiet.
         if stream != .none { pause(microseconds: 7_000_000) }
         let after = try process.usage()
+        try withExtendedLifetime(open) { try report(before, opened, after, opening) }
+    }
+
+    private func report(
+        _ before: ServerProcess.Usage, _ opened: ServerProcess.Usage, _ after: ServerProcess.Usage, _ opening: Histogram
+    ) throws {
         let growth = Double(max(0, after.anonymousByteCount - before.anonymousByteCount)) / Double(connections)
-        try withExtendedLifetime(open) {
-            switch format {
-            case .table:
-                try TextFile.printOut(
-                    "\(connections) idle connections (stream: \(stream.rawValue)): "
-                        + "\(decimal(growth, places: 0)) bytes each, RssAnon \(after.anonymousByteCount / 1024) KiB\n")
-            case .json:
-                let json: JSONValue = [
-                    "connections": .integer(Int64(connections)), "stream": .string(Text(stream.rawValue)),
-                    "bytes_per_connection": .double(growth),
-                    "anonymous_bytes_before": .integer(Int64(before.anonymousByteCount)),
-                    "anonymous_bytes_after": .integer(Int64(after.anonymousByteCount)),
-                ]
-                try TextFile.printOut(String(decoding: json.prettyPrinted(), as: UTF8.self) + "\n")
-            }
+        let cpu = Double(max(0, opened.cpuMicroseconds - before.cpuMicroseconds)) / Double(connections)
+        let rate = 1e9 / max(1, opening.mean)
+        func microseconds(_ share: Double) -> Double { Double(opening.value(atShare: share)) / 1e3 }
+        switch format {
+        case .table:
+            try TextFile.printOut(
+                "\(connections) idle connections (stream: \(stream.rawValue)): "
+                    + "\(decimal(growth, places: 0)) bytes each, RssAnon \(after.anonymousByteCount / 1024) KiB\n"
+                    + "opened one after the other: \(decimal(rate, places: 0)) a second, "
+                    + "p50 \(decimal(microseconds(0.5), places: 0)) µs, "
+                    + "p99 \(decimal(microseconds(0.99), places: 0)) µs, \(decimal(cpu, places: 1)) µs of the server's CPU each\n"
+            )
+        case .json:
+            let json: JSONValue = [
+                "connections": .integer(Int64(connections)), "stream": .string(Text(stream.rawValue)),
+                "bytes_per_connection": .double(growth), "opened_per_second": .double(rate),
+                "open_p99_microseconds": .double(microseconds(0.99)),
+                "cpu_microseconds_per_connection": .double(cpu),
+                "anonymous_bytes_before": .integer(Int64(before.anonymousByteCount)),
+                "anonymous_bytes_after": .integer(Int64(after.anonymousByteCount)),
+            ]
+            try TextFile.printOut(String(decoding: json.prettyPrinted(), as: UTF8.self) + "\n")
         }
     }
 

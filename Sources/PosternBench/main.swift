@@ -11,6 +11,7 @@ func runCommand() throws {
     case "run": try RunCommand(&arguments).run()
     case "seed": try SeedCommand(&arguments).run()
     case "saturate": try SaturateCommand(&arguments).run()
+    case "cost": try CostCommand(&arguments).run()
     case "compare": try CompareCommand(&arguments).run()
     case "report": try ReportCommand(&arguments).run()
     case "revocation": try RevocationCommand(&arguments).run()

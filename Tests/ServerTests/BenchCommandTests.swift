@@ -101,6 +101,28 @@ import Testing
         }
     }
 
+    @Test func theScenariosRunWithoutAFailureAgainstAServer() throws {
+        try Self.withPosternd { directory, port in
+            let state = "\(directory)/state"
+            let seed = [
+                "seed", "--state", state, "--users", "10", "--password-users", "4", "--sessions", "300", "--hashes",
+                "synthetic",
+            ]
+            #expect(try Self.run(seed, in: directory, port).status == 0)
+            for name in ["token-traffic", "morning-login", "sign-up-wave", "mixed-day"] {
+                let run = ["run", "--state", state, "--scenario", name, "--rate", "40", "--seconds", "3"]
+                let done = try Self.run(run, in: directory, port)
+                #expect(done.status == 0 && done.said.contains("0 not sent"), "\(name): \(done)")
+            }
+            let closed = ["run", "--state", state, "--scenario", "sign-up-wave", "--seconds", "3", "-o", "json"]
+            let done = try Self.run(closed, in: directory, port)
+            #expect(done.status == 0 && done.said.contains("\"name\": \"sign-out\""), "\(done)")
+            let cost = try Self.run(["cost", "--state", state, "--mix", "get=1,verify=1"], in: directory, port)
+            #expect(cost.status == 0 && cost.said.contains("server µs"), "\(cost)")
+            #expect(try Self.run(["run", "--scenario", "none"], in: directory, port).status == 1)
+        }
+    }
+
     /// Starts a run of an hour, and ends it or its server when it is under way. Returns its exit status.
     private static func cutShort(_ directory: String, _ port: UInt16, _ end: (ChildProcess) -> Void) throws -> Int32? {
         let bench = try ChildProcess(

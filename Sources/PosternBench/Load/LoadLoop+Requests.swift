@@ -21,7 +21,7 @@ extension LoadLoop {
             try breathe(&sinceFlush)
         }
         while let due = nextArrival, due <= now {
-            guard let (lane, slot) = takeRoom() else {
+            guard let (lane, slot) = takeRoom(forNew: true) else {
                 guard whenFull == .skip else { return }
                 if periods.counts(due) { recorder.wasNotSent("SKIPPED") }
                 takeArrival()
@@ -50,8 +50,8 @@ extension LoadLoop {
     }
 
     /// A place for one more request; nil, and the loop is full, when there is none.
-    private func takeRoom() -> (lane: Int, slot: Int)? {
-        if isClosed || requestsInFlight < outstandingMax {
+    private func takeRoom(forNew isNew: Bool = false) -> (lane: Int, slot: Int)? {
+        if isClosed || requestsInFlight < outstandingMax, !isNew || workload.canBegin {
             for _ in lanes.indices {
                 nextLane = nextLane + 1 < lanes.count ? nextLane + 1 : 0
                 if lanes[nextLane].hasRoom { return (nextLane, lanes[nextLane].freeSlot()) }

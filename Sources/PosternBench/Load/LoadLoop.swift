@@ -94,6 +94,7 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
         self.periods = periods
         now = network.now()
         pending.removeAll()
+        workload.endJourneys()
         isStopping = false
         isFull = false
         roomSince = periods.begin
@@ -102,7 +103,8 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
         case .closed(_, let think):
             isClosed = true
             self.think = think
-            recorder = Recorder(operationCount: Operation.allCases.count, isPaced: think > .zero)
+            recorder = Recorder(
+                operationCount: Operation.allCases.count, isPaced: think > .zero || workload.hasJourneys)
         case .open(let arrivals, let outstandingMax, let whenFull):
             isClosed = false
             think = .zero

@@ -6,15 +6,23 @@ struct Mix: Equatable, Sendable {
     }
 
     let shares: [Share]
+    /// What users do one step after the other; then `shares` only names the operations.
+    let scenario: Scenario?
     private let total: Int
+
+    init(_ scenario: Scenario) {
+        shares = scenario.operations.map { Share(operation: $0, weight: 1) }
+        total = shares.count
+        self.scenario = scenario
+    }
 
     /// `get=70,verify=20`: each operation once, weights 1...1,000,000.
     init(parsing text: String) throws(UsageError) {
         var shares: [Share] = []
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
             let sides = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard let operation = Operation(name: sides[0]) else {
-                let known = Operation.allCases.map(\.name).joined(separator: ", ")
+            guard let operation = Operation(name: sides[0]), Operation.inMixes.contains(operation) else {
+                let known = Operation.inMixes.map(\.name).joined(separator: ", ")
                 throw UsageError("--mix: no operation \"\(sides[0])\"; there are \(known)")
             }
             guard sides.count == 2, let weight = Int(sides[1]), (1...1_000_000).contains(weight) else {
@@ -26,11 +34,18 @@ struct Mix: Equatable, Sendable {
             shares.append(Share(operation: operation, weight: weight))
         }
         self.shares = shares
+        scenario = nil
         self.total = shares.reduce(0) { $0 + $1.weight }
     }
 
     var operations: [Operation] { shares.map(\.operation) }
-    var description: String { shares.map { "\($0.operation.name)=\($0.weight)" }.joined(separator: ",") }
+    var description: String { scenario?.name ?? sharesDescription }
+    private var sharesDescription: String { shares.map { "\($0.operation.name)=\($0.weight)" }.joined(separator: ",") }
+
+    /// Whether requests use what `seed` left, in a scenario or in a mix.
+    func usesSeeded(_ operation: Operation) -> Bool {
+        scenario?.usesSeeded(operation) ?? operations.contains(operation)
+    }
 
     func pick(_ random: inout SeededGenerator) -> Operation {
         if shares.count == 1 { return shares[0].operation }

@@ -12,6 +12,7 @@ enum Operation: Int, CaseIterable, Sendable {
     case create
     case signUp
     case idp
+    case signOut
     case health
 
     init?(name: some StringProtocol) {
@@ -31,6 +32,7 @@ enum Operation: Int, CaseIterable, Sendable {
         case .create: "create"
         case .signUp: "sign-up"
         case .idp: "idp"
+        case .signOut: "sign-out"
         case .health: "health"
         }
     }
@@ -40,6 +42,7 @@ enum Operation: Int, CaseIterable, Sendable {
         case .get, .getByEmail, .create: "postern.v1.Users"
         case .lookup, .signIn, .signUp, .idp: "postern.v1.Accounts"
         case .verify, .refresh: "postern.v1.Tokens"
+        case .signOut: "postern.v1.Sessions"
         case .health: "grpc.health.v1.Health"
         }
     }
@@ -55,10 +58,26 @@ enum Operation: Int, CaseIterable, Sendable {
         case .create: "Create"
         case .signUp: "SignUp"
         case .idp: "SignInWithIdp"
+        case .signOut: "SignOut"
         case .health: "Check"
         }
     }
 
-    /// Needs the tokens of a seeded tenant.
-    var needsSessions: Bool { self == .lookup || self == .verify || self == .refresh }
+    /// Begins a session, whose tokens the later steps of a journey use.
+    var beginsSession: Bool { self == .signIn || self == .signUp }
+
+    /// Answers with a session's tokens.
+    var givesTokens: Bool { beginsSession || self == .refresh }
+
+    var usesSession: Bool { self == .verify || self == .lookup || self == .refresh || self == .signOut }
+
+    /// Which session a step of a journey uses.
+    enum SessionNeed {
+        case seeded
+        case own
+        case ended
+    }
+
+    /// What `--mix` can ask for: a sign-out belongs to a journey, which has a session to end.
+    static let inMixes = allCases.filter { $0 != .signOut }
 }

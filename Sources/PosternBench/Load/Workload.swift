@@ -27,6 +27,7 @@ struct Workload {
     private var lookup: TokenCycle
     private var idp: TokenCycle
 
+    private var journeys: Journeys?
     private var nextFreshNumber: Int
     /// Sessions that no request is refreshing, a ring.
     private var restingSessions: [Context]
@@ -45,6 +46,7 @@ struct Workload {
         self.sessions = sessions
         let tenantID = population.tenantID
         random = SeededGenerator(seed: seed &+ UInt64(driver))
+        journeys = mix.scenario.map { Journeys($0, population) }
         nextFreshNumber = driver * 10_000_000
         restingSessions = (0..<Context(sessions.count)).map { $0 }
         restingCount = sessions.count
@@ -64,13 +66,12 @@ struct Workload {
             AccountsSignUpRequest(tenantID: tenantID, email: freshEmail, password: Secret(UserName.password.bytes)))
         health = FrameTemplate(.health, GRPCHealthCheckRequest())
         let tokens = sessions.prefix(tokensMax).map { Text(unchecked: $0.idToken) }
-        let operations = mix.operations
         verify = TokenCycle(
-            operations.contains(.verify)
+            mix.usesSeeded(.verify)
                 ? tokens.map { FrameTemplate(.verify, TokensVerifyIdTokenRequest(tenantID: tenantID, idToken: $0)) }
                 : [])
         lookup = TokenCycle(
-            operations.contains(.lookup)
+            mix.usesSeeded(.lookup)
                 ? tokens.map { FrameTemplate(.lookup, AccountsLookupRequest(tenantID: tenantID, idToken: $0)) } : [])
         idp = TokenCycle(
             providerTokens.map {
@@ -78,28 +79,40 @@ struct Workload {
             })
     }
 
-    /// Appends the next request of the mix.
+    /// Appends the next request: of the mix, of a new journey, or of the one that goes on.
     mutating func appendRequest(stream: UInt32, journey: Int32 = noContext, to buffer: inout ByteBuffer) -> LoadRequest
     {
+        guard journeys == nil else { return appendStep(stream: stream, journey: journey, to: &buffer) }
         let operation = mix.pick(&random)
+        let user = operation == .signIn ? population.passwordUserCount : max(1, population.userCount)
+        return append(operation, user: random.below(user), stream: stream, to: &buffer)
+    }
+
+    private mutating func append(
+        _ operation: Operation, user: Int, stream: UInt32, to buffer: inout ByteBuffer
+    ) -> LoadRequest {
         var context = Self.noContext
         switch operation {
-        case .get: get.append(stream: stream, number: random.below(population.userCount), to: &buffer)
-        case .getByEmail: getByEmail.append(stream: stream, number: random.below(population.userCount), to: &buffer)
+        case .get: get.append(stream: stream, number: user, to: &buffer)
+        case .getByEmail: getByEmail.append(stream: stream, number: user, to: &buffer)
         case .lookup: lookup.next().append(stream: stream, to: &buffer)
         case .verify: verify.next().append(stream: stream, to: &buffer)
         case .refresh: context = appendRefresh(stream: stream, to: &buffer)
-        case .signIn: signIn.append(stream: stream, number: random.below(population.passwordUserCount), to: &buffer)
+        case .signIn: signIn.append(stream: stream, number: user, to: &buffer)
         case .create: create.append(stream: stream, number: takeFreshNumber(), to: &buffer)
         case .signUp: signUp.append(stream: stream, number: takeFreshNumber(), to: &buffer)
         case .idp: idp.next().append(stream: stream, to: &buffer)
-        case .health: health.append(stream: stream, to: &buffer)
+        // Without a session there is nothing to end: journeys never ask for it here.
+        case .signOut, .health: health.append(stream: stream, to: &buffer)
         }
         return LoadRequest(operation: operation, context: context)
     }
 
     /// Takes what an answer brought. False: it is not what the operation answers with.
     mutating func answered(_ request: LoadRequest, _ message: UnsafeRawBufferPointer) -> Bool {
+        if request.journey != Self.noContext, request.context == Self.noContext {
+            return answeredStep(request, message)
+        }
         guard request.operation == .refresh else { return !message.isEmpty }
         let context = request.context
         guard let tokens = TokenSlices(inAnswer: message) else { return false }
@@ -111,30 +124,83 @@ struct Workload {
 
     /// A failed refresh may have been done or not: the session's token stays as it is and is tried again.
     mutating func failed(_ request: LoadRequest) {
-        if request.operation == .refresh { rest(request.context) }
+        if request.context != Self.noContext { rest(request.context) }
+        if request.journey != Self.noContext { journeys?.failed(request.journey) }
     }
 
     /// How long a journey waits before its next step; nil when it has none.
-    func wait(inJourney journey: Int32) -> Duration? { nil }
+    mutating func wait(inJourney journey: Int32) -> Duration? { journeys?.advance(journey, &random) }
 
-    mutating func end(journey: Int32) {}
+    mutating func end(journey: Int32) { journeys?.end(journey) }
+
+    var hasJourneys: Bool { journeys != nil }
+    /// Whether one more request may begin that is no step of a journey under way.
+    var canBegin: Bool { journeys?.canBegin ?? true }
+
+    /// Forgets the journeys of a run that is over.
+    mutating func endJourneys() { journeys = mix.scenario.map { Journeys($0, population) } }
+
+    private mutating func appendStep(
+        stream: UInt32, journey: Int32, to buffer: inout ByteBuffer
+    ) -> LoadRequest {
+        let number = journey != Self.noContext ? journey : journeys?.begin(&random) ?? Self.noContext
+        guard let state = journeys?[number], let operation = journeys?.operation(of: number) else {
+            return append(.health, user: 0, stream: stream, to: &buffer)
+        }
+        var request = LoadRequest(operation: operation, journey: number)
+        switch operation {
+        case .verify where !state.idToken.isEmpty, .lookup where !state.idToken.isEmpty:
+            // Both requests have these numbers for their fields.
+            buffer.appendRequest(stream: stream, service: operation.service, method: operation.method) { message in
+                message.appendBytesField(AccountsLookupRequest.FieldNumber.tenantID, population.tenantID)
+                message.appendBytesField(AccountsLookupRequest.FieldNumber.idToken, state.idToken)
+            }
+        case .refresh where !state.refreshToken.isEmpty:
+            appendRefresh(of: state.refreshToken, stream: stream, to: &buffer)
+        case .signOut:
+            buffer.appendRequest(stream: stream, service: operation.service, method: operation.method) { message in
+                message.appendBytesField(SessionsSignOutRequest.FieldNumber.tenantID, population.tenantID)
+                message.appendBytesField(SessionsSignOutRequest.FieldNumber.refreshToken, state.refreshToken)
+            }
+        default:
+            let user = operation == .signIn ? state.passwordUser : state.user
+            request.context = append(operation, user: user, stream: stream, to: &buffer).context
+        }
+        return request
+    }
+
+    private mutating func answeredStep(_ request: LoadRequest, _ message: UnsafeRawBufferPointer) -> Bool {
+        let hasSession = journeys?[request.journey].refreshToken.isEmpty == false
+        switch request.operation {
+        case .signOut: return true  // its answer is empty
+        case .signIn, .signUp, .refresh:
+            guard request.operation != .refresh || hasSession else { return !message.isEmpty }
+            guard let tokens = TokenSlices(inAnswer: message) else { return false }
+            journeys?.took(tokens, request.journey)
+            return true
+        default: return !message.isEmpty
+        }
+    }
 
     private mutating func appendRefresh(stream: UInt32, to buffer: inout ByteBuffer) -> Context {
         precondition(restingCount > 0, "more refreshes in flight than sessions")
         let context = restingSessions[restingHead]
         restingHead = restingHead + 1 == restingSessions.count ? 0 : restingHead + 1
         restingCount -= 1
+        appendRefresh(of: sessions[Int(context)].refreshToken, stream: stream, to: &buffer)
+        return context
+    }
+
+    private mutating func appendRefresh(of token: [UInt8], stream: UInt32, to buffer: inout ByteBuffer) {
         let attempt = (random.next(), random.next())
         buffer.appendRequest(stream: stream, service: Operation.refresh.service, method: Operation.refresh.method) {
             message in
             message.appendBytesField(TokensRefreshRequest.FieldNumber.tenantID, population.tenantID)
-            message.appendBytesField(
-                TokensRefreshRequest.FieldNumber.refreshToken, sessions[Int(context)].refreshToken)
+            message.appendBytesField(TokensRefreshRequest.FieldNumber.refreshToken, token)
             withUnsafeBytes(of: attempt) {
                 message.appendBytesField(TokensRefreshRequest.FieldNumber.attemptID, $0)
             }
         }
-        return context
     }
 
     private mutating func rest(_ context: Context) {

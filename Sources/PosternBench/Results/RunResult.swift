@@ -81,6 +81,7 @@ struct RunResult: Sendable {
     var generatorCPUShare: Double { Double(generatorCPUMicroseconds) / 1e6 / seconds }
     var serverCPUShare: Double? { server.map { Double($0.cpuMicroseconds) / 1e6 / seconds } }
     var cpuMicrosecondsPerRequest: Double? { server.map { Double($0.cpuMicroseconds) / Double(max(1, answerCount)) } }
+    var loadMicrosecondsPerRequest: Double { Double(generatorCPUMicroseconds) / Double(max(1, answerCount)) }
     /// CPUs that neither server nor load had: what else ran. The server's own share counts as others' when its process
     /// is not known.
     var otherCPUShare: Double {

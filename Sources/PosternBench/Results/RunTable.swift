@@ -39,7 +39,7 @@ struct RunTable {
             text += "\(decimal(result.serverCPUShare ?? 0, places: 2)) CPUs, "
             text += "RSS \(server.residentByteCount / 1024) KiB, RssAnon \(server.anonymousByteCount / 1024) KiB\n"
         }
-        let own = Double(result.generatorCPUMicroseconds) / Double(max(1, result.answerCount))
+        let own = result.loadMicrosecondsPerRequest
         return text
             + "load: \(decimal(result.generatorCPUShare, places: 2)) CPUs, \(decimal(own, places: 2)) µs a request; "
             + "everything else: \(decimal(result.otherCPUShare, places: 2)) CPUs\n"

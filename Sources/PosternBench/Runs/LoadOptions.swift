@@ -4,7 +4,7 @@ import JSON
 /// The flags of every command that puts a load on a tenant.
 struct LoadOptions {
     let target: Target
-    let mix: Mix
+    var mix: Mix
     let statePath: String?
     let tenantID: Text?
     let connections: Int
@@ -16,9 +16,17 @@ struct LoadOptions {
     let ownsTenant: Bool
     let showsProgress: Bool
 
-    init(_ arguments: inout Arguments, mix: Mix? = nil) throws {
+    init(_ arguments: inout Arguments) throws {
         target = try Target(&arguments)
-        self.mix = try mix ?? Mix(parsing: arguments.required("--mix"))
+        let scenario = try arguments.text("--scenario").map { try Scenario.load($0) }
+        let mixText = arguments.text("--mix")
+        guard scenario == nil || mixText == nil else { throw UsageError("--scenario takes the place of --mix") }
+        if let scenario {
+            mix = Mix(scenario)
+        } else {
+            guard let mixText else { throw UsageError("--mix or --scenario is missing") }
+            mix = try Mix(parsing: mixText)
+        }
         statePath = arguments.text("--state")
         tenantID = arguments.text("--tenant").map { Text($0) }
         connections = try arguments.number("--connections", default: 8, in: 1...50_000)

@@ -94,7 +94,7 @@ final class LoadSession {
 
     /// Writes the sessions' newest tokens back: a session that was refreshed ends when an old token is used.
     func saveSessions() throws {
-        guard let path = options.statePath, options.mix.operations.contains(.refresh) else { return }
+        guard let path = options.statePath, options.mix.usesSeeded(.refresh) else { return }
         try TextFile.write(population.encoded(), to: path)
     }
 }
@@ -127,13 +127,18 @@ extension LoadSession {
     /// What the mix needs must have been seeded.
     private static func check(_ population: Population, _ options: LoadOptions, requestsMax: Int) throws {
         func require(_ operations: [Operation], _ holds: Bool, _ flag: String) throws {
-            guard !holds, let operation = options.mix.operations.first(where: { operations.contains($0) }) else {
-                return
-            }
+            guard !holds, let operation = operations.first(where: { options.mix.usesSeeded($0) }) else { return }
             throw BenchError(.notReady, "\(operation.name) needs a --state file of `postern-bench seed` with \(flag)")
         }
-        try require([.get, .getByEmail], population.userCount > 0, "--users")
-        try require([.signIn], population.passwordUserCount > 0, "--password-users")
+        let reads = options.mix.operations.contains(.get) || options.mix.operations.contains(.getByEmail)
+        guard !reads || population.userCount > 0 else {
+            throw BenchError(.notReady, "get needs a --state file of `postern-bench seed` with --users")
+        }
+        // A journey signs in whatever it did before.
+        let signsIn = options.mix.operations.contains(.signIn) && population.passwordUserCount == 0
+        guard !signsIn else {
+            throw BenchError(.notReady, "sign-in needs a --state file of `postern-bench seed` with --password-users")
+        }
         try require([.lookup, .verify], population.sessions.count >= options.threads, "--sessions")
         let refreshes = requestsMax + options.threads
         try require([.refresh], population.sessions.count >= refreshes, "--sessions \(refreshes) or more")
