@@ -64,8 +64,8 @@ struct IdleCommand {
                     + "\(decimal(growth, places: 0)) bytes each, RssAnon \(after.anonymousByteCount / 1024) KiB\n"
                     + "opened one after the other: \(decimal(rate, places: 0)) a second, "
                     + "p50 \(decimal(microseconds(0.5), places: 0)) µs, "
-                    + "p99 \(decimal(microseconds(0.99), places: 0)) µs, \(decimal(cpu, places: 1)) µs of the server's CPU each\n"
-            )
+                    + "p99 \(decimal(microseconds(0.99), places: 0)) µs, "
+                    + "\(decimal(cpu, places: 1)) µs of the server's CPU each\n")
         case .json:
             let json: JSONValue = [
                 "connections": .integer(Int64(connections)), "stream": .string(Text(stream.rawValue)),
