@@ -39,6 +39,16 @@ import Testing
         #expect(HTMLReport(result: RunResult(), generatorCount: 1).text.contains("</html>"))
     }
 
+    @Test func `Late answers behind a schedule's end are in no plot, also between two steps`() {
+        var result = exampleResult()
+        var late = result.series[0]
+        late.target = nil
+        result.series.insert(late, at: 1)
+        let text = HTMLReport(result: result, generatorCount: 1).text
+        // Response times against rates: p50 and p99 of each of the two slices that have a rate.
+        #expect(text.split(separator: "<circle", omittingEmptySubsequences: false).count - 1 == 4)
+    }
+
     @Test func `Where the server is full is said in a sentence`() {
         func sentence(_ slices: [(asked: Double, answered: Int)]) -> String? {
             var result = RunResult()

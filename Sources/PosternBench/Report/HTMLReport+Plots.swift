@@ -8,16 +8,13 @@ extension HTMLReport {
     private func time(_ number: Int) -> Double { Double((number + 1) * result.sliceSeconds) }
 
     private func points(_ value: (RunResult.Slice) -> Double?) -> [(x: Double, y: Double)] {
-        shown.enumerated().compactMap { number, slice in value(slice).map { (time(number), $0) } }
+        result.series.enumerated().compactMap { number, slice in
+            isShown(slice) ? value(slice).map { (time(number), $0) } : nil
+        }
     }
 
     /// Behind the end of a schedule only late answers come: they would look like a breakdown.
-    private var shown: [RunResult.Slice] {
-        guard result.isOpenLoop, let last = result.series.lastIndex(where: { $0.target != nil }) else {
-            return result.series
-        }
-        return Array(result.series[...last])
-    }
+    private func isShown(_ slice: RunResult.Slice) -> Bool { !result.isOpenLoop || slice.target != nil }
 
     private var throughput: Plot {
         let seconds = Double(result.sliceSeconds)
@@ -78,7 +75,7 @@ extension HTMLReport {
         let series = [("p50", 0.5), ("p99", 0.99)].map { name, share in
             Plot.Series(
                 name: name, style: .points,
-                points: shown.filter { !$0.response.isEmpty }.map {
+                points: result.series.filter { isShown($0) && !$0.response.isEmpty }.map {
                     ($0.target ?? Double($0.okCount) / seconds, Double($0.response.value(atShare: share)) / 1e6)
                 })
         }
