@@ -4,6 +4,10 @@ public struct AdministrationLimits: Sendable {
     public var batchGetMax = 100
     /// What Users.BatchDelete takes.
     public var batchDeleteMax = 1_000
+    /// The hash specs that the rows of one import may name.
+    public var importHashSpecsMax = 1_000
+    /// The time that all parameters may take together which one Users.VerifyHashSpec tries.
+    public var hashTrialTimeMax = Duration.seconds(1)
     /// How many tenants one call of Tenants.UpdateMany changes.
     public var tenantsUpdatedPerCallMax = 200
     public var tenantsUpdatedPerCallDefault = 50

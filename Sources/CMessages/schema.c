@@ -3357,6 +3357,26 @@ const PosternSchema postern__v1__users_import_response__table = {
     &postern__v1__users_import_response__descriptor, postern__v1__users_import_response__fields, 7, 0, 0,
 };
 
+static const PosternField postern__v1__users_verify_hash_spec_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"password", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"password_hash", 0, 0, 8, 2, 0, 2, 0, 0},
+    [4] = {"salt", 0, 0, 8, 2, 0, 3, 0, 0},
+    [5] = {"spec", &postern__v1__password_hash_spec__table, 0, 10, 2, 0, 4, 0, 0},
+};
+const PosternSchema postern__v1__users_verify_hash_spec_request__table = {
+    &postern__v1__users_verify_hash_spec_request__descriptor, postern__v1__users_verify_hash_spec_request__fields, 6, 1, 0,
+};
+
+static const PosternField postern__v1__users_verify_hash_spec_response__fields[] = {
+    [1] = {"matches", 0, 0, 4, 0, 0, 0, 0, 0},
+    [2] = {"matching", &postern__v1__password_hash_spec__table, 0, 10, 2, 1, 0, 0, 0},
+    [3] = {"tried_count", 0, 0, 2, 0, 0, 1, 0, 0},
+};
+const PosternSchema postern__v1__users_verify_hash_spec_response__table = {
+    &postern__v1__users_verify_hash_spec_response__descriptor, postern__v1__users_verify_hash_spec_response__fields, 4, 1, 0,
+};
+
 static const PosternField postern__v1__users_export_request__fields[] = {
     [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__UsersExportRequest, tenant_id)},
     [2] = {"cursor", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__V1__UsersExportRequest, cursor)},

@@ -38,6 +38,19 @@ extension TenantAdmin {
     }
 }
 
+// MARK: - Imports
+
+extension TenantAdmin {
+    /// Says under which parameters a password has the hash of another system: a trial before `importUsers`.
+    public func verifyHashSpec(
+        _ spec: PasswordHashSpec, password: Secret, hash: Secret, salt: [UInt8] = [], options: CallOptions = .init()
+    ) async throws(Failure) -> UsersVerifyHashSpecResponse {
+        let request = UsersVerifyHashSpecRequest(
+            tenantID: tenantID, password: password, passwordHash: hash, salt: salt, spec: spec)
+        return try await users.verifyHashSpec(request, options: options)
+    }
+}
+
 // MARK: - Tokens and links
 
 extension TenantAdmin {

@@ -25,6 +25,7 @@ enum CommandLineTool {
                     throw error
                 }
                 await session.close()
+                if let error = session.output.fieldProblem { throw error }
                 return .ok
             }
         } catch let error as CommandError {

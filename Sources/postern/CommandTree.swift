@@ -1,13 +1,15 @@
 /// Every command, and how a command line finds its own.
 enum CommandTree {
-    static let commands =
-        TenantCommands.all + ProviderCommands.all + EmailConfigCommands.all + SMSConfigCommands.all
-        + OutboxCommands.all + UserCommands.all + UserFindCommands.all + UserPatchCommand.all + PermissionCommands.all
-        + UserLinkCommands.all + UserMFACommands.all + SessionCommands.all + RevocationCommands.all
-        + KeyCommands.all + APIKeyCommands.all + CertificateMappingCommands.all + ServiceAccountCommands.all
-        + TokenCommands.all + AccountCommands.all + DenialCommands.all + AuditCommands.all
-        + ServerCommands.all + StoreCommands.all + BackupCommands.all + ContextCommands.all
-        + InformationCommands.all
+    static let commands: [Command] = [
+        TenantCommands.all, ProviderCommands.all, EmailConfigCommands.all, SMSConfigCommands.all,
+        OutboxCommands.all, UserCommands.all, UserFindCommands.all, UserPatchCommand.all, PermissionCommands.all,
+        UserLinkCommands.all, UserMFACommands.all, SessionCommands.all, RevocationCommands.all, KeyCommands.all,
+        APIKeyCommands.all,
+        CertificateMappingCommands.all, ServiceAccountCommands.all, TokenCommands.all, CookieCommands.all,
+        AccountCommands.all, AccountCodeCommands.all, DenialCommands.all, AuditCommands.all, ServerCommands.all,
+        StoreCommands.all, BackupCommands.all, RPCCommands.all, ContextCommands.all, CompletionCommands.all,
+        InformationCommands.all,
+    ].flatMap(\.self)
 
     /// The first words of all commands, and what they are about.
     static let groups = [
@@ -34,9 +36,9 @@ enum CommandTree {
         ("backup", "copies of everything a server has"),
         ("rpc", "the methods of the protocol"),
         ("context", "servers, tenants and keys by name"),
-        ("completion", "completion for a shell"),
+        ("completion", "completion for bash, zsh and fish"),
         ("version", "the version of this program"),
-        ("help", "this, and the exit codes"),
+        ("help", "this, the exit codes, and everything as one page"),
     ]
 
     enum Match {
@@ -94,7 +96,8 @@ enum CommandTree {
         let known = command?.allFlags ?? GlobalFlags.all
         let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         let flag = known.first { flag in
-            parts[0] == "--\(flag.name)" || flag.short.map { parts[0] == "-\($0)" } == true
+            parts[0] == "--\(flag.name)" || parts[0] == "--\(flag.alias ?? flag.name)"
+                || flag.short.map { parts[0] == "-\($0)" } == true
         }
         guard let flag else {
             let similar = nearest(to: parts[0], in: known.map { "--\($0.name)" })
@@ -135,11 +138,12 @@ enum CommandTree {
             throw .usage(
                 "\(command.operands[arguments.operands.count].usage) is missing", hint: "postern \(command.example)")
         }
-        guard arguments.operands.count <= command.operands.count else {
+        let isOpenEnded = command.operands.last?.usage.hasSuffix("…]") == true
+        guard isOpenEnded || arguments.operands.count <= command.operands.count else {
             throw .usage("\"\(arguments.operands[command.operands.count])\" is one word too many", hint: command.usage)
         }
-        guard command.isValidatable || !arguments.isSet("validate-only") else {
-            throw .usage("postern \(command.name) cannot --validate-only")
+        guard command.isValidatable || !arguments.isSet("dry-run") else {
+            throw .usage("postern \(command.name) cannot --dry-run")
         }
     }
 

@@ -8,6 +8,7 @@ import Testing
 /// The methods about many users, called for `AdminMethodsTests`.
 enum UserMethods {
     static func call(_ admin: TenantAdmin, _ recorder: MethodRecorder) async throws {
+        try await recorder.callVerifyHashSpec(of: admin)
         let carl = try await admin.createUser(uid: "carl", phoneNumber: "+14155550199")
         let count = try await recorder.expect("Users/Count") { try await admin.countUsers() }
         #expect(count == 2)

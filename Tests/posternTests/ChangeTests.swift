@@ -8,16 +8,21 @@ import Testing
 @Suite struct ChangeTests {
     /// Commands that change nothing on a server: each new one is added here or names the server it changes.
     private static let readOnly: Set<String> = [
-        "account auth-uri", "account lookup", "apikey list",
+        "account auth-uri", "account check-code", "account lookup", "apikey list",
         "audit export", "audit key", "audit list", "audit verify", "audit watch", "backup create", "backup restore",
-        "backup verify", "certificate list", "completion bash", "context add", "context list",
+        "backup verify", "can-i", "certificate list", "completion bash", "completion fish",
+        "completion words", "completion zsh", "context add", "context list",
         "context rm", "context show", "context use", "denials list", "denials watch", "email-config get",
-        "help exit-codes", "key list", "outbox get", "outbox list", "provider get", "provider list", "provider test",
-        "revocations watch", "rpc list", "server health", "server info", "server stats", "service-account get",
+        "help commands", "help exit-codes", "help reference", "key list", "outbox get", "outbox list", "provider get",
+        "provider list", "provider test",
+        "revocations watch", "rpc describe", "rpc list", "server health", "server info", "server stats",
+        "service-account get",
         "service-account key list", "service-account list", "session list", "session watch", "sms-config get",
-        "server cert", "store verify", "tenant get", "tenant list", "tenant usage", "token decode", "token verify",
+        "server cert", "store verify", "tenant get", "tenant history", "tenant list", "tenant usage", "token decode",
+        "token verify",
+        "token verify-cookie",
         "user batch-get", "user count", "user explain-link", "user export", "user get", "user list", "user mfa list",
-        "user query",
+        "user query", "user verify-hash",
         "version", "whoami",
     ]
 
@@ -52,7 +57,7 @@ import Testing
         try await withTemporaryDirectory { directory in
             _ = try TestCertificates(in: directory)
             writeFile("\(directory)/secret", [UInt8]("c2VjcmV0".utf8))
-            writeFile("\(directory)/users", [UInt8](#"{"users":[{"localId":"u1"}]}"#.utf8))
+            writeFile("\(directory)/users", [UInt8](#"{"users":[{"localId":"u1","passwordHash":"AAAA"}]}"#.utf8))
             var changes = 0
             for command in CommandTree.commands {
                 let isReadOnly = Self.readOnly.contains(command.name)

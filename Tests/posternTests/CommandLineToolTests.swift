@@ -113,7 +113,7 @@ import Testing
         #expect(await run("context", "show").0 == .notFound)
     }
 
-    @Test func `The methods, the exit codes and the completion are known without a server`() async {
+    @Test func `The methods, the exit codes and what completes a word are known without a server`() async {
         let methods = TestConsole()
         #expect(await methods.run("rpc", "list", "-q") == .ok)
         #expect(methods.written.contains("postern.v1.Accounts/SignUp\n"))
@@ -122,8 +122,7 @@ import Testing
         #expect(await codes.run("help", "exit-codes") == .ok)
         #expect(codes.written.contains("  7    some rows of an import were rejected\n"))
         let completion = TestConsole()
-        #expect(await completion.run("completion", "bash") == .ok)
-        #expect(completion.written.contains("\"tenant\") words=\"create delete get list update usage\""))
-        #expect(completion.written.contains("--hash-algo"))
+        #expect(await completion.run("completion", "words", "--", "tenant", "u") == .ok)
+        #expect(completion.written == "update\nusage\n")
     }
 }

@@ -71,7 +71,7 @@ import Testing
             ("user list --limit", "--limit needs a value", nil),
             ("user list --limit 1 --limit 2", "--limit is given twice", nil),
             ("user list --quiet=yes", "--quiet takes no value", nil),
-            ("user list --validate-only", "postern user list cannot --validate-only", nil),
+            ("user list --validate-only", "postern user list cannot --dry-run", nil),
         ] as [(String, String, String?)])
     func `A wrong command line says what is wrong and what was meant`(
         line: String, message: String, hint: String?

@@ -49,12 +49,31 @@ import Testing
     @Test func `A user without an end does not fill the memory`() {
         let endless = #"{"users":[{"localId":""# + String(repeating: "x", count: FirebaseExportReader.userByteCountMax)
         let error = #expect(throws: CommandError.self) { try rows(endless, chunk: 4_096) }
-        #expect(error?.message.contains("above") == true)
+        #expect(error?.message == "the file ends in the middle: it is not complete")
+    }
+
+    @Test(arguments: [7, 65_536])
+    func `A user that is too long is refused, and the next one is read`(chunk: Int) throws {
+        let long = String(repeating: "x", count: 10 << 20)
+        var rest = [UInt8](#"{"users":[{"localId":"a"},{"localId":"\#(long)"},{"localId":"b"}]}"#.utf8)[...]
+        var source: any ImportSource = UserFileFormat.firebaseJSON.source {
+            defer { rest = rest.dropFirst(chunk) }
+            return rest.isEmpty ? nil : Array(rest.prefix(chunk))
+        }
+        var found: [String] = []
+        while let item = try source.next() {
+            switch item {
+            case .user(let user, _): found.append(user.uid.string)
+            case .rejected(let rejection): found.append(rejection.message)
+            case .hashSpec: break
+            }
+        }
+        #expect(found == ["a", "the user is above 1048576 bytes", "b"])
     }
 
     @Test func `The sample export is read with everything Postern keeps`() throws {
-        let tests = #filePath.split(separator: "/").dropLast(2).joined(separator: "/")
-        let descriptor = try File.open("/\(tests)/Fixtures/firebase-export.json")
+        let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        let descriptor = try File.open("/\(root)/tools/examples/firebase-export.json")
         var reader = FirebaseExportReader { try File.readChunk(descriptor: descriptor, name: "sample") }
         var users: [ImportUser] = []
         while let row = try reader.next() { users.append(try FirebaseUser(parsing: row).user) }

@@ -12,10 +12,11 @@ import Testing
         customClaimsJSON: [UInt8](#"{"role":"x"}"#.utf8), createdAtMicros: 1_800_000_000_000_000)
 
     private func printed(
-        _ format: Output.Format, isQuiet: Bool = false, hasHeaders: Bool = true, _ body: (Output) -> Void
+        _ format: Output.Format, fields: [String]? = nil, isQuiet: Bool = false, hasHeaders: Bool = true,
+        _ body: (Output) -> Void
     ) -> String {
         let test = TestConsole()
-        body(Output(format: format, isQuiet: isQuiet, hasHeaders: hasHeaders, console: test.console))
+        body(Output(format: format, fields: fields, isQuiet: isQuiet, hasHeaders: hasHeaders, console: test.console))
         return test.written
     }
 
@@ -113,5 +114,39 @@ import Testing
         check(TokensVerifyIdTokenResponse())
         check(SignedIn(user: User(), tokens: TokenPair()))
         check(ContextFile.Context(name: "", server: "", tenant: "", apiKeyFile: ""))
+    }
+
+    @Test func `CSV has every field, quoted where it must be`() {
+        var bob = User(uid: "b,\"o\"b", email: "bob@example.com", disabled: true)
+        bob.providers = [ProviderInfo(providerID: "password")]
+        let lines = printed(.csv) { $0.print([bob]) }.split(separator: "\r\n")
+        #expect(lines.count == 2 && lines[0].hasPrefix("tenant_id,uid,email,"))
+        #expect(lines[1].hasPrefix(",\"b,\"\"o\"\"b\",bob@example.com,"))
+        let some = printed(.csv, fields: ["uid", "disabled"]) { $0.print([bob, user]) }
+        #expect(some == "uid,disabled\r\n\"b,\"\"o\"\"b\",true\r\nu1,false\r\n")
+        #expect(printed(.csv, hasHeaders: false) { $0.print([] as [User]) }.isEmpty)
+    }
+
+    @Test func `Wide tables have every field, names alone are names`() {
+        let wide = printed(.wide) { $0.print([user]) }.split(separator: "\n")
+        #expect(wide[0].hasPrefix("UID") && wide[0].contains("EMAIL_VERIFIED") && wide[0].contains("PHONE_NUMBER"))
+        #expect(printed(.name) { $0.print([user, User(uid: "u2")]) } == "u1\nu2\n")
+    }
+
+    @Test func `Fields are chosen in any format, and a misspelt one is told`() {
+        #expect(printed(.table, fields: ["email"]) { $0.print([user]) } == "EMAIL\nann@example.com\n")
+        #expect(
+            printed(.ndjson, fields: ["uid", "email"]) { $0.print([user]) }
+                == "{\"uid\":\"u1\",\"email\":\"ann@example.com\"}\n")
+        let nested = printed(.ndjson, fields: ["client.permissions.disabled_user_signup"]) { $0.print(Tenant()) }
+        #expect(nested == "{\"client.permissions.disabled_user_signup\":false}\n")
+        let test = TestConsole()
+        for format in Output.Format.allCases where format != .name {
+            let output = Output(
+                format: format, fields: ["emial"], isQuiet: false, hasHeaders: true, console: test.console)
+            output.print([user])
+            #expect(output.fieldProblem?.message == "there is no field emial", "\(format)")
+            #expect(output.fieldProblem?.hint == "did you mean email?" && output.fieldProblem?.exitCode == .usage)
+        }
     }
 }

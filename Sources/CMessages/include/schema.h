@@ -725,6 +725,10 @@ extern const PosternSchema postern__v1__import_rejection__table;
 static inline const PosternSchema *postern__v1__import_rejection__schema(void) { return &postern__v1__import_rejection__table; }
 extern const PosternSchema postern__v1__users_import_response__table;
 static inline const PosternSchema *postern__v1__users_import_response__schema(void) { return &postern__v1__users_import_response__table; }
+extern const PosternSchema postern__v1__users_verify_hash_spec_request__table;
+static inline const PosternSchema *postern__v1__users_verify_hash_spec_request__schema(void) { return &postern__v1__users_verify_hash_spec_request__table; }
+extern const PosternSchema postern__v1__users_verify_hash_spec_response__table;
+static inline const PosternSchema *postern__v1__users_verify_hash_spec_response__schema(void) { return &postern__v1__users_verify_hash_spec_response__table; }
 extern const PosternSchema postern__v1__users_export_request__table;
 static inline const PosternSchema *postern__v1__users_export_request__schema(void) { return &postern__v1__users_export_request__table; }
 extern const PosternSchema postern__v1__users_export_response__table;

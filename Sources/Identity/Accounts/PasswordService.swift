@@ -86,6 +86,28 @@ public final class PasswordService: Sendable {
         }
     }
 
+    /// Which of these hashes, none of them kept here, are of the password: their indices.
+    func matching(
+        _ password: Secret, _ credentials: [PasswordCredential], signerKey: Secret?, settings: TenantSettings,
+        deadline: Instant
+    ) async throws -> [Int] {
+        let works = credentials.map(\.work)
+        let cost = WorkCost(
+            time: works.reduce(.zero) { $0 + $1.time }, memoryByteCount: works.map(\.memoryByteCount).max() ?? 0)
+        return try await pool.run(tenant: settings.tenantID, deadline: deadline, cost: cost) { [arena, computed] in
+            try credentials.indices.filter { index in
+                let credential = credentials[index]
+                return try PasswordBytes.candidates(password, for: credential.kind).contains { candidate in
+                    try Self.checkTime(deadline)
+                    computed.add(credential.kind)
+                    return try arena.with(memoryOf: credential.work) {
+                        try credential.verify(candidate, signerKeys: { _ in signerKey })
+                    }
+                }
+            }
+        }
+    }
+
     /// Takes as long as checking a real password of this tenant, and finds nothing.
     public func verifyDecoy(
         _ password: Secret, email: Email, settings: TenantSettings, deadline: Instant, check: PasswordCheck? = nil

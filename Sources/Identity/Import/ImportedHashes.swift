@@ -6,7 +6,6 @@ import Store
 
 /// Turns the rows of an import into accounts whose password hashes our own checks understand.
 struct ImportedHashes: Sendable {
-    static let specsMax = 16
     private static let specNameByteCountMax = 64
 
     /// By the name that rows call them; "" is the one of rows that name none.
@@ -24,7 +23,7 @@ struct ImportedHashes: Sendable {
     }
 
     /// Adds what rows from now on may name. INVALID_HASH_SPEC.
-    mutating func add(_ specs: [NamedHashSpec], validateOnly: Bool) async throws {
+    mutating func add(_ specs: [NamedHashSpec], validateOnly: Bool, limits: Limits) async throws {
         for named in specs {
             guard (1...Self.specNameByteCountMax).contains(named.name.byteCount), schemes[named.name] == nil,
                 named.spec?.algorithm != nil
@@ -33,8 +32,9 @@ struct ImportedHashes: Sendable {
                     .invalidHashSpec, field: "hash_specs",
                     "each needs a name of its own, of 1 to \(Self.specNameByteCountMax) bytes, and an algorithm")
             }
-            guard schemes.count(where: { !$0.key.isEmpty }) < Self.specsMax else {
-                throw Failure.invalid(.invalidHashSpec, field: "hash_specs", "must be at most \(Self.specsMax)")
+            let countMax = limits.administration.importHashSpecsMax
+            guard schemes.count - (schemes[.empty] == nil ? 0 : 1) < countMax else {
+                throw Failure.invalid(.invalidHashSpec, field: "hash_specs", "must be at most \(countMax)")
             }
             try await add(named.spec, as: named.name, validateOnly: validateOnly)
         }
@@ -107,15 +107,26 @@ struct ImportedHashes: Sendable {
         guard let credential = read else {
             throw Failure.invalid(.invalidPasswordHash, field: field, "needs the spec of its algorithm")
         }
+        do throws(Failure) {
+            try Self.checkCost(credential, settings: settings, limits: limits)
+        } catch {
+            refusedCount.add()
+            throw error
+        }
+        return credential.stored
+    }
+
+    /// PASSWORD_HASH_TOO_COSTLY.
+    static func checkCost(
+        _ credential: PasswordCredential, settings: TenantSettings, limits: Limits
+    ) throws(Failure) {
         let work = credential.work
         let isCostly = work.memoryByteCount > limits.importedHashMemoryMax || work.time > limits.importedHashTimeMax
         guard !isCostly || settings.allowsCostlyHashes else {
-            refusedCount.add()
             throw Failure.invalid(
-                .passwordHashTooCostly, field: field,
+                .passwordHashTooCostly, field: "password_hash",
                 "costs more to check than the server allows; a project-admin can set allow_costly_hashes")
         }
-        return credential.stored
     }
 
     /// Nil without a spec.

@@ -34,7 +34,7 @@ public struct UserImporter: Sendable {
 
     /// Settles one batch durably. The counts are of all batches so far, the rejections of this one.
     public mutating func importBatch(_ request: UsersImportRequest) async throws -> UsersImportResponse {
-        try await hashes.add(request.hashSpecs, validateOnly: validateOnly)
+        try await hashes.add(request.hashSpecs, validateOnly: validateOnly, limits: resources.limits)
         let first = progress.checkpoint
         let now = resources.clock.now()
         let limits = resources.limits

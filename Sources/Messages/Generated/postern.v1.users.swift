@@ -2745,7 +2745,7 @@ public struct UsersImportRequest: Message {
     public var onConflict: ImportConflict = .unspecified
     /// At most 500.
     public var users: [ImportUser] = []
-    /// Further specs, for the users of this message and of later ones; at most 16 in a stream.
+    /// Further specs, for the users of this message and of later ones; at most 1,000 in a stream.
     public var hashSpecs: [NamedHashSpec] = []
     /// Checks each row against the store, and not against the other rows, and writes nothing.
     public var validateOnly: Bool = false
@@ -2930,6 +2930,116 @@ extension ImportRejection: ConvertibleToC {
         target.pointee.uid = arena.copy(self.uid)
         target.pointee.reason = arena.copy(self.reason)
         target.pointee.message = arena.copy(self.message)
+    }
+}
+
+public struct UsersVerifyHashSpecRequest: Message {
+    public var tenantID: Text = .empty
+    public var password: Secret = .empty
+    /// As in ImportUser.
+    public var passwordHash: Secret = .empty
+    public var salt: [UInt8] = []
+    public var spec: PasswordHashSpec?
+
+    public init() {}
+
+    public init(
+        tenantID: Text = .empty,
+        password: Secret = .empty,
+        passwordHash: Secret = .empty,
+        salt: [UInt8] = [],
+        spec: PasswordHashSpec? = nil
+    ) {
+        self.tenantID = tenantID
+        self.password = password
+        self.passwordHash = passwordHash
+        self.salt = salt
+        self.spec = spec
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var tenantID: Int { 1 }
+        @inlinable public static var password: Int { 2 }
+        @inlinable public static var passwordHash: Int { 3 }
+        @inlinable public static var salt: Int { 4 }
+        @inlinable public static var spec: Int { 5 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+    public var requestedTenantID: Text? { tenantID }
+}
+
+extension UsersVerifyHashSpecRequest: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_verify_hash_spec_request__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersVerifyHashSpecRequest>) {
+        self.tenantID = Text(copying: source.pointee.tenant_id)
+        self.password = Secret(copying: source.pointee.password)
+        self.passwordHash = Secret(copying: source.pointee.password_hash)
+        self.salt = [UInt8](copying: source.pointee.salt)
+        self.spec = source.pointee.spec.map { PasswordHashSpec(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersVerifyHashSpecRequest>, arena: Arena) {
+        target.pointee.tenant_id = arena.copy(self.tenantID)
+        target.pointee.password = arena.copy(self.password)
+        target.pointee.password_hash = arena.copy(self.passwordHash)
+        target.pointee.salt = arena.copy(self.salt)
+        if let value = self.spec { target.pointee.spec = arena.make(value) }
+    }
+}
+
+public struct UsersVerifyHashSpecResponse: Message {
+    /// Whether `spec` is right as it is.
+    public var matches: Bool = false
+    /// Every tried spec that is right, without its signer key; `spec` first if it is.
+    public var matching: [PasswordHashSpec] = []
+    /// How many were tried: fewer where each takes long.
+    public var triedCount: Int32 = 0
+
+    public init() {}
+
+    public init(matches: Bool = false, matching: [PasswordHashSpec] = [], triedCount: Int32 = 0) {
+        self.matches = matches
+        self.matching = matching
+        self.triedCount = triedCount
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var matches: Int { 1 }
+        @inlinable public static var matching: Int { 2 }
+        @inlinable public static var triedCount: Int { 3 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension UsersVerifyHashSpecResponse: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__users_verify_hash_spec_response__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__UsersVerifyHashSpecResponse>) {
+        self.matches = source.pointee.matches != 0
+        self.matching = copiedMessages(source.pointee.n_matching, source.pointee.matching)
+        self.triedCount = source.pointee.tried_count
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__UsersVerifyHashSpecResponse>, arena: Arena) {
+        target.pointee.matches = self.matches ? 1 : 0
+        target.pointee.n_matching = self.matching.count
+        target.pointee.matching = arena.copyEach(self.matching) { arena.make($0) }
+        target.pointee.tried_count = self.triedCount
     }
 }
 

@@ -1236,6 +1236,17 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "RemoveSecondFactor", request, idempotent: false, options: options)
     }
 
+    /// Says under which parameters a password has a hash: a trial before an import, with one user whose password is known.
+    /// Tried are the parameters of `spec`, then those that are easily mistaken: the other order, rounds over hex digits, a
+    /// round more or less, another function of PBKDF2, another salt separator. Nothing is read of the tenant's users, and
+    /// nothing is kept. Refusals: MISSING_PASSWORD, PASSWORD_TOO_LONG, INVALID_HASH_SPEC, INVALID_PASSWORD_HASH,
+    /// PASSWORD_HASH_TOO_COSTLY.
+    public func verifyHashSpec(_ request: UsersVerifyHashSpecRequest, options: CallOptions = .init()) async throws(Failure)
+        -> UsersVerifyHashSpecResponse
+    {
+        try await channel.unary("postern.v1.Users", "VerifyHashSpec", request, idempotent: true, options: options)
+    }
+
     /// All users of a tenant in the order of their uids' bytes, as Import takes them. Each answer ends with a cursor, from
     /// which another stream goes on. Users that are created or deleted meanwhile may be there or not; each user is as it is
     /// when its answer is made. With include_password_hashes the credential needs the right to export them, and an event

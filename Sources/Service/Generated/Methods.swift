@@ -930,6 +930,16 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: true, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
+    /// Says under which parameters a password has a hash: a trial before an import, with one user whose password is known.
+    /// Tried are the parameters of `spec`, then those that are easily mistaken: the other order, rounds over hex digits, a
+    /// round more or less, another function of PBKDF2, another salt separator. Nothing is read of the tenant's users, and
+    /// nothing is kept. Refusals: MISSING_PASSWORD, PASSWORD_TOO_LONG, INVALID_HASH_SPEC, INVALID_PASSWORD_HASH,
+    /// PASSWORD_HASH_TOO_COSTLY.
+    static let usersVerifyHashSpec = MethodDescriptor(
+        service: "postern.v1.Users", method: "VerifyHashSpec", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 10_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: true, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
     /// All users of a tenant in the order of their uids' bytes, as Import takes them. Each answer ends with a cursor, from
     /// which another stream goes on. Users that are created or deleted meanwhile may be there or not; each user is as it is
     /// when its answer is made. With include_password_hashes the credential needs the right to export them, and an event
@@ -1066,6 +1076,7 @@ func registerAll(_ registry: inout Registry) {
     registry.register(UsersCreateCustomToken.self, .usersCreateCustomToken)
     registry.register(UsersAddSecondFactor.self, .usersAddSecondFactor)
     registry.register(UsersRemoveSecondFactor.self, .usersRemoveSecondFactor)
+    registry.register(UsersVerifyHashSpec.self, .usersVerifyHashSpec)
     registry.register(UsersExport.self, .usersExport)
     registry.register(UsersImport.self, .usersImport)
 }

@@ -9,21 +9,22 @@ enum SessionCommands {
 
     static let list = Command(
         path: ["session", "list"], summary: "Lists a user's live sessions, the one used last first.",
-        example: "-t acme session list u1", operands: [.required("uid")], isReadOnly: true
+        example: "-t acme session list u1", operands: [.required("uid|email")], isReadOnly: true
     ) { session in
         let request = UsersListSessionsRequest(
-            tenantID: try session.tenantID(), uid: Text(session.arguments.operands[0]))
+            tenantID: try session.tenantID(), uid: try await session.uid(named: session.arguments.operands[0]))
         let client = UsersClient(channel: try session.channel())
         session.output.print(try await client.listSessions(request, options: session.callOptions()).sessions)
     }
 
     static let revoke = Command(
         path: ["session", "revoke"], summary: "Ends one session of a user; its tokens are refused from now on.",
-        example: "-t acme session revoke u1 0f3a…", operands: [.required("uid"), .required("session-id")]
+        example: "-t acme session revoke u1 0f3a…", operands: [.required("uid|email"), .required("session-id")]
     ) { session in
         let operands = session.arguments.operands
         let request = UsersRevokeSessionRequest(
-            tenantID: try session.tenantID(), uid: Text(operands[0]), sessionID: Text(operands[1]))
+            tenantID: try session.tenantID(), uid: try await session.uid(named: operands[0]),
+            sessionID: Text(operands[1]))
         let client = UsersClient(channel: try session.channel())
         _ = try await client.revokeSession(request, options: session.callOptions())
         session.say("session \(operands[1]) ended")

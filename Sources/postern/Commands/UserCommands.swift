@@ -7,6 +7,7 @@ import PosternClient
 enum UserCommands {
     static let all = [
         create, get, list, update, setClaims, revokeTokens, delete, batchDelete, UserImport.command, UserExport.command,
+        UserVerifyHash.command,
     ]
 
     private static let propertyFlags = [
@@ -40,7 +41,7 @@ enum UserCommands {
     static let get: Command = Command(
         path: ["user", "get"], summary: "Shows a user, by uid, email, phone number or a provider's identity.",
         example: "user get --email ann@example.com",
-        operands: [.optional("uid")],
+        operands: [.optional("uid|email")],
         flags: [
             Flag("email", "EMAIL", "find the user by this"),
             Flag("phone-number", "NUMBER", "find the user by this, in E.164 form"),
@@ -58,8 +59,9 @@ enum UserCommands {
                 "name the user by uid, --email, --phone-number or --provider", hint: "postern \(get.example)")
         }
         let user: User?
-        if let uid = arguments.operand(0) {
-            let request = UsersGetRequest(tenantID: tenantID, uid: Text(uid), includeLastRefresh: true)
+        if let name = arguments.operand(0) {
+            let uid = try await session.uid(named: name)
+            let request = UsersGetRequest(tenantID: tenantID, uid: uid, includeLastRefresh: true)
             user = try await client.get(request, options: options).user
         } else if let email = arguments.text("email") {
             let request = UsersGetByEmailRequest(tenantID: tenantID, email: email)
@@ -92,7 +94,7 @@ enum UserCommands {
     static let update: Command = Command(
         path: ["user", "update"],
         summary: "Changes what is given; an empty value removes. Email, password and disabled sign the user out.",
-        example: "user update u1 --display-name \"Ann B.\" --disabled true", operands: [.required("uid")],
+        example: "user update u1 --display-name \"Ann B.\" --disabled true", operands: [.required("uid|email")],
         flags: propertyFlags + [
             Flag("claims", "JSON", "the custom claims: an object; {} removes them"),
             Flag("link", "PROVIDER=RAW-ID,…", "identities to add"),
@@ -102,7 +104,7 @@ enum UserCommands {
     ) { session in
         let arguments = session.arguments
         var request = UsersUpdateRequest(
-            tenantID: try session.tenantID(), uid: Text(arguments.operands[0]),
+            tenantID: try session.tenantID(), uid: try await session.uid(named: arguments.operands[0]),
             validateOnly: session.isValidatingOnly)
         var paths: [Text] = []
         func note<Value>(_ path: Text, _ value: Value?, _ field: WritableKeyPath<UsersUpdateRequest, Value>) {
@@ -142,7 +144,7 @@ enum UserCommands {
     static let setClaims = Command(
         path: ["user", "set-claims"], summary: "Replaces the custom claims: a JSON object; {} removes them.",
         example: "user set-claims u1 '{\"role\":\"editor\"}'",
-        operands: [.required("uid"), .required("json|-")], isValidatable: true
+        operands: [.required("uid|email"), .required("json|-")], isValidatable: true
     ) { session in
         let operand = session.arguments.operands[1]
         let text = operand == "-" ? try session.console.readInput() : [UInt8](operand.utf8)
@@ -154,7 +156,7 @@ enum UserCommands {
         }
         guard let members = claims.object else { throw CommandError.usage("the claims are no JSON object") }
         let request = UsersSetCustomClaimsRequest(
-            tenantID: try session.tenantID(), uid: Text(session.arguments.operands[0]),
+            tenantID: try session.tenantID(), uid: try await session.uid(named: session.arguments.operands[0]),
             customClaimsJSON: members.isEmpty ? [] : claims.serialized(), validateOnly: session.isValidatingOnly)
         let user = try await client(session).setCustomClaims(request, options: session.callOptions()).user
         session.output.print(user ?? User())
@@ -162,10 +164,10 @@ enum UserCommands {
 
     static let revokeTokens = Command(
         path: ["user", "revoke-tokens"], summary: "Signs a user out everywhere; all tokens until now are refused.",
-        example: "user revoke-tokens u1", operands: [.required("uid")], isValidatable: true
+        example: "user revoke-tokens u1", operands: [.required("uid|email")], isValidatable: true
     ) { session in
         let request = UsersRevokeTokensRequest(
-            tenantID: try session.tenantID(), uid: Text(session.arguments.operands[0]),
+            tenantID: try session.tenantID(), uid: try await session.uid(named: session.arguments.operands[0]),
             validateOnly: session.isValidatingOnly)
         let user = try await client(session).revokeTokens(request, options: session.callOptions()).user
         session.output.print(user ?? User())
@@ -173,15 +175,16 @@ enum UserCommands {
 
     static let delete = Command(
         path: ["user", "delete"], summary: "Deletes a user.", example: "user delete u1 --yes",
-        operands: [.required("uid")], isValidatable: true
+        operands: [.required("uid|email")], isValidatable: true
     ) { session in
-        let uid = session.arguments.operands[0]
+        let name = session.arguments.operands[0]
         let tenantID = try session.tenantID()
-        try session.confirm("Delete user \(uid) of \(TenantCommands.title(tenantID))?")
+        let uid = try await session.uid(named: name)
+        try session.confirm("Delete user \(name) of \(TenantCommands.title(tenantID))?")
         let request = UsersDeleteRequest(
-            tenantID: tenantID, uid: Text(uid), validateOnly: session.isValidatingOnly)
+            tenantID: tenantID, uid: uid, validateOnly: session.isValidatingOnly)
         _ = try await client(session).delete(request, options: session.callOptions())
-        session.say("user \(uid) deleted")
+        session.say("user \(name) deleted")
     }
 
     static let batchDelete = Command(

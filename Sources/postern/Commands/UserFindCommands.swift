@@ -63,7 +63,7 @@ enum UserFindCommands {
         } else {
             try await printPages(session, fetch)
         }
-        if session.output.format == .table { session.say("\(scanned) rows were read") }
+        if !session.output.format.isForPrograms { session.say("\(scanned) rows were read") }
     }
 
     /// No index has this order: it changes with every sign-in.

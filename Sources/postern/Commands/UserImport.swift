@@ -20,16 +20,19 @@ enum UserImport {
             Flag("on-conflict", "fail|skip|replace", "what to do with a uid that exists (default fail)"),
             Flag(
                 "rejects", "FILE", "write rejected rows there, one JSON object per line; with --checkpoint it goes on"),
-            Flag("dry-run", "check every row, against the others too, and write nothing"),
             Flag("checkpoint", "FILE", "note there what is settled; the same command goes on behind it"),
         ] + HashAlgorithm.parameterFlags, isValidatable: true
     ) { session in
         let spec = try session.arguments.value("hash-algo").map { try HashAlgorithm(named: $0).spec(session) }
         let conflict: ImportConflict? = try session.arguments.choice(
             "on-conflict", of: [("fail", .fail), ("skip", .skip), ("replace", .replace)])
+        let byteCount = try session.arguments.integer("dk-len", in: 1...1_024)
+        guard byteCount == nil || session.arguments.value("hash-algo")?.lowercased() == "standard_scrypt" else {
+            throw CommandError.usage("--dk-len goes with --hash-algo standard_scrypt")
+        }
         let path = session.arguments.operands[0]
         let source = path == "-" ? STDIN_FILENO : try File.open(path)
-        let isTrial = session.isValidatingOnly || session.arguments.isSet("dry-run")
+        let isTrial = session.isValidatingOnly
         let format = try format(session, path: path)
         let checkpoint = try session.arguments.value("checkpoint").map { try ImportCheckpoint($0, of: source) }
         guard checkpoint == nil || !isTrial else { throw CommandError.usage("--dry-run needs no --checkpoint") }
@@ -41,12 +44,12 @@ enum UserImport {
         let stream = try await UsersClient(channel: session.channel()).import(options: session.streamOptions)
         var run = ImportRun(
             stream: stream, first: first, session: session, rejects: rejects, checkpoint: checkpoint,
-            source: source)
+            source: source, hashByteCount: byteCount.map { Int($0) })
         try await run.importAll(format.source { try File.readChunk(descriptor: source, name: path) })
     }
 
     /// A pipe, and a file whose name says nothing, hold what Firebase calls JSON, as ever.
-    private static func format(_ session: Session, path: String) throws(CommandError) -> UserFileFormat {
+    static func format(_ session: Session, path: String) throws(CommandError) -> UserFileFormat {
         guard let named = session.arguments.value("format") else {
             return (try? .find(nil, path: path)) ?? .firebaseJSON
         }

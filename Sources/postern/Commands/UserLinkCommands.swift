@@ -9,7 +9,7 @@ enum UserLinkCommands {
 
     static let link = Command(
         path: ["user", "link"], summary: "Links an identity of a provider to a user.",
-        example: "user link u1 oidc.corp --raw-id 4711", operands: [.required("uid"), .required("provider-id")],
+        example: "user link u1 oidc.corp --raw-id 4711", operands: [.required("uid|email"), .required("provider-id")],
         flags: [
             Flag("raw-id", "ID", "the user's identifier at the provider"),
             Flag("email", "EMAIL", "what the provider calls the user's email"),
@@ -21,18 +21,19 @@ enum UserLinkCommands {
             providerID: Text(arguments.operands[1]), rawID: arguments.text("raw-id") ?? .empty,
             email: arguments.text("email") ?? .empty, issuer: arguments.text("issuer") ?? .empty)
         let request = UsersLinkRequest(
-            tenantID: try session.tenantID(), uid: Text(arguments.operands[0]), provider: provider,
+            tenantID: try session.tenantID(), uid: try await session.uid(named: arguments.operands[0]),
+            provider: provider,
             validateOnly: session.isValidatingOnly)
         session.output.print(try await client(session).link(request, options: session.callOptions()).user ?? User())
     }
 
     static let unlink = Command(
         path: ["user", "unlink"], summary: "Removes a way to sign in from a user, the last one too.",
-        example: "user unlink u1 github.com", operands: [.required("uid"), .required("provider-id")],
+        example: "user unlink u1 github.com", operands: [.required("uid|email"), .required("provider-id")],
         isValidatable: true
     ) { session in
         let request = UsersUnlinkRequest(
-            tenantID: try session.tenantID(), uid: Text(session.arguments.operands[0]),
+            tenantID: try session.tenantID(), uid: try await session.uid(named: session.arguments.operands[0]),
             providerID: Text(session.arguments.operands[1]), validateOnly: session.isValidatingOnly)
         session.output.print(try await client(session).unlink(request, options: session.callOptions()).user ?? User())
     }
@@ -44,13 +45,15 @@ enum UserLinkCommands {
         operands: [.required("provider-id")],
         flags: [
             Flag("claims", "JSON", "what the provider would say: sub, email, email_verified, …"),
-            Flag("uid", "UID", "linking to this user instead of signing in"),
+            Flag("uid", "UID|EMAIL", "linking to this user instead of signing in"),
         ], isReadOnly: true
     ) { session in
         let arguments = session.arguments
+        var uid = Text.empty
+        if let name = arguments.value("uid") { uid = try await session.uid(named: name) }
         let request = UsersExplainLinkRequest(
             tenantID: try session.tenantID(), providerID: Text(arguments.operands[0]),
-            claimsJSON: arguments.text("claims")?.bytes ?? [], uid: arguments.text("uid") ?? .empty)
+            claimsJSON: arguments.text("claims")?.bytes ?? [], uid: uid)
         session.output.print(try await client(session).explainLink(request, options: session.callOptions()))
     }
 

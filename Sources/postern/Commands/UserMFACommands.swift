@@ -9,9 +9,10 @@ enum UserMFACommands {
 
     static let list = Command(
         path: ["user", "mfa", "list"], summary: "Lists a user's second factors.", example: "-t acme user mfa list u1",
-        operands: [.required("uid")], isReadOnly: true
+        operands: [.required("uid|email")], isReadOnly: true
     ) { session in
-        let request = UsersGetRequest(tenantID: try session.tenantID(), uid: Text(session.arguments.operands[0]))
+        let request = UsersGetRequest(
+            tenantID: try session.tenantID(), uid: try await session.uid(named: session.arguments.operands[0]))
         let user = try await client(session).get(request, options: session.callOptions()).user
         session.output.print(user?.secondFactors ?? [])
     }
@@ -20,12 +21,13 @@ enum UserMFACommands {
         path: ["user", "mfa", "add-phone"],
         summary: "Gives a user a phone number as second factor; it counts as verified.",
         example: "-t acme user mfa add-phone u1 +14155550123 --display-name work",
-        operands: [.required("uid"), .required("phone-number")],
+        operands: [.required("uid|email"), .required("phone-number")],
         flags: [Flag("display-name", "TEXT", "what the user calls the factor")], isValidatable: true
     ) { session in
         let operands = session.arguments.operands
         let request = UsersAddSecondFactorRequest(
-            tenantID: try session.tenantID(), uid: Text(operands[0]), phoneNumber: Text(operands[1]),
+            tenantID: try session.tenantID(), uid: try await session.uid(named: operands[0]),
+            phoneNumber: Text(operands[1]),
             displayName: session.arguments.text("display-name") ?? .empty, validateOnly: session.isValidatingOnly)
         let response = try await client(session).addSecondFactor(request, options: session.callOptions())
         let added = response.user?.secondFactors.first { $0.factorID == response.factorID }
@@ -35,19 +37,20 @@ enum UserMFACommands {
     static let remove: Command = Command(
         path: ["user", "mfa", "remove"],
         summary: "Removes a second factor, or all of them; with the last one the recovery codes go.",
-        example: "-t acme user mfa remove u1 --all", operands: [.required("uid"), .optional("factor-id")],
+        example: "-t acme user mfa remove u1 --all", operands: [.required("uid|email"), .optional("factor-id")],
         flags: [Flag("all", "every factor of the user")], isValidatable: true
     ) { session in
-        let (uid, factorID) = (session.arguments.operands[0], session.arguments.operand(1))
+        let (name, factorID) = (session.arguments.operands[0], session.arguments.operand(1))
         let isAll = session.arguments.isSet("all")
         guard (factorID != nil) != isAll else {
             throw CommandError.usage("name the factor, or say --all", hint: "postern \(remove.example)")
         }
         let tenantID = try session.tenantID()
         let what = factorID.map { "second factor \($0)" } ?? "all second factors"
-        try session.confirm("Remove \(what) of user \(uid)? The user may then sign in without.")
+        try session.confirm("Remove \(what) of user \(name)? The user may then sign in without.")
         let request = UsersRemoveSecondFactorRequest(
-            tenantID: tenantID, uid: Text(uid), factorID: factorID.map { Text($0) } ?? .empty, all: isAll,
+            tenantID: tenantID, uid: try await session.uid(named: name), factorID: factorID.map { Text($0) } ?? .empty,
+            all: isAll,
             validateOnly: session.isValidatingOnly)
         let user = try await client(session).removeSecondFactor(request, options: session.callOptions()).user
         session.output.print(user?.secondFactors ?? [])

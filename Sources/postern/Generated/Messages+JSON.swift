@@ -2197,6 +2197,16 @@ extension Messages.UsersUpdateResponse: MessageJSON {
     }
 }
 
+extension Messages.UsersVerifyHashSpecResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("matches", .bool(self.matches)),
+            .init("matching", .array(self.matching.map { $0.json })),
+            .init("tried_count", .integer(Int64(self.triedCount))),
+        ])
+    }
+}
+
 extension Messages.WebhookConfig: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([

@@ -9,6 +9,8 @@ struct Flag: Sendable {
     /// What stands for the value in help; nil: a switch.
     let placeholder: String?
     let help: String
+    /// Another name, for those who know it by that.
+    var alias: String?
 
     /// A switch.
     init(_ name: String, short: Character? = nil, _ help: String) {

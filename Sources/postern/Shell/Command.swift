@@ -20,7 +20,7 @@ struct Command: Sendable {
     let example: String
     var operands: [Operand] = []
     var flags: [Flag] = []
-    /// Takes --validate-only.
+    /// Takes --dry-run.
     var isValidatable = false
     /// Changes nothing on the server. What does not say so names the server before it is changed.
     var isReadOnly = false
@@ -51,7 +51,7 @@ struct Command: Sendable {
 
             """
         if !flags.isEmpty { text += "\nFlags:\n" + describe(flags) }
-        let globals = isValidatable ? GlobalFlags.all : GlobalFlags.all.filter { $0.name != "validate-only" }
+        let globals = isValidatable ? GlobalFlags.all : GlobalFlags.all.filter { $0.name != "dry-run" }
         return text + "\nGlobal flags:\n" + describe(globals)
     }
 }
@@ -69,6 +69,13 @@ func describe(_ rows: [(String, String)]) -> String {
 }
 
 enum GlobalFlags {
+    /// The protocol's word for it is validate_only.
+    private static let dryRun = {
+        var flag = Flag("dry-run", "check everything, change nothing")
+        flag.alias = "validate-only"
+        return flag
+    }()
+
     static let all = [
         Flag("context", "NAME", "use this context instead of the current one and of the environment"),
         Flag(
@@ -82,12 +89,13 @@ enum GlobalFlags {
         Flag("server-name", "NAME", "speak TLS; the server's certificate is for this name (POSTERN_SERVER_NAME)"),
         Flag("cert", "FILE", "speak TLS, and show this certificate (POSTERN_CERT)"),
         Flag("key", "FILE", "the private key of --cert (POSTERN_KEY)"),
-        Flag("output", short: "o", "FORMAT", "table (default), json or ndjson"),
+        Flag("output", short: "o", "FORMAT", "table (default), wide, json, ndjson, csv or name"),
+        Flag("fields", "NAME,…", "print these fields only, by their names in the JSON: email,client.permissions"),
         Flag("no-headers", "leave the table's first line out"),
         Flag("quiet", short: "q", "print ids only, and no messages"),
         Flag("timeout", "DURATION", "how long to wait for an answer (default 10s)"),
         Flag("request-id", "ID", "names the call in the server's log"),
-        Flag("validate-only", "check everything, change nothing"),
+        dryRun,
         Flag("yes", short: "y", "do not ask"),
         Flag("production", "you mean the production server; with context add: marks it as one"),
         Flag("confirm", "NAME", "confirms what cannot be undone, by the name of what goes"),

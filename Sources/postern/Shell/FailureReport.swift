@@ -16,7 +16,7 @@ struct FailureReport {
     /// On standard error: lines for people, or for programs one line of JSON.
     func print(_ format: Output.Format, to console: Console) {
         switch format {
-        case .table: printLines(to: console)
+        case .table, .wide, .csv, .name: printLines(to: console)
         case .json, .ndjson: console.writeMessage(json.serialized() + [0x0A])
         }
     }

@@ -25,11 +25,14 @@ struct FirebaseExportReader {
     private var isInString = false
     private var isEscaped = false
     private var collected: [UInt8] = []
+    /// The user that is being read is above the limit: the rest of it is left out.
+    private var isTooLong = false
 
     /// `readChunk` returns nil at the end.
     init(readChunk: @escaping () throws -> [UInt8]?) { self.readChunk = readChunk }
 
-    /// The next user's JSON, not checked yet; nil at the end. Throws when the file is something else, or cut off.
+    /// The next user's JSON, not checked yet; nil at the end. Throws a `FirebaseUser.Rejection` for a user that is too
+    /// long, behind which the next one can be read; a `CommandError` when the file is something else, or cut off.
     mutating func next() throws -> [UInt8]? {
         while true {
             while let byte = chunk.popFirst() {
@@ -60,7 +63,7 @@ struct FirebaseExportReader {
             default: throw CommandError("\"users\" holds something that is no object")
             }
         case .user(let depth):
-            try collect(byte)
+            collect(byte)
             switch byte {
             case UInt8(ascii: "{"), UInt8(ascii: "["): state = .user(depth: depth + 1)
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
@@ -69,7 +72,10 @@ struct FirebaseExportReader {
                     return nil
                 }
                 state = .users
-                defer { collected = [] }
+                defer { (collected, isTooLong) = ([], false) }
+                if isTooLong {
+                    throw FirebaseUser.Rejection.malformed("the user is above \(Self.userByteCountMax) bytes")
+                }
                 return collected
             default: break
             }
@@ -90,7 +96,7 @@ struct FirebaseExportReader {
     }
 
     private mutating func takeInString(_ byte: UInt8) throws -> [UInt8]? {
-        if case .user = state { try collect(byte) }
+        if case .user = state { collect(byte) }
         if isEscaped {
             isEscaped = false
         } else if byte == UInt8(ascii: "\\") {
@@ -103,10 +109,10 @@ struct FirebaseExportReader {
         return nil
     }
 
-    private mutating func collect(_ byte: UInt8) throws {
+    private mutating func collect(_ byte: UInt8) {
+        if isTooLong { return }
         collected.append(byte)
-        guard collected.count <= Self.userByteCountMax else {
-            throw CommandError("a user is above \(Self.userByteCountMax) bytes: this is no export of Firebase")
-        }
+        guard collected.count > Self.userByteCountMax else { return }
+        (collected, isTooLong) = ([], true)
     }
 }

@@ -31,6 +31,7 @@ struct HashAlgorithm: Equatable {
         Flag("mem-cost", "N", "scrypt: log2 of N, default 14; standard_scrypt: N"),
         Flag("block-size", "N", "standard_scrypt: r"),
         Flag("parallelization", "N", "standard_scrypt: p"),
+        Flag("dk-len", "BYTES", "standard_scrypt: how long each hash is; rows with others are rejected"),
         Flag("hash-input-order", "ORDER", "hmac_…, md5, sha…: SALT_FIRST or PASSWORD_FIRST (default: Firebase's)"),
         Flag("rounds-over-hex", "md5, sha…: each further round hashes hex digits"),
     ]
@@ -144,6 +145,10 @@ struct HashAlgorithm: Equatable {
     static func flags(of spec: PasswordHashSpec) -> String? {
         guard let algorithm = HashAlgorithm(of: spec) else { return nil }
         func base64(_ bytes: [UInt8]) -> String { Base64.standard.encodeToString(bytes) }
+        // An answer of the server's has no key.
+        func key(_ key: Secret) -> String {
+            key.isEmpty ? " --hash-key-file FILE" : " --hash-key " + base64(key.withBytes { [UInt8]($0) })
+        }
         func order(_ order: PasswordHashOrder) -> String {
             orders.first { $0.1 == order }.map { " --hash-input-order \($0.0.uppercased())" } ?? ""
         }
@@ -152,12 +157,12 @@ struct HashAlgorithm: Equatable {
         case nil, .argon2id, .bcrypt: parameters = ""
         case .firebaseScrypt(let spec):
             parameters =
-                " --hash-key \(base64(spec.signerKey.withBytes { [UInt8]($0) })) --salt-separator "
-                + "\(base64(spec.saltSeparator)) --rounds \(spec.rounds) --mem-cost \(spec.memoryCost)"
+                "\(key(spec.signerKey)) --salt-separator \(base64(spec.saltSeparator)) "
+                + "--rounds \(spec.rounds) --mem-cost \(spec.memoryCost)"
         case .digest(let spec):
             parameters = " --rounds \(spec.rounds)\(order(spec.order))\(spec.roundsOverHex ? " --rounds-over-hex" : "")"
         case .hmac(let spec):
-            parameters = " --hash-key \(base64(spec.signerKey.withBytes { [UInt8]($0) }))\(order(spec.order))"
+            parameters = key(spec.signerKey) + order(spec.order)
         case .pbkdf2(let spec): parameters = " --rounds \(spec.rounds)"
         case .scrypt(let spec):
             parameters =

@@ -22,12 +22,15 @@ struct ImportRun {
     private var progress: ImportProgress
     /// The users' file.
     private let source: Int32
+    /// What --dk-len says.
+    private let hashByteCount: Int?
     /// Of a trial, which the server checks row by row: what the rows so far take.
     private var taken: Set<ImportName>?
 
     init(
         stream: BidirectionalStream<UsersImportRequest, UsersImportResponse>, first: UsersImportRequest,
-        session: Session, rejects: RejectsFile?, checkpoint: ImportCheckpoint?, source: Int32
+        session: Session, rejects: RejectsFile?, checkpoint: ImportCheckpoint?, source: Int32,
+        hashByteCount: Int?
     ) {
         self.stream = stream
         self.answers = stream.makeAsyncIterator()
@@ -39,6 +42,7 @@ struct ImportRun {
         self.progress = ImportProgress(of: source)
         self.totals = ImportTotals(before: checkpoint?.settled ?? ImportTotals.Settled())
         self.taken = first.validateOnly ? [] : nil
+        self.hashByteCount = hashByteCount
     }
 
     mutating func importAll(_ source: any ImportSource) async throws {
@@ -47,7 +51,7 @@ struct ImportRun {
         do {
             while let item = try source.next() {
                 try take(item, hasSpec: hasSpec)
-                if batch.users.count == Self.batchMax { try await send() }
+                if batch.users.count == Self.batchMax || batch.hashSpecs.count == Self.batchMax { try await send() }
             }
         } catch let error as CommandError {
             // The rows before it are settled first.
@@ -71,6 +75,11 @@ struct ImportRun {
             guard hasSpec || user.passwordHash.isEmpty || !user.hashSpec.isEmpty else {
                 totals.readCount -= 1
                 throw CommandError.usage("the users have passwords: say how they are hashed with --hash-algo")
+            }
+            if let byteCount = hashByteCount, !user.passwordHash.isEmpty, user.passwordHash.byteCount != byteCount {
+                return try takeRejection(
+                    .malformed(
+                        "the hash has \(user.passwordHash.byteCount) bytes, not --dk-len \(byteCount)", uid: user.uid))
             }
             if let name = takenName(of: user) {
                 return try takeRejection(

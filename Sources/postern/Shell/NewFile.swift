@@ -14,7 +14,7 @@ struct NewFile: Sendable {
         self.descriptor = try File.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
     }
 
-    /// For --validate-only: nothing is made.
+    /// For --dry-run: nothing is made.
     static func checkAbsent(_ path: String) throws(CommandError) {
         guard !File.exists(path) else {
             throw .usage("\(path): exists already", hint: "a file is not overwritten with a new key: name another one")

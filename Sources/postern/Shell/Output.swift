@@ -1,5 +1,6 @@
 import Base
 import JSON
+import Synchronization
 
 /// Something that is printed: as JSON with the proto's field names, as a row, or as its id alone.
 protocol Record: Sendable {
@@ -12,21 +13,47 @@ protocol Record: Sendable {
 
 /// Prints records on standard output, in the format that was asked for.
 struct Output: Sendable {
-    enum Format: Sendable { case table, json, ndjson }
+    enum Format: String, Sendable, CaseIterable {
+        case table
+        /// A table with every field.
+        case wide
+        case json, ndjson, csv
+        /// The names alone, as -q, and the messages.
+        case name
+
+        /// Standard output is read by a program, and standard error perhaps as well.
+        var isForPrograms: Bool { self == .json || self == .ndjson }
+    }
 
     let format: Format
+    /// What --fields says; nil: the usual ones.
+    let fields: [String]?
     let isQuiet: Bool
     let hasHeaders: Bool
     let console: Console
+    /// Names of --fields that a record has not.
+    private let unknownFields = UnknownFields()
+
+    init(format: Format, fields: [String]? = nil, isQuiet: Bool, hasHeaders: Bool, console: Console) {
+        self.format = format
+        self.fields = fields
+        self.isQuiet = isQuiet
+        self.hasHeaders = hasHeaders
+        self.console = console
+    }
+
+    /// What is wrong with --fields, once something was printed.
+    var fieldProblem: CommandError? { unknownFields.problem }
 
     /// One record: a line per field, or a JSON object.
     func print(_ record: some Record) {
-        if isQuiet { return console.print(record.id) }
+        if isQuiet || format == .name { return console.print(record.id) }
         switch format {
-        case .json: printPretty(record.json)
-        case .ndjson: printLine(record.json)
-        case .table:
-            let rows = flatten(record.json, prefix: "").map { (Self.withoutUnit($0), $1) }
+        case .json: printPretty(shown(record))
+        case .ndjson: printLine(shown(record))
+        case .csv: print([record])
+        case .table, .wide, .name:
+            let rows = flatten(shown(record), prefix: "").map { (Self.withoutUnit($0), $1) }
             let width = rows.map(\.0.count).max() ?? 0
             for (name, lines) in rows {
                 // Lines that go on stand in the values' column, where nothing can be taken for a field of its own.
@@ -37,31 +64,127 @@ struct Output: Sendable {
         }
     }
 
-    /// All records of a list: a table, a JSON array, or an object per line.
+    /// All records of a list: a table, a JSON array, an object per line, or lines of CSV.
     func print<Element: Record>(_ records: [Element]) {
-        if isQuiet { return records.forEach { console.print($0.id) } }
+        if isQuiet || format == .name { return records.forEach { console.print($0.id) } }
         switch format {
-        case .json: printPretty(.array(records.map(\.json)))
-        case .ndjson: records.forEach { printLine($0.json) }
-        case .table:
-            var rows = records.map(Self.cells)
-            if hasHeaders { rows.insert(Self.headers(of: Element.self), at: 0) }
-            let widths = Element.columns.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        case .json: printPretty(.array(records.map(shown)))
+        case .ndjson: records.forEach { printLine(shown($0)) }
+        case .csv: printCSV(records.map(shown), Element.columns)
+        case .table, .wide, .name:
+            let values = records.map(\.json)
+            let columns = columns(of: values, usual: Element.columns)
+            var rows = values.map { Self.cells(of: $0, columns) }
+            if hasHeaders { rows.insert(Self.headers(columns), at: 0) }
+            let widths = columns.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
             for row in rows { printRow(row, widths) }
         }
     }
 
     /// One of many that come over time; `isFirst` comes with the headers.
     func printNext<Element: Record>(_ record: Element, isFirst: Bool) {
-        if isQuiet { return console.print(record.id) }
-        guard format == .table else { return printLine(record.json) }
-        let headers = Self.headers(of: Element.self)
-        let cells = Self.cells(record)
+        if isQuiet || format == .name { return console.print(record.id) }
+        switch format {
+        case .json, .ndjson: return printLine(shown(record))
+        case .csv: return printCSV([shown(record)], Element.columns, hasHeaders: isFirst && hasHeaders)
+        case .table, .wide, .name: break
+        }
+        let columns = columns(of: [record.json], usual: Element.columns)
+        let headers = Self.headers(columns)
+        let cells = Self.cells(of: record.json, columns)
         // The widths of those to come are not known: room for what is usual.
         let widths = zip(headers, cells).map { max($0.count, $1.count, 12) }
         if isFirst, hasHeaders { printRow(headers, widths) }
         printRow(cells, widths)
     }
+
+    // Fields
+
+    /// The record's JSON, or of it what --fields names, in that order.
+    private func shown(_ record: some Record) -> JSONValue {
+        let json = record.json
+        guard let fields else { return json }
+        return .object(fields.map { path in .init(Text(path), value(of: json, at: path)) })
+    }
+
+    /// The paths of the columns; with `wide`, those of every field behind the usual ones.
+    private func columns(of values: [JSONValue], usual: [String]) -> [String] {
+        if let fields {
+            for json in values.prefix(1) { for path in fields { _ = value(of: json, at: path) } }
+            return fields
+        }
+        guard format == .wide else { return usual }
+        return usual + Self.leaves(of: values).filter { !usual.contains($0) }
+    }
+
+    private func value(of json: JSONValue, at path: String) -> JSONValue {
+        guard let value = Self.find(path, in: json) else {
+            unknownFields.note(path, known: Self.leaves(of: [json]))
+            return .null
+        }
+        return value
+    }
+
+    /// Nil when there is no such member; null where an object before it is not there.
+    private static func find(_ path: String, in json: JSONValue) -> JSONValue? {
+        var value = json
+        for name in path.split(separator: ".") {
+            if value.isNull { return .null }
+            guard let next = value[Text(String(name))] else { return nil }
+            value = next
+        }
+        return value
+    }
+
+    /// The paths of everything that is no object, in the order in which the records have them.
+    private static func leaves(of values: [JSONValue]) -> [String] {
+        var (paths, seen): ([String], Set<String>) = ([], [])
+        func add(_ json: JSONValue, _ prefix: String) {
+            for member in json.object ?? [] {
+                let path = prefix.isEmpty ? member.name.string : "\(prefix).\(member.name)"
+                if member.value.object?.isEmpty == false, !path.hasSuffix("_json") {
+                    add(member.value, path)
+                } else if seen.insert(path).inserted {
+                    paths.append(path)
+                }
+            }
+        }
+        for json in values { add(json, "") }
+        return paths
+    }
+
+    // CSV
+
+    /// RFC 4180; every field, or those that were asked for. Without records the usual columns.
+    private func printCSV(_ values: [JSONValue], _ usual: [String], hasHeaders: Bool? = nil) {
+        let columns = fields ?? (values.isEmpty ? usual : Self.leaves(of: values))
+        func line(_ cells: [String]) {
+            console.write([UInt8]((cells.map(Self.quoted).joined(separator: ",") + "\r\n").utf8))
+        }
+        if hasHeaders ?? self.hasHeaders { line(columns) }
+        for json in values {
+            line(
+                columns.map { path in
+                    // With --fields each is a member of its own, dots in its name included.
+                    let value = fields == nil ? Self.find(path, in: json) : json[Text(path)]
+                    switch value {
+                    case .string(let text): return text.string
+                    case .array(let elements) where elements.allSatisfy({ $0.text != nil }):
+                        return elements.compactMap(\.string).joined(separator: " ")
+                    case .array, .object: return String(decoding: value?.serialized() ?? [], as: UTF8.self)
+                    case .null, nil: return ""
+                    case .some(let other): return String(decoding: other.serialized(), as: UTF8.self)
+                    }
+                })
+        }
+    }
+
+    private static func quoted(_ cell: String) -> String {
+        let needsQuotes = cell.utf8.contains { $0 == 0x22 || $0 == 0x2C || $0 == 0x0A || $0 == 0x0D }
+        return needsQuotes ? "\"" + cell.replacing("\"", with: "\"\"") + "\"" : cell
+    }
+
+    // Lines
 
     private func printPretty(_ json: JSONValue) { console.write(json.prettyPrinted() + [0x0A]) }
 
@@ -79,8 +202,8 @@ struct Output: Sendable {
 
     // Cells
 
-    private static func headers<Element: Record>(of type: Element.Type) -> [String] {
-        type.columns.map { path in
+    private static func headers(_ columns: [String]) -> [String] {
+        columns.map { path in
             withoutUnit(path.split(separator: ".").last.map(String.init) ?? path).uppercased()
         }
     }
@@ -90,12 +213,8 @@ struct Output: Sendable {
         name.hasSuffix("_micros") ? String(name.dropLast("_micros".count)) : name
     }
 
-    private static func cells<Element: Record>(_ record: Element) -> [String] {
-        let json = record.json
-        return Element.columns.map { path in
-            let value = path.split(separator: ".").reduce(json) { $0[Text(String($1))] ?? .null }
-            return cell(value, named: path)
-        }
+    private static func cells(of json: JSONValue, _ columns: [String]) -> [String] {
+        columns.map { path in cell(find(path, in: json) ?? .null, named: path) }
     }
 
     private func flatten(_ json: JSONValue, prefix: String) -> [(String, [String])] {
@@ -147,5 +266,22 @@ struct Output: Sendable {
 
     private func pad(_ text: String, to width: Int) -> String {
         text + String(repeating: " ", count: max(0, width - text.count))
+    }
+}
+
+/// Names of --fields that there are not, as they are met.
+private final class UnknownFields: Sendable {
+    private let found = Mutex<CommandError?>(nil)
+
+    var problem: CommandError? { found.withLock { $0 } }
+
+    func note(_ path: String, known: [String]) {
+        found.withLock { problem in
+            if problem != nil { return }
+            problem = .usage(
+                "there is no field \(path)",
+                hint: nearest(to: path, in: known).map { "did you mean \($0)?" }
+                    ?? "fields: \(known.joined(separator: ", "))")
+        }
     }
 }

@@ -9,7 +9,7 @@ func printPages<Element: Record>(
     var rest = try session.arguments.integer("limit", in: 1...Int64.max) ?? .max
     var collected: [Element] = []
     var token = Text.empty
-    let isStreaming = session.output.format == .ndjson || session.output.isQuiet
+    let isStreaming = [.ndjson, .name].contains(session.output.format) || session.output.isQuiet
     repeat {
         let (page, next) = try await fetch(token, Int32(min(rest, 1_000)))
         let taken = Array(page.prefix(Int(min(rest, Int64(page.count)))))

@@ -20,10 +20,11 @@ final class Session: Sendable {
         self.console = console
         self.isReadOnly = isReadOnly
         self.contexts = try ContextFile(environment: console.environment)
-        let formats: [(String, Output.Format)] = [("table", .table), ("json", .json), ("ndjson", .ndjson)]
+        let formats = Output.Format.allCases.map { ($0.rawValue, $0) }
         self.output = Output(
-            format: try arguments.choice("output", of: formats) ?? .table, isQuiet: arguments.isSet("quiet"),
-            hasHeaders: !arguments.isSet("no-headers"), console: console)
+            format: try arguments.choice("output", of: formats) ?? .table,
+            fields: arguments.value("fields")?.split(separator: ",").map(String.init),
+            isQuiet: arguments.isSet("quiet"), hasHeaders: !arguments.isSet("no-headers"), console: console)
     }
 
     // Settings
@@ -71,7 +72,7 @@ final class Session: Sendable {
     /// Streams run as long as they take.
     var streamOptions: CallOptions { CallOptions(requestID: arguments.text("request-id") ?? .empty) }
 
-    var isValidatingOnly: Bool { arguments.isSet("validate-only") }
+    var isValidatingOnly: Bool { arguments.isSet("dry-run") }
 
     /// Says what was done, to people.
     func say(_ message: String) {
@@ -88,7 +89,7 @@ final class Session: Sendable {
             try confirmProduction(context, destination)
         }
         // A program that reads JSON from standard error finds the server in a failure's.
-        let isForPeople = output.format == .table || console.messagesAreForTerminal
+        let isForPeople = !output.format.isForPrograms || console.messagesAreForTerminal
         if !output.isQuiet, isForPeople { console.say(destination.description) }
         isAnnounced.withLock { $0 = true }
     }

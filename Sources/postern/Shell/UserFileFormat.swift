@@ -39,12 +39,12 @@ struct FirebaseJSONSource: ImportSource {
     var reader: FirebaseExportReader
 
     mutating func next() throws -> ImportItem? {
-        guard let row = try reader.next() else { return nil }
-        do throws(FirebaseUser.Rejection) {
+        do {
+            guard let row = try reader.next() else { return nil }
             let parsed = try FirebaseUser(parsing: row)
             return .user(parsed.user, ignored: parsed.ignored)
-        } catch {
-            return .rejected(error)
+        } catch let rejection as FirebaseUser.Rejection {
+            return .rejected(rejection)
         }
     }
 }

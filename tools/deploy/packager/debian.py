@@ -35,8 +35,12 @@ def build(folder, output, release=None):
         for command, section in (("posternd", 8), ("postern", 1)):
             put(root / f"usr/share/man/man{section}/{command}.{section}.gz",
                 gzip.compress(manual.page(folder / command, command, section, full_version).encode(), mtime=0))
-        put(root / "usr/share/bash-completion/completions/postern",
-            output_of([folder / "postern", "completion", "bash"]).encode() + b"\n")
+        for command in output_of([folder / "postern", "help", "commands"]).splitlines():
+            put(root / f"usr/share/man/man1/postern-{command.replace(' ', '-')}.1.gz",
+                gzip.compress(manual.command_page(folder / "postern", command, full_version).encode(), mtime=0))
+        for shell, path in (("bash", "bash-completion/completions/postern"), ("zsh", "zsh/vendor-completions/_postern"),
+                            ("fish", "fish/vendor_completions.d/postern.fish")):
+            put(root / "usr/share" / path, output_of([folder / "postern", "completion", shell]).encode() + b"\n")
         control = root / "DEBIAN"
         control.mkdir()
         for script in ("postinst", "prerm", "postrm"):

@@ -21,6 +21,18 @@ def page(program, name, section, version):
         f".SH SEE ALSO\n{others[name]}\n")
 
 
+def command_page(program, name, version):
+    """A page of one command of postern, made of its help: what it does, an example, its usage and flags."""
+    text = output_of([program, *name.split(), "--help"])
+    summary, _, rest = text.partition("\n")
+    title = "postern-" + name.replace(" ", "-")
+    return (
+        f'.TH {title.upper()} 1 "" "postern {version}"\n'
+        f".SH NAME\n{escaped(title)} \\- {escaped(summary.rstrip('.'))}\n"
+        f".SH DESCRIPTION\n.nf\n{escaped(rest.strip())}\n.fi\n"
+        ".SH SEE ALSO\npostern(1)\n")
+
+
 def escaped(text):
     """Text that man(7) shows as it is.
 

@@ -52,7 +52,7 @@ def steps(root, first, second):
     expect(mode == 0o700, f"the data directory has mode {mode:o}")
     expect(not in_root(root, "ldd", "/usr/sbin/posternd").count("not found"), "a library is missing")
     in_root(root, "bash", "-n", "/usr/share/bash-completion/completions/postern")
-    for page in ("man8/posternd.8.gz", "man1/postern.1.gz"):
+    for page in ("man8/posternd.8.gz", "man1/postern.1.gz", "man1/postern-user-import.1.gz"):
         expect((root / "usr/share/man" / page).exists(), f"no {page}")
     with serving(root) as postern:
         postern("tenant", "create", "acme")

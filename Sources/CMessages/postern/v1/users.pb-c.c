@@ -325,6 +325,18 @@ void   postern__v1__import_rejection__init
   static const Postern__V1__ImportRejection init_value = POSTERN__V1__IMPORT_REJECTION__INIT;
   *message = init_value;
 }
+void   postern__v1__users_verify_hash_spec_request__init
+                     (Postern__V1__UsersVerifyHashSpecRequest         *message)
+{
+  static const Postern__V1__UsersVerifyHashSpecRequest init_value = POSTERN__V1__USERS_VERIFY_HASH_SPEC_REQUEST__INIT;
+  *message = init_value;
+}
+void   postern__v1__users_verify_hash_spec_response__init
+                     (Postern__V1__UsersVerifyHashSpecResponse         *message)
+{
+  static const Postern__V1__UsersVerifyHashSpecResponse init_value = POSTERN__V1__USERS_VERIFY_HASH_SPEC_RESPONSE__INIT;
+  *message = init_value;
+}
 void   postern__v1__users_export_request__init
                      (Postern__V1__UsersExportRequest         *message)
 {
@@ -4376,6 +4388,160 @@ const ProtobufCMessageDescriptor postern__v1__import_rejection__descriptor =
   postern__v1__import_rejection__field_indices_by_name,
   1,  postern__v1__import_rejection__number_ranges,
   (ProtobufCMessageInit) postern__v1__import_rejection__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_verify_hash_spec_request__field_descriptors[5] =
+{
+  {
+    "tenant_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersVerifyHashSpecRequest, tenant_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "password",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersVerifyHashSpecRequest, password),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "password_hash",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersVerifyHashSpecRequest, password_hash),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "salt",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersVerifyHashSpecRequest, salt),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "spec",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersVerifyHashSpecRequest, spec),
+    &postern__v1__password_hash_spec__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_verify_hash_spec_request__field_indices_by_name[] = {
+  1,   /* field[1] = password */
+  2,   /* field[2] = password_hash */
+  3,   /* field[3] = salt */
+  4,   /* field[4] = spec */
+  0,   /* field[0] = tenant_id */
+};
+static const ProtobufCIntRange postern__v1__users_verify_hash_spec_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_verify_hash_spec_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersVerifyHashSpecRequest",
+  "UsersVerifyHashSpecRequest",
+  "Postern__V1__UsersVerifyHashSpecRequest",
+  "postern.v1",
+  sizeof(Postern__V1__UsersVerifyHashSpecRequest),
+  5,
+  postern__v1__users_verify_hash_spec_request__field_descriptors,
+  postern__v1__users_verify_hash_spec_request__field_indices_by_name,
+  1,  postern__v1__users_verify_hash_spec_request__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_verify_hash_spec_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__users_verify_hash_spec_response__field_descriptors[3] =
+{
+  {
+    "matches",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersVerifyHashSpecResponse, matches),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "matching",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__UsersVerifyHashSpecResponse, n_matching),
+    offsetof(Postern__V1__UsersVerifyHashSpecResponse, matching),
+    &postern__v1__password_hash_spec__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "tried_count",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__UsersVerifyHashSpecResponse, tried_count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__users_verify_hash_spec_response__field_indices_by_name[] = {
+  0,   /* field[0] = matches */
+  1,   /* field[1] = matching */
+  2,   /* field[2] = tried_count */
+};
+static const ProtobufCIntRange postern__v1__users_verify_hash_spec_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor postern__v1__users_verify_hash_spec_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.UsersVerifyHashSpecResponse",
+  "UsersVerifyHashSpecResponse",
+  "Postern__V1__UsersVerifyHashSpecResponse",
+  "postern.v1",
+  sizeof(Postern__V1__UsersVerifyHashSpecResponse),
+  3,
+  postern__v1__users_verify_hash_spec_response__field_descriptors,
+  postern__v1__users_verify_hash_spec_response__field_indices_by_name,
+  1,  postern__v1__users_verify_hash_spec_response__number_ranges,
+  (ProtobufCMessageInit) postern__v1__users_verify_hash_spec_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__v1__users_export_request__field_descriptors[3] =

@@ -73,6 +73,8 @@ typedef struct Postern__V1__NamedHashSpec Postern__V1__NamedHashSpec;
 typedef struct Postern__V1__UsersImportRequest Postern__V1__UsersImportRequest;
 typedef struct Postern__V1__UsersImportResponse Postern__V1__UsersImportResponse;
 typedef struct Postern__V1__ImportRejection Postern__V1__ImportRejection;
+typedef struct Postern__V1__UsersVerifyHashSpecRequest Postern__V1__UsersVerifyHashSpecRequest;
+typedef struct Postern__V1__UsersVerifyHashSpecResponse Postern__V1__UsersVerifyHashSpecResponse;
 typedef struct Postern__V1__UsersExportRequest Postern__V1__UsersExportRequest;
 typedef struct Postern__V1__UsersExportResponse Postern__V1__UsersExportResponse;
 typedef struct Postern__V1__UsersLinkRequest Postern__V1__UsersLinkRequest;
@@ -883,6 +885,33 @@ struct  Postern__V1__ImportRejection
     , 0, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
+struct  Postern__V1__UsersVerifyHashSpecRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData tenant_id;
+  ProtobufCBinaryData password;
+  ProtobufCBinaryData password_hash;
+  ProtobufCBinaryData salt;
+  Postern__V1__PasswordHashSpec *spec;
+};
+#define POSTERN__V1__USERS_VERIFY_HASH_SPEC_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_verify_hash_spec_request__descriptor) \
+    , {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, NULL }
+
+
+struct  Postern__V1__UsersVerifyHashSpecResponse
+{
+  ProtobufCMessage base;
+  protobuf_c_boolean matches;
+  size_t n_matching;
+  Postern__V1__PasswordHashSpec **matching;
+  int32_t tried_count;
+};
+#define POSTERN__V1__USERS_VERIFY_HASH_SPEC_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__users_verify_hash_spec_response__descriptor) \
+    , 0, 0,NULL, 0 }
+
+
 struct  Postern__V1__UsersExportRequest
 {
   ProtobufCMessage base;
@@ -1213,6 +1242,12 @@ void   postern__v1__users_import_response__init
 /* Postern__V1__ImportRejection methods */
 void   postern__v1__import_rejection__init
                      (Postern__V1__ImportRejection         *message);
+/* Postern__V1__UsersVerifyHashSpecRequest methods */
+void   postern__v1__users_verify_hash_spec_request__init
+                     (Postern__V1__UsersVerifyHashSpecRequest         *message);
+/* Postern__V1__UsersVerifyHashSpecResponse methods */
+void   postern__v1__users_verify_hash_spec_response__init
+                     (Postern__V1__UsersVerifyHashSpecResponse         *message);
 /* Postern__V1__UsersExportRequest methods */
 void   postern__v1__users_export_request__init
                      (Postern__V1__UsersExportRequest         *message);
@@ -1416,6 +1451,12 @@ typedef void (*Postern__V1__UsersImportResponse_Closure)
 typedef void (*Postern__V1__ImportRejection_Closure)
                  (const Postern__V1__ImportRejection *message,
                   void *closure_data);
+typedef void (*Postern__V1__UsersVerifyHashSpecRequest_Closure)
+                 (const Postern__V1__UsersVerifyHashSpecRequest *message,
+                  void *closure_data);
+typedef void (*Postern__V1__UsersVerifyHashSpecResponse_Closure)
+                 (const Postern__V1__UsersVerifyHashSpecResponse *message,
+                  void *closure_data);
 typedef void (*Postern__V1__UsersExportRequest_Closure)
                  (const Postern__V1__UsersExportRequest *message,
                   void *closure_data);
@@ -1522,6 +1563,8 @@ extern const ProtobufCMessageDescriptor postern__v1__named_hash_spec__descriptor
 extern const ProtobufCMessageDescriptor postern__v1__users_import_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_import_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__import_rejection__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_verify_hash_spec_request__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__users_verify_hash_spec_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_export_request__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_export_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_link_request__descriptor;

@@ -1,0 +1,70 @@
+/// docs/cli.md: every command with its flags, and every method with its commands. Made of the tree itself.
+enum CommandReference {
+    static var markdown: String {
+        """
+        # The command line
+
+        Made by `postern help reference`; a test holds this page to the program. Tasks, not commands, are in
+        [users.md](users.md), [operations.md](operations.md) and [audit.md](audit.md).
+
+        ## For every command
+
+        ```text
+        \(describe(GlobalFlags.all))```
+
+        A user is named by uid, email or phone number. Secrets are read from files, standard input or the terminal.
+        `--dry-run` checks a change on the server and makes none; `--validate-only` is another name of it. What is gone
+        afterwards asks for its name, which `--confirm NAME` gives.
+
+        | `-o` | prints |
+        |---|---|
+        | `table`, `wide` | columns; with `wide` every field |
+        | `json`, `ndjson` | everything, by the names of the protocol; `ndjson` one object in a line, as they come |
+        | `csv` | every field (RFC 4180). Cells are as users wrote them: import them as text into a spreadsheet |
+        | `name` | what names each, as `-q` does, with the messages |
+
+        | exit status | |
+        |---|---|
+        \(ExitCode.allCases.map { "| \($0.rawValue) | \($0.meaning) |" }.joined(separator: "\n"))
+
+        \(groups)
+        ## Methods
+
+        `postern rpc call METHOD FILE` calls any of them with a request in JSON; `postern rpc describe METHOD` says what
+        is in it.
+
+        | method | command, or why it has none |
+        |---|---|
+        \(methods)
+        """
+    }
+
+    private static var groups: String {
+        CommandTree.groups.map { (name: String, about: String) -> String in
+            let commands = CommandTree.commands.filter { $0.path[0] == name }.map(section).joined()
+            return commands.isEmpty
+                ? "" : "## \(name)\n\n\(about.prefix(1).uppercased() + about.dropFirst()).\n\n\(commands)"
+        }.joined()
+    }
+
+    private static func section(_ command: Command) -> String {
+        var text = "### postern \(command.name)\n\n\(command.summary)\n\n```text\n\(command.usage)\n"
+        text += "postern \(command.example)\n"
+        if !command.flags.isEmpty { text += "\n" + describe(command.flags) }
+        text += "```\n\n"
+        if command.isValidatable { text += "Takes `--dry-run`.\n\n" }
+        return text
+    }
+
+    private static var methods: String {
+        ProtocolSchema.shared.methods.map { method in
+            let reached =
+                switch MethodCoverage.of(method.fullName) {
+                case .command(let names): names.map { "`\($0)`" }.joined(separator: ", ")
+                case .noCommand(let reason): reason
+                case nil: ""
+                }
+            return "| `\(method.fullName)` | \(reached) |"
+        }.joined(separator: "\n")
+    }
+}
