@@ -294,6 +294,66 @@ const PosternSchema postern__v1__email_configs_update_response__table = {
     &postern__v1__email_configs_update_response__descriptor, postern__v1__email_configs_update_response__fields, 2, 1, 0,
 };
 
+static const PosternField postern__v1__hook__fields[] = {
+    [1] = {"webhook", &postern__v1__webhook_config__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"timeout_millis", 0, 0, 2, 0, 0, 1, 0, 0},
+    [3] = {"allow_on_failure", 0, 0, 4, 0, 0, 2, 0, 0},
+};
+const PosternSchema postern__v1__hook__table = {
+    &postern__v1__hook__descriptor, postern__v1__hook__fields, 4, 1, 0,
+};
+
+static const PosternField postern__v1__hook_config__fields[] = {
+    [1] = {"before_create", &postern__v1__hook__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"before_sign_in", &postern__v1__hook__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"allow_private_addresses", 0, 0, 4, 0, 0, 2, 0, 0},
+    [4] = {"updated_at_micros", 0, 0, 1, 0, 0, 3, 0, 0},
+    [5] = {"revision", 0, 0, 1, 0, 0, 4, 0, 0},
+};
+const PosternSchema postern__v1__hook_config__table = {
+    &postern__v1__hook_config__descriptor, postern__v1__hook_config__fields, 6, 1, 0,
+};
+
+static const PosternField postern__v1__hook_configs_get_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__V1__HookConfigsGetRequest, tenant_id)},
+};
+const PosternSchema postern__v1__hook_configs_get_request__table = {
+    &postern__v1__hook_configs_get_request__descriptor, postern__v1__hook_configs_get_request__fields, 2, 0, 1,
+};
+
+static const PosternField postern__v1__hook_configs_get_response__fields[] = {
+    [1] = {"config", &postern__v1__hook_config__table, 0, 10, 2, 0, 0, 0, 0},
+};
+const PosternSchema postern__v1__hook_configs_get_response__table = {
+    &postern__v1__hook_configs_get_response__descriptor, postern__v1__hook_configs_get_response__fields, 2, 1, 0,
+};
+
+static const PosternField postern__v1__hook_configs_update_request__fields[] = {
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"config", &postern__v1__hook_config__table, 0, 10, 2, 0, 1, 0, 0},
+    [3] = {"update_mask", &google__protobuf__field_mask__table, 0, 10, 2, 0, 2, 0, 0},
+    [4] = {"validate_only", 0, 0, 4, 0, 0, 3, 0, 0},
+};
+const PosternSchema postern__v1__hook_configs_update_request__table = {
+    &postern__v1__hook_configs_update_request__descriptor, postern__v1__hook_configs_update_request__fields, 5, 1, 0,
+};
+
+static const PosternField postern__v1__hook_configs_update_response__fields[] = {
+    [1] = {"config", &postern__v1__hook_config__table, 0, 10, 2, 0, 0, 0, 0},
+};
+const PosternSchema postern__v1__hook_configs_update_response__table = {
+    &postern__v1__hook_configs_update_response__descriptor, postern__v1__hook_configs_update_response__fields, 2, 1, 0,
+};
+
+static const PosternField postern__store__v1__stored_hook_config__fields[] = {
+    [1] = {"config", &postern__v1__hook_config__table, 0, 10, 2, 0, 0, 0, 0},
+    [2] = {"sealed_before_create_secret", 0, 0, 8, 2, 0, 1, 0, 0},
+    [3] = {"sealed_before_sign_in_secret", 0, 0, 8, 2, 0, 2, 0, 0},
+};
+const PosternSchema postern__store__v1__stored_hook_config__table = {
+    &postern__store__v1__stored_hook_config__descriptor, postern__store__v1__stored_hook_config__fields, 4, 1, 0,
+};
+
 static const uint64_t postern_v1_VerificationPurpose__values[] = {0x1f};
 
 static const PosternField postern__v1__sms_template__fields[] = {
@@ -1105,7 +1165,7 @@ const PosternSchema postern__v1__tenants_watch_denials_response__table = {
     &postern__v1__tenants_watch_denials_response__descriptor, postern__v1__tenants_watch_denials_response__fields, 2, 0, 0,
 };
 
-static const uint64_t postern_v1_EventKind__values[] = {0x201fffffffff, 0xff33c000034f031c, 0x3000};
+static const uint64_t postern_v1_EventKind__values[] = {0x201fffffffff, 0xff33c000034f031c, 0x100003000};
 
 static const PosternField postern__v1__event_proof__fields[] = {
     [1] = {"global_sequence", 0, 0, 1, 0, 0, 0, 0, offsetof(Postern__V1__EventProof, global_sequence)},

@@ -127,4 +127,20 @@ extension Messages.Tenant.Path {
             false
         }
     }
+
+    /// Whether the setting is a switch, a number, or what only a project-admin sets: its values take a few bytes.
+    public var isShort: Bool {
+        switch self {
+        case .displayName, .passwordPolicy, .guidance, .allowedContinueDomains, .allowedSMSRegions,
+            .blockedSMSRegions, .testPhoneNumbers:
+            false
+        case .disableAuth, .allowPasswordSignup, .enableAnonymousUser, .enableEmailLinkSignin,
+            .enableEmailPrivacy, .allowInternationalEmail, .clientPermissionsDisabledUserSignup,
+            .clientPermissionsDisabledUserDeletion, .refreshMode, .sessionIdleSeconds, .sessionAbsoluteSeconds,
+            .recentLoginSeconds, .anonymousUserExpirySeconds, .allowLoopbackContinueURL, .enablePhoneSignin,
+            .secondFactorState, .allowedSecondFactors, .allowCostlyHashes, .suspended, .suspensionReason, .quotas,
+            .quotasStoredBytes, .quotasMutationsPerSecond, .quotasAnonymousSignUpsPerHour, .quotasSMSPerHour:
+            true
+        }
+    }
 }

@@ -8,9 +8,11 @@ import Wire
 extension Call {
     /// Refuses a change before any work is done for it: QUOTA_EXCEEDED, and for a request with an idempotency key
     /// INVALID_IDEMPOTENCY_KEY and TOO_MANY_IDEMPOTENCY_KEYS. Methods that change nothing pass.
-    mutating func admitChange(_ request: RequestEnvelope, _ endUser: NamedEndUser) throws {
+    mutating func admitChange(
+        _ request: RequestEnvelope, _ endUser: NamedEndUser, _ purpose: WritePurpose
+    ) throws {
         guard method.mutation else { return }
-        try checkQuotas()
+        try checkQuotas(purpose)
         guard let key = request.metadata.idempotencyKey else { return }
         let idempotency = try Idempotency(
             key: key, caller: caller?.id ?? .empty, tenantID: tenantID, method: method.fullName,
@@ -25,13 +27,15 @@ extension Call {
 }
 
 extension WaitingCall {
-    /// QUOTA_EXCEEDED. Streams ask again before each change.
-    func checkQuotas() throws {
+    /// QUOTA_EXCEEDED. Streams ask again before each change. A method that is allowed beyond a quota is so for what its
+    /// request ends, removes or restricts, and not for what else it may change.
+    func checkQuotas(_ purpose: WritePurpose = .relief) throws {
         guard let caller else { return }
         try project.store.read { transaction in
             try project.tenants.quotas.admit(
                 caller, settings: settings, isAboutTenant: method.tenant == .request,
-                isAlwaysAllowed: method.allowedBeyondQuota, in: transaction)
+                isAlwaysAllowed: method.allowedBeyondQuota && purpose >= .relief,
+                in: transaction)
         }
     }
 

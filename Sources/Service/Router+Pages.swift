@@ -17,13 +17,17 @@ extension Router {
         let name = String(decoding: path.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
         guard let page = pages.withLock({ $0[name] }) else { return nil }
         guard name == Instance.metricsPath else { return page() }
+        var caller: Caller?
         do {
-            let caller = try gate.caller(authorization: authorization, context: connection.connectionContext)
-            try countConnection(connection, of: caller)
-            try caller.require(.projectAdmin)
+            caller = try gate.caller(authorization: authorization, context: connection.connectionContext)
+            if let caller { try countConnection(connection, of: caller) }
+            try caller?.require(.projectAdmin)
             return page()
         } catch {
-            return HTTPResponse(refusing: Failure(mapping: error))
+            let failure = Failure(mapping: error)
+            // As a method's: otherwise keys could be tried here without a trace.
+            if let caller { note(failure, name, by: caller, requestID: nil) }
+            return HTTPResponse(refusing: failure)
         }
     }
 }

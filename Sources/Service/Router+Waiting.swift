@@ -63,7 +63,7 @@ extension Router {
             var call = Call(
                 admission: admission, requestID: exchange.requestID, peerAddress: carrier.peerAddress,
                 deadline: exchange.deadline)
-            try call.admitChange(request, change.endUser)
+            try call.admitChange(request, change.endUser, change.purpose)
             return .change(change, call)
         case .stream(.remoteOpen, let prepare) where request.payload.isEmpty: return .unopenedStream(prepare)
         case .stream(_, let prepare):

@@ -132,7 +132,7 @@ public final class Router: Dispatcher {
         do throws(Failure) {
             try countConnection(carrier, of: caller)
         } catch {
-            note(error, method, by: caller, requestID: incoming.requestID)
+            note(error, method.descriptor.fullName, by: caller, requestID: incoming.requestID)
             throw error
         }
         return caller
@@ -163,7 +163,7 @@ extension Router {
         requestID: UnsafeRawBufferPointer, start: Instant, on carrier: isolated Carrier
     ) -> Failure {
         let failure = Failure(mapping: error)
-        if let caller { note(failure, method, by: caller, requestID: requestID) }
+        if let caller { note(failure, method.descriptor.fullName, by: caller, requestID: requestID) }
         carrier.fail(stream: stream, failure, metadata: OutgoingMetadata(requestID: requestID))
         failureLog.write(
             method.descriptor, failure, error, requestID: Text(validating: requestID) ?? .empty, start: start,
@@ -172,12 +172,10 @@ extension Router {
     }
 
     /// Tells the event log of a call that its credential may not make.
-    private func note(
-        _ failure: Failure, _ method: RegisteredMethod, by caller: Caller, requestID: UnsafeRawBufferPointer
-    ) {
+    func note(_ failure: Failure, _ name: String, by caller: Caller, requestID: UnsafeRawBufferPointer?) {
         guard DeniedCalls.isDenial(failure) else { return }
-        let requestID = Text(validating: requestID) ?? .empty
-        let call = DeniedCalls.Call(by: caller, of: method.descriptor.fullName, failure, requestID: requestID)
+        let requestID = requestID.flatMap { Text(validating: $0) } ?? .empty
+        let call = DeniedCalls.Call(by: caller, of: name, failure, requestID: requestID)
         service.project.callers.deniedCalls.note(call)
     }
 

@@ -45,6 +45,16 @@ extension ReadTransaction {
         return result
     }
 
+    /// One event, and its record as it lies in the map until the transaction ends.
+    public func event(
+        tenant: Text, sequence: UInt64
+    ) throws -> (event: StoredEvent, record: UnsafeRawBufferPointer)? {
+        let key = EventKey(tenant: tenant, sequence: sequence)
+        guard let record = try payload(Schema.events, key) else { return nil }
+        guard let event = StoredEvent(key, record: record) else { throw corrupt(Schema.events.id) }
+        return (event, record)
+    }
+
     /// The topic of the tenant's log is announced with each batch that adds to it.
     public static func eventsTopic(tenant: Text) -> ChangeTopic { Schema.eventHeads.topic(ofTenant: tenant) }
 }

@@ -32,9 +32,10 @@ public struct PageBounds: Sendable {
     public let rowsReadMax: Int
     let bytesReadMax: Int
 
-    public init(itemMax: Int, limits: Limits) {
+    /// `byteMax` for pages that are smaller than lists are.
+    public init(itemMax: Int, byteMax: Int = .max, limits: Limits) {
         self.itemMax = itemMax
-        byteMax = limits.pageBytesMax
+        self.byteMax = min(byteMax, limits.pageBytesMax)
         rowsReadMax = limits.pageRowsReadMax
         bytesReadMax = limits.pageBytesReadMax
     }

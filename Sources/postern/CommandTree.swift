@@ -2,7 +2,8 @@
 enum CommandTree {
     static let commands: [Command] = [
         TenantCommands.all, ProviderCommands.all, EmailConfigCommands.all, SMSConfigCommands.all,
-        OutboxCommands.all, UserCommands.all, UserFindCommands.all, UserPatchCommand.all, PermissionCommands.all,
+        HookConfigCommands.all, OutboxCommands.all, UserCommands.all, UserFindCommands.all, UserPatchCommand.all,
+        PermissionCommands.all,
         UserLinkCommands.all, UserMFACommands.all, SessionCommands.all, RevocationCommands.all, KeyCommands.all,
         APIKeyCommands.all,
         CertificateMappingCommands.all, ServiceAccountCommands.all, TokenCommands.all, CookieCommands.all,
@@ -17,6 +18,7 @@ enum CommandTree {
         ("provider", "identity providers that users sign in with"),
         ("email-config", "how a tenant's mail goes out"),
         ("sms-config", "how a tenant's SMS go out"),
+        ("hook-config", "whom the server asks before users sign up or in"),
         ("outbox", "mail and SMS on their way out"),
         ("user", "what admins do with users; import"),
         ("session", "who is signed in where"),

@@ -25,6 +25,17 @@ enum ManyTenantsMethods {
         }
         #expect(count == 1 && rejections.isEmpty)
         #expect(try await acme.getUser("ada").customClaimsJSON.contains([UInt8](#""plan":"pro""#.utf8)))
+        let hooks = try await recorder.expect("HookConfigs/Update") {
+            try await acme.updateHookConfig(
+                HookConfigChange {
+                    $0.beforeSignIn = Hook(
+                        webhook: WebhookConfig(
+                            url: "https://acme.example/hook", signingSecret: Secret([UInt8](repeating: 7, count: 32))))
+                })
+        }
+        #expect(hooks.beforeSignIn?.webhook?.hasSigningSecret == true && hooks.beforeCreate == nil)
+        let present = try await recorder.expect("HookConfigs/Get") { try await acme.hookConfig() }
+        #expect(present == hooks)
         let denials = try await recorder.expect("Tenants/ListAllDenials") {
             try await project.listAllDenials(email: "eve@example.com").all()
         }

@@ -10,6 +10,8 @@ enum MethodTable {
         grpc.health.v1.Health/Watch yes yes yes yes yes yes
         grpc.reflection.v1.ServerReflection/ServerReflectionInfo key yes yes yes yes yes
         grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo key yes yes yes yes yes
+        postern.v1.HookConfigs/Get key role role tenant yes yes
+        postern.v1.HookConfigs/Update key role role tenant yes yes
         postern.v1.EmailConfigs/Get key role role tenant yes yes
         postern.v1.EmailConfigs/Update key role role tenant yes yes
         postern.v1.SmsConfigs/Get key role role tenant yes yes
@@ -125,5 +127,6 @@ enum MethodTable {
         postern.v1.Users/RemoveSecondFactor key role role tenant yes yes
         postern.v1.Users/Export key role role tenant yes yes
         postern.v1.Users/Import key role role tenant yes yes
+        postern.v1.Users/VerifyHashSpec key role role tenant yes yes
         """
 }

@@ -334,7 +334,7 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case passwordHashTooCostly = 153
     /// There is no API key with this id.
     case apiKeyNotFound = 154
-    /// This is the last project-admin key. Create another one before you revoke it.
+    /// This is the last project-admin key that is good for ever and from everywhere. Create another one first.
     case lastAdminKey = 155
     /// The role must be verifier, app, tenant-admin or project-admin.
     case invalidRole = 156
@@ -417,6 +417,14 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case revisionMismatch = 400
     /// The tenant has as many API keys that are in force as its admins may make. Revoke some of them.
     case tooManyAPIKeys = 402
+    /// A hook's deadline is 0 or 100 to 5,000 ms, and a hook needs a URL and a secret. Correct the field that
+    /// `fieldViolations` names.
+    case invalidHook = 403
+    /// The tenant's own endpoint refused the sign-up or the sign-in; metadata `message` is what it says to the end
+    /// user.
+    case blockedByHook = 404
+    /// The tenant's own endpoint did not answer in time, or its answer cannot be used. Try again later.
+    case hookFailed = 405
     /// There is no tenant with the id of the template. Correct template_tenant_id.
     case templateNotFound = 401
     /// A condition of a query is too long, or is not what its field holds. Correct the field that `fieldViolations`
@@ -685,6 +693,9 @@ extension Reason {
         case .invalidSecondFactorPolicy: "INVALID_SECOND_FACTOR_POLICY"
         case .revisionMismatch: "REVISION_MISMATCH"
         case .tooManyAPIKeys: "TOO_MANY_API_KEYS"
+        case .invalidHook: "INVALID_HOOK"
+        case .blockedByHook: "BLOCKED_BY_HOOK"
+        case .hookFailed: "HOOK_FAILED"
         case .templateNotFound: "TEMPLATE_NOT_FOUND"
         case .invalidQuery: "INVALID_QUERY"
         case .upgradePending: "UPGRADE_PENDING"
@@ -733,7 +744,7 @@ extension Reason {
             .tooManyAttemptsTryLater, .tooManyServiceAccountKeys, .tooManyAPIKeys, .tooManyWaitingCalls:
             .resourceExhausted
         case .serverShuttingDown, .storeUnavailable, .noSigningKey, .shuttingDown, .credentialMissing, .idpUnavailable,
-            .connectionFailed, .connectionLost, .refused, .channelClosed, .streamEnded, .verifierStale:
+            .hookFailed, .connectionFailed, .connectionLost, .refused, .channelClosed, .streamEnded, .verifierStale:
             .unavailable
         case .corruptRecord:
             .dataLoss
@@ -753,8 +764,8 @@ extension Reason {
             .unauthenticated
         case .insufficientPermission, .tenantSuspended, .projectDisabled, .userDisabled, .operationNotAllowed,
             .passwordLoginDisabled, .adminOnlyOperation, .adminRestrictedOperation, .smsRegionNotAllowed,
-            .secondFactorsNotAllowed, .passwordHashExportNotAllowed, .projectEventsNotAllowed, .addressNotAllowed,
-            .authorizationRefused:
+            .secondFactorsNotAllowed, .blockedByHook, .passwordHashExportNotAllowed, .projectEventsNotAllowed,
+            .addressNotAllowed, .authorizationRefused:
             .permissionDenied
         case .tenantNotFound, .unknownService, .userNotFound, .sessionNotFound, .noSuchProvider, .providerNotFound,
             .outboxMessageNotFound, .apiKeyNotFound, .certificateMappingNotFound, .serviceAccountNotFound,
@@ -779,8 +790,8 @@ extension Reason {
             .invalidCertificateMapping, .invalidServiceAccountID, .invalidPublicKey, .invalidAlgorithm,
             .missingVerificationCode, .missingSessionInfo, .missingPhoneNumber, .invalidSMSRegion,
             .invalidTestPhoneNumber, .missingMFAPendingCredential, .missingMFAEnrollmentID, .invalidSecondFactorPolicy,
-            .invalidQuery, .tooManyItems, .namedTwice, .invalidExpiry, .invalidAddressRange, .invalidSecondFactor,
-            .invalidAddress, .invalidAPIKey, .wrongState, .missingCode:
+            .invalidHook, .invalidQuery, .tooManyItems, .namedTwice, .invalidExpiry, .invalidAddressRange,
+            .invalidSecondFactor, .invalidAddress, .invalidAPIKey, .wrongState, .missingCode:
             .invalidArgument
         case .unknownMethod, .wrongMethodShape:
             .unimplemented

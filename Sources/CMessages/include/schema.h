@@ -101,6 +101,20 @@ extern const PosternSchema postern__v1__email_configs_update_request__table;
 static inline const PosternSchema *postern__v1__email_configs_update_request__schema(void) { return &postern__v1__email_configs_update_request__table; }
 extern const PosternSchema postern__v1__email_configs_update_response__table;
 static inline const PosternSchema *postern__v1__email_configs_update_response__schema(void) { return &postern__v1__email_configs_update_response__table; }
+extern const PosternSchema postern__v1__hook__table;
+static inline const PosternSchema *postern__v1__hook__schema(void) { return &postern__v1__hook__table; }
+extern const PosternSchema postern__v1__hook_config__table;
+static inline const PosternSchema *postern__v1__hook_config__schema(void) { return &postern__v1__hook_config__table; }
+extern const PosternSchema postern__v1__hook_configs_get_request__table;
+static inline const PosternSchema *postern__v1__hook_configs_get_request__schema(void) { return &postern__v1__hook_configs_get_request__table; }
+extern const PosternSchema postern__v1__hook_configs_get_response__table;
+static inline const PosternSchema *postern__v1__hook_configs_get_response__schema(void) { return &postern__v1__hook_configs_get_response__table; }
+extern const PosternSchema postern__v1__hook_configs_update_request__table;
+static inline const PosternSchema *postern__v1__hook_configs_update_request__schema(void) { return &postern__v1__hook_configs_update_request__table; }
+extern const PosternSchema postern__v1__hook_configs_update_response__table;
+static inline const PosternSchema *postern__v1__hook_configs_update_response__schema(void) { return &postern__v1__hook_configs_update_response__table; }
+extern const PosternSchema postern__store__v1__stored_hook_config__table;
+static inline const PosternSchema *postern__store__v1__stored_hook_config__schema(void) { return &postern__store__v1__stored_hook_config__table; }
 extern const PosternSchema postern__v1__sms_template__table;
 static inline const PosternSchema *postern__v1__sms_template__schema(void) { return &postern__v1__sms_template__table; }
 extern const PosternSchema postern__v1__sms_config__table;

@@ -22,6 +22,14 @@ public struct AccountEffect: Sendable {
 }
 
 extension AccountEffect {
+    /// The same over the account as the tenant's hooks want it. Whom they disable has no session left.
+    func changed(by hooks: HookAnswer) -> AccountEffect {
+        var effect = self
+        hooks.apply(to: &effect.account)
+        if hooks.isDisabled { effect.endsSessions = .admin }
+        return effect
+    }
+
     /// Why refresh tokens of before end in the session that goes on. Nil for what adds a way to sign in: whoever held
     /// such a token could have come so far anyway, and a second tab may still show it.
     ///

@@ -14,20 +14,29 @@ extension UserSession {
     ///
     /// Throws `SignInPending` for a sign-in that waits for a second factor. What it would have changed is kept for
     /// then; what the credential used up is used up.
+    ///
+    /// `hooks`: what the tenant's hooks want of the account. A user whom they disable is made or changed, and refused
+    /// with USER_DISABLED.
     func signIn(
-        _ first: FirstFactor, settings: TenantSettings, origin: Origin, deadline: Instant,
+        _ first: FirstFactor, hooks: HookAnswer = HookAnswer(), settings: TenantSettings, origin: Origin,
+        deadline: Instant,
         _ decide: @escaping @Sendable (borrowing WriteTransaction, Account?) throws -> AccountEffect
     ) async throws -> SignedIn {
         let now = resources.clock.now()
         let sessionID = SessionID.make(at: now, random: resources.random)
         let pendingID = resources.random.bytes(PendingSignIns.idByteCount)
-        let key = key
-        let limits = resources.limits
+        let (key, limits) = (self.key, resources.limits)
         let issue: SignInIssue<(account: Account, isNew: Bool, session: BegunSession)>
         do {
             issue = try await write(for: .session, mayBePutOff: true) { transaction in
                 try transaction.onceIssuing(session: sessionID, origin, now: now) {
-                    let entry = try transaction.entry(key, settings: settings, decide)
+                    let entry = try transaction.entry(key, settings: settings) { transaction, current in
+                        try decide(transaction, current).changed(by: hooks)
+                    }
+                    if hooks.isDisabled {
+                        _ = try transaction.enter(entry, address: nil, origin: origin, now: now)
+                        return .refused(.userDisabled)
+                    }
                     switch SecondFactorStep.decide(for: entry.effect.account, after: first, settings: settings) {
                     case .waits(let kind):
                         return .waits(

@@ -61,10 +61,20 @@ public actor UserSession {
     /// Creates the account and its first session. The tokens are signed before the commit, so that a full signing pool
     /// leaves no account behind that nobody was told of.
     func signUp(
-        _ account: Account, _ first: FirstFactor, settings: TenantSettings, origin: Origin, deadline: Instant
+        _ account: Account, _ first: FirstFactor, hooks: HookAnswer = HookAnswer(), settings: TenantSettings,
+        origin: Origin, deadline: Instant
     ) async throws -> SignedIn {
         let now = resources.clock.now()
+        if hooks.isDisabled {
+            // A sign-in makes the account as well, and refuses its user.
+            return try await signIn(first, hooks: hooks, settings: settings, origin: origin, deadline: deadline) {
+                [account] _, current in
+                guard current == nil else { throw Failure.duplicateUID }
+                return AccountEffect(account)
+            }
+        }
         var account = account
+        hooks.apply(to: &account)
         if let address = origin.device.addressHash { account.knownAddresses.remember(address) }
         let id = SessionID.make(at: now, random: resources.random)
         switch SecondFactorStep.decide(for: account, after: first, settings: settings) {

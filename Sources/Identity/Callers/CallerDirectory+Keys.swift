@@ -21,11 +21,10 @@ extension CallerDirectory {
                 var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin)
                 if let displayName { key.displayName = displayName }
                 if let quotas { key.quotas = quotas }
+                let wasLasting = key.isLastingAdmin
                 if let addresses = use.allowedAddresses { key.allowedAddresses = addresses }
-                if let expiresAt = use.expiresAtMicros {
-                    if key.isLastingAdmin, expiresAt != 0 { try transaction.reading.requireOtherAdminKey(than: id) }
-                    key.expiresAtMicros = expiresAt
-                }
+                if let expiresAt = use.expiresAtMicros { key.expiresAtMicros = expiresAt }
+                if wasLasting, !key.isLastingAdmin { try transaction.reading.requireOtherAdminKey(than: id) }
                 // Nobody makes a key last longer, or be good from elsewhere, than its own.
                 if quotas != nil || use.allowedAddresses != nil || use.expiresAtMicros != nil {
                     try admin?.checkMayMake(key, setsQuotas: quotas != nil)
@@ -81,7 +80,7 @@ extension ReadTransaction {
         guard !others.isEmpty else {
             throw Failure(
                 .lastAdminKey,
-                "This is the last project-admin key; make another one before you revoke it.")
+                "This is the last project-admin key that is good for ever and from everywhere; make another one first.")
         }
     }
 }

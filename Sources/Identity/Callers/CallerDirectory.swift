@@ -139,6 +139,8 @@ public final class CallerDirectory: Sendable {
         try quotas?.check()
         var request = try makeKey(
             role: role, scope: scope, displayName: displayName, trustsEndUserIP: trustsEndUserIP, quotas: quotas)
+        // Otherwise a limited key would make one without limits.
+        let isInherited = maker.map { !$0.has(.projectAdmin) && $0.quotas != CallerQuotas() } ?? false
         if exportsPasswordHashes {
             guard role.rawValue >= Role.tenantAdmin.rawValue else {
                 throw Failure.invalid(
@@ -150,8 +152,9 @@ public final class CallerDirectory: Sendable {
         try use.check(limits: resources.limits, now: now)
         request.stored.apiKey?.expiresAtMicros = use.expiresAtMicros ?? 0
         request.stored.apiKey?.allowedAddresses = use.allowedAddresses ?? []
+        if let wanted = request.stored.apiKey { try maker?.checkMayMake(wanted) }
+        if isInherited { request.stored.apiKey?.quotas = maker?.quotas }
         let key = request.stored.apiKey ?? ApiKey()
-        try maker?.checkMayMake(key)
         try keep(request.secret)
         let limits = resources.limits
         try await resources.store.write { [request] transaction in

@@ -80,5 +80,7 @@ extension Caller {
 
 extension ApiKey {
     /// Of these one is always left.
-    var isLastingAdmin: Bool { role == .projectAdmin && revokedAtMicros == 0 && expiresAtMicros == 0 }
+    var isLastingAdmin: Bool {
+        role == .projectAdmin && revokedAtMicros == 0 && expiresAtMicros == 0 && allowedAddresses.isEmpty
+    }
 }

@@ -82,7 +82,7 @@ struct ImportedHashes: Sendable {
         user.phoneNumber = row.phoneNumber
         user.disabled = row.disabled
         user.customClaimsJSON = row.customClaimsJSON
-        user.createdAtMicros = row.createdAtMicros > 0 ? row.createdAtMicros : now.microseconds
+        user.createdAtMicros = row.createdAtMicros > 0 ? min(row.createdAtMicros, .max - 1) : now.microseconds
         user.lastSignInAtMicros = max(0, row.lastSignInAtMicros)
         user.tokensValidAfterMicros = now.microseconds
         user.providers = try Self.checkedProviders(row.providers)

@@ -60,6 +60,7 @@ public final class Project: Sendable {
     public let anonymousExpiry: AnonymousExpiry
     public let eventUpkeep: EventUpkeep
     public let backups: Backups
+    public let hookConfigs: HookConfigs
     public let auditSigner: AuditSigner
 
     // MARK: Requests
@@ -89,7 +90,7 @@ public final class Project: Sendable {
         configuration: Configuration, resources: Resources, masterKey: MasterKey, epoch: [UInt8],
         loops: EventLoopGroup, pools: Pools, http: HTTPClient, smtp: SMTPClient
     ) {
-        let (sealing, loop) = (masterKey.sealing, loops.loops[0])
+        let (sealing, loop, signers) = (masterKey.sealing, loops.loops[0], ServiceAccountSigners())
         (self.configuration, self.resources) = (configuration, resources)
         self.tokens = ProjectTokens(
             configuration, resources: resources, masterKey: masterKey, epoch: epoch, pool: pools.signing, loop: loop)
@@ -97,7 +98,6 @@ public final class Project: Sendable {
             configuration, resources: resources, sealing: sealing, smtp: smtp, http: http, loop: loop)
         self.tenants = TenantDirectory(resources: resources, loops: loops)
         self.users = UserDirectory(resources: resources, issuer: tokens.issuer, loops: loops)
-        let signers = ServiceAccountSigners()
         self.callers = CallerDirectory(resources: resources, signers: signers, issuer: configuration.issuer)
         self.serviceAccounts = ServiceAccountDirectory(
             resources: resources, pool: pools.signing, projectID: configuration.projectID, issuer: configuration.issuer)
@@ -113,10 +113,11 @@ public final class Project: Sendable {
         self.pendingCredentials = PendingCredentials(sealing: sealing, random: resources.random)
         self.verificationCodes = VerificationCodes(
             resources: resources, masterKey: masterKey, outbox: mail.sms, mailer: mail.mailer, quotas: tenants.quotas)
+        self.hookConfigs = HookConfigs(resources: resources, sealing: sealing)
         self.guesses = GuessThrottle(masterKey: masterKey, resources: resources, loop: loop)
         self.signIns = SignInPipeline(
             resources: resources, users: users, tenants: tenants, tokenCheck: tokens.check, guesses: guesses,
-            pendingSignIns: PendingSignIns(masterKey: masterKey))
+            pendingSignIns: PendingSignIns(masterKey: masterKey), hooks: BlockingHooks(hookConfigs, http))
         self.factors = ProjectFactors(
             resources, masterKey, signIns, codes: verificationCodes, delivery: mail.delivery, mailer: mail.mailer,
             projectID: configuration.projectID)

@@ -156,6 +156,10 @@ public enum Tables {
     public static let apiKeyUses = Table<TextKey, StoredApiKeyUse>(
         id: 99, name: "api_key_uses", owner: .nobody, purge: .noTenant)
 
+    /// tenant → its blocking hooks, with their secrets sealed.
+    public static let hookConfigs = Table<TenantPrefix, StoredHookConfig>(
+        id: 100, name: "hook_configs", owner: .keyPrefix, purge: .withTenant)
+
     /// What opening the store takes. The list `declared` is generated from this file.
     public static let all: [TableDeclaration] = SigningTables.all + declared
 }

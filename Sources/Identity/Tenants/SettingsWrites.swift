@@ -74,22 +74,14 @@ extension ReadTransaction {
         ) { row in
             let sequence = row.value.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
             // Events older than this one were deleted by their age, too.
-            guard let event = try event(tenantID: tenantID, sequence: sequence) else { return .end }
+            guard let (event, record) = try event(tenant: tenantID, sequence: sequence) else { return .end }
             events.append(event)
-            return .item(UnsafeRawBufferPointer(start: row.value.baseAddress, count: row.value.count))
+            // The event itself: a page ends by the bytes of what it tells.
+            return .item(record)
         }
         // The item that did not fit any more was looked at, and begins the next page.
         events.removeLast(events.count - rows.items.count)
         return (events, rows.last?.sequence)
-    }
-
-    private func event(tenantID: Text, sequence: UInt64) throws -> StoredEvent? {
-        var found: StoredEvent?
-        try scanEvents(tenant: tenantID, from: sequence, limit: 1) { event in
-            if event.sequence == sequence { found = event }
-            return false
-        }
-        return found
     }
 }
 

@@ -80,6 +80,38 @@ extension EmailConfig: UpdatableMessage {
     }
 }
 
+extension HookConfig: Updatable {
+    /// The fields that an update may change.
+    public enum Path: UInt8, UpdatePath {
+        case beforeCreate
+        case beforeSignIn
+        case allowPrivateAddresses
+
+        public var name: Text {
+            switch self {
+            case .beforeCreate: "before_create"
+            case .beforeSignIn: "before_sign_in"
+            case .allowPrivateAddresses: "allow_private_addresses"
+            }
+        }
+
+        public static let byName = named()
+    }
+}
+
+extension HookConfig: UpdatableMessage {
+    public mutating func copy(_ path: Path, from other: HookConfig) {
+        switch path {
+        case .beforeCreate:
+            self.beforeCreate = other.beforeCreate
+        case .beforeSignIn:
+            self.beforeSignIn = other.beforeSignIn
+        case .allowPrivateAddresses:
+            self.allowPrivateAddresses = other.allowPrivateAddresses
+        }
+    }
+}
+
 extension ProjectUpdateApiKeyRequest: Updatable {
     /// The fields that an update may change.
     public enum Path: UInt8, UpdatePath {

@@ -93,6 +93,7 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     /// `detail` then says how many were not written one by one.
     case callDenied = 140
     case apiKeyRotated = 141
+    case hookConfigUpdated = 160
 }
 
 public struct AuditEvent: Message {

@@ -107,6 +107,8 @@ extension AuthErrorCode {
                 .maximumSecondFactorCountExceeded
             case .unverifiedEmail:
                 .unverifiedEmail
+            case .blockedByHook, .hookFailed:
+                .blockingCloudFunctionError
             case .malformedJWT:
                 .malformedJWT
             case .authorizationRefused:

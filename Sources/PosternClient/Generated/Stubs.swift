@@ -81,6 +81,34 @@ public struct EmailConfigsClient: Sendable {
     }
 }
 
+/// A tenant's blocking hooks: whom the server asks before an end user comes into being or signs in.
+///
+/// ```swift
+/// let client = HookConfigsClient(channel: channel)
+/// print(try await client.get(HookConfigsGetRequest()))
+/// ```
+public struct HookConfigsClient: Sendable {
+    let channel: Channel
+
+    /// Creates a client whose calls go over `channel`.
+    public init(channel: Channel) { self.channel = channel }
+
+    /// The signing secrets are never told.
+    public func get(_ request: HookConfigsGetRequest, options: CallOptions = .init()) async throws(Failure)
+        -> HookConfigsGetResponse
+    {
+        try await channel.unary("postern.v1.HookConfigs", "Get", request, idempotent: true, options: options)
+    }
+
+    /// Changes the masked fields; they bind every sign-in that asks a hook after the answer. Refusals: INVALID_UPDATE_MASK,
+    /// INVALID_HOOK, INVALID_WEBHOOK, INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
+    public func update(_ request: HookConfigsUpdateRequest, options: CallOptions = .init()) async throws(Failure)
+        -> HookConfigsUpdateResponse
+    {
+        try await channel.unary("postern.v1.HookConfigs", "Update", request, idempotent: false, options: options)
+    }
+}
+
 /// How a tenant's SMS go out and what they say.
 ///
 /// ```swift

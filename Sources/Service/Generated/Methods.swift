@@ -36,6 +36,19 @@ extension MethodDescriptor {
         role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
         refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
 
+    /// The signing secrets are never told.
+    static let hookConfigsGet = MethodDescriptor(
+        service: "postern.v1.HookConfigs", method: "Get", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: true, mutation: false,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
+    /// Changes the masked fields; they bind every sign-in that asks a hook after the answer. Refusals: INVALID_UPDATE_MASK,
+    /// INVALID_HOOK, INVALID_WEBHOOK, INSUFFICIENT_PERMISSION (private addresses, which need a project-admin).
+    static let hookConfigsUpdate = MethodDescriptor(
+        service: "postern.v1.HookConfigs", method: "Update", requestStreaming: false, responseStreaming: false,
+        role: .tenantAdmin, tenant: .request, timeoutMillis: 5_000, idempotent: false, mutation: true,
+        refusedWhenDisabled: false, allowedBeyondQuota: false, allowedWhenSuspended: false)
+
     /// The signing secret is never told.
     static let smsConfigsGet = MethodDescriptor(
         service: "postern.v1.SmsConfigs", method: "Get", requestStreaming: false, responseStreaming: false,
@@ -965,6 +978,8 @@ func registerAll(_ registry: inout Registry) {
     registry.register(ServerReflectionServerReflectionInfo.self, .serverReflectionServerReflectionInfo)
     registry.register(EmailConfigsGet.self, .emailConfigsGet)
     registry.register(EmailConfigsUpdate.self, .emailConfigsUpdate)
+    registry.register(HookConfigsGet.self, .hookConfigsGet)
+    registry.register(HookConfigsUpdate.self, .hookConfigsUpdate)
     registry.register(SmsConfigsGet.self, .smsConfigsGet)
     registry.register(SmsConfigsUpdate.self, .smsConfigsUpdate)
     registry.register(OutboxList.self, .outboxList)

@@ -108,6 +108,7 @@ extension Messages.EventKind {
         case .certificateMappingDeleted: "EVENT_KIND_CERTIFICATE_MAPPING_DELETED"
         case .callDenied: "EVENT_KIND_CALL_DENIED"
         case .apiKeyRotated: "EVENT_KIND_API_KEY_ROTATED"
+        case .hookConfigUpdated: "EVENT_KIND_HOOK_CONFIG_UPDATED"
         }
     }
 }
@@ -882,6 +883,44 @@ extension Messages.HmacSpec: MessageJSON {
         .object([
             .init("function", self.function.json),
             .init("order", self.order.json),
+        ])
+    }
+}
+
+extension Messages.Hook: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("webhook", self.webhook?.json ?? .null),
+            .init("timeout_millis", .integer(Int64(self.timeoutMillis))),
+            .init("allow_on_failure", .bool(self.allowOnFailure)),
+        ])
+    }
+}
+
+extension Messages.HookConfig: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("before_create", self.beforeCreate?.json ?? .null),
+            .init("before_sign_in", self.beforeSignIn?.json ?? .null),
+            .init("allow_private_addresses", .bool(self.allowPrivateAddresses)),
+            .init("updated_at_micros", .integer(self.updatedAtMicros)),
+            .init("revision", .integer(self.revision)),
+        ])
+    }
+}
+
+extension Messages.HookConfigsGetResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("config", self.config?.json ?? .null),
+        ])
+    }
+}
+
+extension Messages.HookConfigsUpdateResponse: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("config", self.config?.json ?? .null),
         ])
     }
 }

@@ -63,7 +63,7 @@ enum AuditLine {
             signed: SignedAuditCheckpoint(
                 checkpoint: bytes, signature: signature, keyID: signed["key_id"]?.text ?? .empty),
             checkpoint: checkpoint)
-        guard whole.json == json else {
+        guard whole.json == json, whole.signed?.keyID == key.keyID else {
             throw AuditFault("the checkpoint's line is not as it was written")
         }
         return checkpoint

@@ -29,6 +29,7 @@ struct AuditTrail {
     private let key: VerificationKey
     /// Its beginning may be in another export.
     private let isPart: Bool
+    private var header: JSONValue?
     private(set) var tenantID: Text?
     private(set) var eventCount = 0
     private(set) var first: Int64?
@@ -66,6 +67,7 @@ struct AuditTrail {
             throw AuditFault("this is no export of events: its first line is not {\"postern_audit\":1,…}")
         }
         self.tenantID = tenantID
+        header = json
     }
 
     // MARK: Events
@@ -130,6 +132,9 @@ struct AuditTrail {
         let checkpoint = try AuditLine.checkpoint(json, key: key)
         guard checkpoint.tenantID == tenantID else {
             throw AuditFault("the checkpoint is for tenant \"\(checkpoint.tenantID)\", the events for \"\(tenantID)\"")
+        }
+        guard header == AuditLine.header(checkpoint) else {
+            throw AuditFault("the first line was altered: it is not what the signed checkpoint says")
         }
         let end = Place(sequence: checkpoint.sequence, hash: checkpoint.hash)
         if let previous, previous.sequence > end.sequence {

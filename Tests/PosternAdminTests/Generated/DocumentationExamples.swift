@@ -27,6 +27,13 @@ extension ExampleValues {
         }
     }
 
+    // Sources/PosternAdmin/HookConfigChange.swift
+    func exampleOfHookConfigChange() async throws {
+        let key = Secret("32 to 256 random bytes, kept as a secret")
+        let hook = Hook(webhook: WebhookConfig(url: "https://acme.example/hook", signingSecret: key))
+        try await tenant.updateHookConfig(HookConfigChange { $0.beforeSignIn = hook })
+    }
+
     // Sources/PosternAdmin/ImportReport.swift
     func exampleOfImportReport() async throws {
         let report = try await tenant.importUsers(rows, spec: spec)

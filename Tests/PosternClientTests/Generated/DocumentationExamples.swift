@@ -72,6 +72,12 @@ extension ExampleValues {
     }
 
     // Sources/PosternClient/Generated/Stubs.swift
+    func exampleOfHookConfigsClient() async throws {
+        let client = HookConfigsClient(channel: channel)
+        print(try await client.get(HookConfigsGetRequest()))
+    }
+
+    // Sources/PosternClient/Generated/Stubs.swift
     func exampleOfSmsConfigsClient() async throws {
         let client = SmsConfigsClient(channel: channel)
         print(try await client.get(SmsConfigsGetRequest()))

@@ -1141,7 +1141,7 @@ const ProtobufCMessageDescriptor postern__v1__audit_get_key_response__descriptor
   (ProtobufCMessageInit) postern__v1__audit_get_key_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCEnumValue postern__v1__event_kind__enum_values_by_number[66] =
+static const ProtobufCEnumValue postern__v1__event_kind__enum_values_by_number[67] =
 {
   { "EVENT_KIND_UNSPECIFIED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED", 0 },
   { "EVENT_KIND_USER_CREATED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_USER_CREATED", 1 },
@@ -1209,11 +1209,12 @@ static const ProtobufCEnumValue postern__v1__event_kind__enum_values_by_number[6
   { "EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_SESSIONS_WITHOUT_FACTOR_ENDED", 127 },
   { "EVENT_KIND_CALL_DENIED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_CALL_DENIED", 140 },
   { "EVENT_KIND_API_KEY_ROTATED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_API_KEY_ROTATED", 141 },
+  { "EVENT_KIND_HOOK_CONFIG_UPDATED", "POSTERN__V1__EVENT_KIND__EVENT_KIND_HOOK_CONFIG_UPDATED", 160 },
 };
 static const ProtobufCIntRange postern__v1__event_kind__value_ranges[] = {
-{0, 0},{45, 37},{66, 38},{72, 41},{80, 43},{86, 47},{88, 48},{110, 50},{116, 54},{120, 56},{140, 64},{0, 66}
+{0, 0},{45, 37},{66, 38},{72, 41},{80, 43},{86, 47},{88, 48},{110, 50},{116, 54},{120, 56},{140, 64},{160, 66},{0, 67}
 };
-static const ProtobufCEnumValueIndex postern__v1__event_kind__enum_values_by_name[66] =
+static const ProtobufCEnumValueIndex postern__v1__event_kind__enum_values_by_name[67] =
 {
   { "EVENT_KIND_ADMIN_RECOVERED", 16 },
   { "EVENT_KIND_API_KEY_CREATED", 12 },
@@ -1235,6 +1236,7 @@ static const ProtobufCEnumValueIndex postern__v1__event_kind__enum_values_by_nam
   { "EVENT_KIND_EMAIL_REJECTED", 44 },
   { "EVENT_KIND_EMAIL_RELEASED", 43 },
   { "EVENT_KIND_EMAIL_VERIFIED", 20 },
+  { "EVENT_KIND_HOOK_CONFIG_UPDATED", 66 },
   { "EVENT_KIND_OOB_LINK_GENERATED", 25 },
   { "EVENT_KIND_OUTBOX_MESSAGE_READ", 24 },
   { "EVENT_KIND_PASSWORD_CHANGED", 8 },
@@ -1289,11 +1291,11 @@ const ProtobufCEnumDescriptor postern__v1__event_kind__descriptor =
   "EventKind",
   "Postern__V1__EventKind",
   "postern.v1",
-  66,
+  67,
   postern__v1__event_kind__enum_values_by_number,
-  66,
+  67,
   postern__v1__event_kind__enum_values_by_name,
-  11,
+  12,
   postern__v1__event_kind__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };

@@ -11,7 +11,7 @@ import Store
 /// 4. the form of the request
 /// 5. a recent login, to link
 /// 6. the throttle
-/// 7. the proof
+/// 7. the proof; then the tenant's hooks
 /// 8. inside one transaction: the account that is entered, made or linked to, the second factor, the session; where a
 ///    second factor has to be shown first, the pending sign-in, which `SecondFactorSignIns` finishes
 /// 9. the tokens; where a toggle refused, its record
@@ -30,11 +30,13 @@ public struct SignInPipeline: Sendable {
     let refusals: SelfServiceRefusals
     private let prover: SignInProver
     let pendingSignIns: PendingSignIns
+    private let hooks: BlockingHooks
 
     init(
         resources: Resources, users: UserDirectory, tenants: TenantDirectory, tokenCheck: TokenCheck,
-        guesses: GuessThrottle, pendingSignIns: PendingSignIns
+        guesses: GuessThrottle, pendingSignIns: PendingSignIns, hooks: BlockingHooks
     ) {
+        self.hooks = hooks
         self.pendingSignIns = pendingSignIns
         self.resources = resources
         self.users = users
@@ -86,9 +88,14 @@ public struct SignInPipeline: Sendable {
         let reading = try method.read(attempt)
         let done = try await proving(method, reading, attempt) { proof, first in
             let uid = resources.random.alphanumeric(28)
-            let account = Account.new(tenantID: attempt.tenantID, uid: uid, now: attempt.startedAt)
+            let account = method.decide(
+                proof, making: .new(tenantID: attempt.tenantID, uid: uid, now: attempt.startedAt),
+                now: attempt.startedAt)
+            let wanted = try await hooks.ask(
+                event(isNewUser: true, account.user, first, on: reading.device, request),
+                tenantID: attempt.tenantID, deadline: request.deadline)
             return try await users.session(account.key).signUp(
-                method.decide(proof, making: account, now: attempt.startedAt), first, settings: request.settings,
+                account, first.adding(wanted), hooks: wanted, settings: request.settings,
                 origin: request.origin.on(reading.device), deadline: request.deadline)
         }
         return outcome(done.signedIn, done.proof, request)
@@ -168,14 +175,41 @@ extension SignInPipeline {
         }
         let key = UserKey(settings.tenantID, seen.uid ?? resources.random.alphanumeric(28))
         let moment = SignInMoment(key: key, settings: settings, origin: origin, now: now)
+        let known = try resources.store.read { try $0.account(key) }
+        let wanted = try await askHooks(method.refusedEndUser(proof), known, key, first, on: device, request)
         return try await users.session(key).signIn(
-            first, settings: settings, origin: origin, deadline: request.deadline
+            first.adding(wanted), hooks: wanted, settings: settings, origin: origin, deadline: request.deadline
         ) { transaction, current in
             let chosen = try method.choose(
                 proof, known: current, settings: settings, now: now, in: transaction.reading)
-            guard chosen == seen else { throw AccountMoved() }
+            // Whether the user is new decides which hooks are asked.
+            guard chosen == seen, (current == nil) == (known == nil) else { throw AccountMoved() }
             return try method.decide(proof, chosen, on: current, moment, in: transaction)
         }
+    }
+
+    /// Asks the tenant's hooks, unless the sign-in is going to be refused anyway.
+    private func askHooks(
+        _ endUser: RefusedEndUser, _ known: Account?, _ key: UserKey, _ first: FirstFactor, on device: Origin.Device,
+        _ request: EndUserRequest
+    ) async throws -> HookAnswer {
+        let isRefused =
+            known.map { $0.user.disabled } ?? (SelfService.refusalOfSignUp(request.settings) != nil)
+        guard !isRefused else { return HookAnswer() }
+        let unknown = User(
+            tenantID: key.tenant, uid: key.uid, email: endUser.email?.address ?? .empty,
+            phoneNumber: endUser.phoneNumber)
+        return try await hooks.ask(
+            event(isNewUser: known == nil, known?.user ?? unknown, first, on: device, request), tenantID: key.tenant,
+            deadline: request.deadline)
+    }
+
+    private func event(
+        isNewUser: Bool, _ user: User, _ first: FirstFactor, on device: Origin.Device, _ request: EndUserRequest
+    ) -> BlockingHooks.Event {
+        BlockingHooks.Event(
+            isNewUser: isNewUser, user: user, signInProvider: first.start.provider, deviceName: device.name,
+            endUserIP: device.address?.text ?? .empty, requestID: request.origin.requestID)
     }
 
     private func attempt(

@@ -8,6 +8,13 @@ struct FirstFactor: Sendable {
     let start: SessionStart
 
     fileprivate init(start: SessionStart) { self.start = start }
+
+    /// The same proof, for a session that has the claims of a hook as well.
+    func adding(_ hooks: HookAnswer) -> FirstFactor {
+        var start = start
+        start.claims = hooks.merged(into: start.claims)
+        return FirstFactor(start: start)
+    }
 }
 
 /// Proves an end user: the throttle, and the method's proof under it.

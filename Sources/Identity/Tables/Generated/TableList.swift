@@ -47,5 +47,6 @@ extension Tables {
         settingsChanges.declaration,
         apiKeysOfTenants.declaration,
         apiKeyUses.declaration,
+        hookConfigs.declaration,
     ]
 }

@@ -7,6 +7,8 @@ import Store
 /// postern.v1.Audit/WatchEvents: reads what is new, then waits for more; nothing is kept per watcher.
 enum AuditWatchEvents: ServerStreamMethod {
     private static let batchMax = 100
+    /// What is read waits in the stream while its client takes its time, and nobody counts it: little at a time.
+    private static let batchByteMax = 8 * 1024
     /// A credential that expires does so without a commit.
     private static let lookEvery = Duration.seconds(60)
 
@@ -24,7 +26,7 @@ enum AuditWatchEvents: ServerStreamMethod {
         // Followed before the first read, so that an event between the two is not slept through.
         let watch = call.project.changes.watch([.events(tenantID), .tenant(tenantID)] + .callers, on: replies.loop)
         defer { watch.end() }
-        let bounds = PageBounds(itemMax: batchMax, limits: call.limits)
+        let bounds = PageBounds(itemMax: batchMax, byteMax: batchByteMax, limits: call.limits)
         while true {
             _ = try call.stillAdmitted()
             let (page, newest) = try store.read { transaction in

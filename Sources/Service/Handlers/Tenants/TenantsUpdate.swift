@@ -2,9 +2,14 @@ import Base
 import Identity
 import Messages
 import Rules
+import Store
 
 /// postern.v1.Tenants/Update
 enum TenantsUpdate: SlowMethod {
+    static func purpose(of request: TenantsUpdateRequest, _ rule: MethodDescriptor) -> WritePurpose {
+        .ofSettings(request.updateMask?.paths)
+    }
+
     static func handle(_ request: TenantsUpdateRequest, _ call: Call) async throws -> TenantsUpdateResponse {
         let mask = try UpdateMask<Messages.Tenant>(request.updateMask?.paths)
         let wanted = request.tenant ?? Messages.Tenant()
@@ -23,5 +28,14 @@ enum TenantsUpdate: SlowMethod {
         let count = try await call.project.secondFactorEnrollments.endSessionsWithoutFactor(
             settings, origin: call.origin)
         return TenantsUpdateResponse(tenant: settings.tenant, endedSessionCount: count)
+    }
+}
+
+extension WritePurpose {
+    /// Shutting a tenant, switching things off and on, and giving it room go on where it is full. Every change of
+    /// settings is an event with both values: where these may be long, they grow the tenant like anything else.
+    static func ofSettings(_ paths: [Text]?) -> WritePurpose {
+        guard let mask = try? UpdateMask<Messages.Tenant>(paths) else { return .growth }
+        return mask.paths.allSatisfy(\.isShort) ? .relief : .growth
     }
 }

@@ -6,6 +6,10 @@ import Store
 
 /// postern.v1.Tenants/UpdateMany
 enum TenantsUpdateMany: SlowMethod {
+    static func purpose(of request: TenantsUpdateManyRequest, _ rule: MethodDescriptor) -> WritePurpose {
+        .ofSettings(request.updateMask?.paths)
+    }
+
     static func handle(_ request: TenantsUpdateManyRequest, _ call: Call) async throws -> TenantsUpdateManyResponse {
         let limits = call.limits
         guard (0...limits.administration.tenantsUpdatedPerCallMax).contains(Int(request.pageSize)) else {

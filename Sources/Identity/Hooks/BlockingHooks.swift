@@ -1,0 +1,117 @@
+import Base
+import Crypto
+import JSON
+import Messages
+import Outbound
+import Rules
+
+/// Asks a tenant's own endpoints before an end user comes into being or signs in.
+///
+/// It is asked before the user's turn and before any transaction, so that an endpoint that takes its time keeps nobody
+/// waiting but the one who signs in. How many requests of a tenant are on their way is bounded by the `HTTPClient`, and
+/// so are the addresses that can be reached. Any thread.
+struct BlockingHooks: Sendable {
+    /// What a hook is told about a sign-in.
+    struct Event: Sendable {
+        var isNewUser: Bool
+        /// As far as it is known before the account is made.
+        var user: User
+        var signInProvider: Text
+        var deviceName: Text
+        var endUserIP: Text
+        var requestID: Text
+    }
+
+    let resources: Resources
+    let configs: HookConfigs
+    let http: HTTPClient
+
+    init(_ configs: HookConfigs, _ http: HTTPClient) {
+        (self.resources, self.configs, self.http) = (configs.resources, configs, http)
+    }
+
+    /// What the hooks want of the sign-in. BLOCKED_BY_HOOK, HOOK_FAILED.
+    func ask(_ event: Event, tenantID: Text, deadline: Instant) async throws -> HookAnswer {
+        var answer = HookAnswer()
+        for point in HookPoint.allCases where point == .beforeSignIn || event.isNewUser {
+            guard let found = try configs.hook(point, tenantID: tenantID) else { continue }
+            do {
+                let one = try await ask(
+                    found.hook, point, event, secret: found.secret, allowsPrivate: found.allowsPrivate,
+                    tenantID: tenantID, deadline: deadline)
+                if let message = one.refusal {
+                    throw Failure(
+                        .blockedByHook, "The tenant's \(point.rawValue) hook refused this.",
+                        metadata: [Failure.Entry("hook", point.rawValue), Failure.Entry("message", message.string)])
+                }
+                answer = answer.followed(by: one)
+            } catch let failed as HookTrouble {
+                resources.log.warning(
+                    "a hook failed",
+                    ["tenant": .text(tenantID.string), "hook": .text(point.rawValue), "error": .text(failed.reason)])
+                guard found.hook.allowOnFailure else {
+                    throw Failure(
+                        .hookFailed, "The tenant's \(point.rawValue) hook gave no answer that can be used.",
+                        metadata: [Failure.Entry("hook", point.rawValue)])
+                }
+            }
+        }
+        return answer
+    }
+
+    private struct HookTrouble: Error {
+        let reason: String
+    }
+
+    private func ask(
+        _ hook: Hook, _ point: HookPoint, _ event: Event, secret: Secret, allowsPrivate: Bool, tenantID: Text,
+        deadline: Instant
+    ) async throws -> HookAnswer {
+        guard let url = HTTPURL(hook.webhook?.url ?? .empty), !secret.isEmpty else {
+            throw HookTrouble(reason: "it has no URL or no secret")
+        }
+        let timeout = Duration.milliseconds(hook.timeoutMillis == 0 ? 5_000 : Int64(hook.timeoutMillis))
+        let body = Self.body(point, event, tenantID: tenantID, at: resources.clock.now())
+        var request = HTTPRequest(
+            url, method: .post(Secret(body)),
+            fields: [
+                HTTPRequest.Field("Content-Type", "application/json"),
+                HTTPRequest.Field(
+                    "Postern-Signature", Webhook.signature(of: body, at: resources.clock.now(), secret: secret)),
+            ],
+            policy: NetworkPolicy(allowsHTTPToLoopback: allowsPrivate, allowsPrivateAddresses: allowsPrivate))
+        request.timeout = timeout
+        request.bodyByteCountMax = HookAnswer.byteCountMax
+        let limit = min(deadline, Instant.now.advanced(by: timeout))
+        do {
+            let answer = try await http.send(request, tenant: tenantID, deadline: limit)
+            guard answer.isSuccess else { throw HookTrouble(reason: "it answered \(answer.status)") }
+            guard let read = HookAnswer(answer.body, limits: resources.limits) else {
+                throw HookTrouble(reason: "its answer cannot be used")
+            }
+            return read
+        } catch let error as OutboundError {
+            throw HookTrouble(reason: "\(error)")
+        } catch let failure as Failure {
+            // The pool is full, or the deadline passed while the request waited for a thread.
+            throw HookTrouble(reason: failure.reason)
+        }
+    }
+
+    private static func body(_ point: HookPoint, _ event: Event, tenantID: Text, at now: Timestamp) -> [UInt8] {
+        let user = event.user
+        let claims = user.customClaimsJSON.isEmpty ? nil : try? JSONValue(parsing: user.customClaimsJSON)
+        let json: JSONValue = [
+            "hook": .string(Text(point.rawValue)), "tenant_id": .string(tenantID),
+            "request_id": .string(event.requestID), "time_micros": .integer(now.microseconds),
+            "is_new_user": .bool(event.isNewUser), "sign_in_provider": .string(event.signInProvider),
+            "device_name": .string(event.deviceName), "end_user_ip": .string(event.endUserIP),
+            "user": [
+                "uid": .string(user.uid), "email": .string(user.email), "email_verified": .bool(user.emailVerified),
+                "phone_number": .string(user.phoneNumber), "display_name": .string(user.displayName),
+                "custom_claims": claims ?? .object([]),
+            ],
+        ]
+        return json.serialized()
+    }
+}

@@ -1,0 +1,186 @@
+public import Base
+import JSON
+public import Messages
+
+/// When a hook is asked.
+public enum HookPoint: String, Sendable, CaseIterable {
+    case beforeCreate = "before_create"
+    case beforeSignIn = "before_sign_in"
+}
+
+extension HookConfig {
+    public subscript(point: HookPoint) -> Hook? {
+        switch point {
+        case .beforeCreate: beforeCreate
+        case .beforeSignIn: beforeSignIn
+        }
+    }
+
+    /// Whether private addresses are allowed for a URL that they were not allowed for before.
+    public func reachesElsewhere(than old: HookConfig) -> Bool {
+        guard allowPrivateAddresses else { return false }
+        return !old.allowPrivateAddresses
+            || HookPoint.allCases.contains { self[$0]?.webhook?.url != old[$0]?.webhook?.url && self[$0] != nil }
+    }
+}
+
+/// A masked change of a tenant's hooks, checked field by field. Pure.
+public struct HookConfigChange: Sendable {
+    private let wanted: HookConfig
+    private let mask: UpdateMask<HookConfig>
+
+    /// INVALID_HOOK, INVALID_WEBHOOK.
+    public init(_ wanted: HookConfig, _ mask: UpdateMask<HookConfig>) throws(Failure) {
+        (self.wanted, self.mask) = (wanted, mask)
+        for path in mask.paths {
+            switch path {
+            case .beforeCreate: try Self.check(wanted.beforeCreate)
+            case .beforeSignIn: try Self.check(wanted.beforeSignIn)
+            case .allowPrivateAddresses: break  // `apply` looks at what it asks of the URLs.
+            }
+        }
+    }
+
+    private static func check(_ hook: Hook?) throws(Failure) {
+        guard let hook else { return }
+        guard hook.timeoutMillis == 0 || (100...5_000).contains(hook.timeoutMillis) else {
+            throw .invalid(.invalidHook, field: "timeout_millis", "must be 0 or 100 to 5,000")
+        }
+        guard let webhook = hook.webhook, !webhook.url.isEmpty else {
+            throw .invalid(.invalidHook, field: "webhook.url", "is required; leave the hook out to remove it")
+        }
+        try EmailConfigRules.check(webhook)
+    }
+
+    public func newSecret(of point: HookPoint) -> Secret? {
+        guard mask.contains(point.path), let secret = wanted[point]?.webhook?.signingSecret, !secret.isEmpty else {
+            return nil
+        }
+        return secret
+    }
+
+    /// INVALID_HOOK, INVALID_WEBHOOK for fields that do not go together.
+    public func apply(to config: inout HookConfig) throws(Failure) {
+        let old = config
+        for path in mask.paths { config.copy(path, from: wanted) }
+        for point in HookPoint.allCases where mask.contains(point.path) {
+            // A kept secret is for the URL that it was given for.
+            let before = old[point]?.webhook
+            let hadSecret = before?.hasSigningSecret == true && before?.url == wanted[point]?.webhook?.url
+            let hasSecret = newSecret(of: point) != nil || hadSecret
+            switch point {
+            case .beforeCreate: config.beforeCreate?.webhook?.keepNoSecret(hasSecret: hasSecret)
+            case .beforeSignIn: config.beforeSignIn?.webhook?.keepNoSecret(hasSecret: hasSecret)
+            }
+            guard config[point] == nil || hasSecret else {
+                throw .invalid(.invalidHook, field: "\(point.rawValue).webhook", "needs a signing secret")
+            }
+        }
+        for point in HookPoint.allCases {
+            guard !config.allowPrivateAddresses, let url = config[point]?.webhook?.url,
+                HTTPURL(url)?.isPlaintext == true
+            else { continue }
+            throw .invalid(
+                .invalidWebhook, field: "\(point.rawValue).webhook.url",
+                "must be https; http goes to this machine only, and needs allow_private_addresses")
+        }
+    }
+}
+
+extension HookPoint {
+    fileprivate var path: HookConfig.Path {
+        switch self {
+        case .beforeCreate: .beforeCreate
+        case .beforeSignIn: .beforeSignIn
+        }
+    }
+}
+
+extension WebhookConfig {
+    fileprivate mutating func keepNoSecret(hasSecret: Bool) {
+        signingSecret = .empty
+        hasSigningSecret = hasSecret
+    }
+}
+
+/// What a hook answered.
+public struct HookAnswer: Sendable {
+    public static let byteCountMax = 16 * 1024
+    private static let messageByteCountMax = 512
+
+    /// Nil: go on. Otherwise what the end user is told.
+    public var refusal: Text?
+    public var displayName: Text?
+    /// A JSON object that replaces the custom claims.
+    public var customClaims: [UInt8]?
+    /// A JSON object; the session's ID tokens have its members.
+    public var sessionClaims: [UInt8]?
+    public var isDisabled = false
+
+    public init() {}
+
+    /// Reads `{"allow":true, …}`; nil for what is no such answer. Members that are not known are left alone.
+    public init?(_ body: [UInt8], limits: Limits) {
+        guard body.count <= Self.byteCountMax, let json = try? JSONValue(parsing: body, maxDepth: 8),
+            let isAllowed = json["allow"]?.bool
+        else { return nil }
+        if let message = json["message"], !message.isNull {
+            guard let text = message.text, text.byteCount <= Self.messageByteCountMax,
+                text.bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+            else { return nil }
+            refusal = isAllowed ? nil : text
+        } else if !isAllowed {
+            refusal = .empty
+        }
+        do throws(Failure) {
+            if let name = json["display_name"], !name.isNull {
+                guard let text = name.text else { return nil }
+                try Values.checkDisplayName(text, limits: limits)
+                displayName = text
+            }
+            customClaims = try Self.claims(json["custom_claims"], limits: limits)
+            sessionClaims = try Self.claims(json["session_claims"], limits: limits)
+        } catch {
+            return nil
+        }
+        if let disabled = json["disabled"], !disabled.isNull {
+            guard let value = disabled.bool else { return nil }
+            isDisabled = value
+        }
+    }
+
+    private static func claims(_ value: JSONValue?, limits: Limits) throws(Failure) -> [UInt8]? {
+        guard let value, !value.isNull else { return nil }
+        let json = value.serialized()
+        try Values.checkCustomClaims(json, limits: limits)
+        return value == .object([]) ? [] : json
+    }
+}
+
+extension HookAnswer {
+    /// The account as the hooks want it.
+    public func apply(to account: inout Account) {
+        if let displayName { account.user.displayName = displayName }
+        if let customClaims { account.user.customClaimsJSON = customClaims }
+        if isDisabled { account.user.disabled = true }
+    }
+
+    /// Two answers, of which the later one counts where both say something.
+    public func followed(by later: HookAnswer) -> HookAnswer {
+        var both = self
+        both.refusal = refusal ?? later.refusal
+        both.displayName = later.displayName ?? displayName
+        both.customClaims = later.customClaims ?? customClaims
+        both.sessionClaims = later.sessionClaims ?? sessionClaims
+        both.isDisabled = isDisabled || later.isDisabled
+        return both
+    }
+
+    /// Members of the first-factor's own claims win: a custom token says who its user is.
+    public func merged(into claims: [UInt8]) -> [UInt8] {
+        guard let sessionClaims, !sessionClaims.isEmpty, let added = (try? JSONValue(parsing: sessionClaims))?.object
+        else { return claims }
+        let own = claims.isEmpty ? [] : (try? JSONValue(parsing: claims))?.object ?? []
+        return JSONValue.object(own + added.filter { member in !own.contains { $0.name == member.name } }).serialized()
+    }
+}

@@ -1,0 +1,199 @@
+import Base
+import Crypto
+import Identity
+import JSON
+import Messages
+import Reactor
+import Synchronization
+import TestSupport
+import Testing
+
+/// A tenant's hooks, asked over HTTP before users come into being and sign in.
+@Suite struct BlockingHookTests {
+    private static let secret = Secret([UInt8](repeating: 7, count: 32))
+
+    /// What an endpoint answers, by the hook's name, and what it was asked.
+    private final class Script: Sendable {
+        private let state = Mutex<(answers: [String: FakeHTTPServer.Reply], asked: [JSONValue], forged: Int)>(
+            ([:], [], 0))
+
+        var asked: [JSONValue] { state.withLock { $0.asked } }
+        var forged: Int { state.withLock { $0.forged } }
+
+        func set(_ hook: String, _ answer: String, status: Int = 200) {
+            let response = HTTPResponse(
+                status: status, contentType: "application/json", fields: [], body: [UInt8](answer.utf8))
+            set(hook, .response(response))
+        }
+
+        func set(_ hook: String, _ reply: FakeHTTPServer.Reply) { state.withLock { $0.answers[hook] = reply } }
+
+        func reply(to request: FakeHTTPServer.Request) -> FakeHTTPServer.Reply {
+            let json = (try? JSONValue(parsing: request.body)) ?? .null
+            // t=<seconds>,v1=<hex>
+            let parts = (request.fields["postern-signature"] ?? "").split(separator: ",")
+            let time = parts.first?.dropFirst(2) ?? ""
+            let signed = [UInt8]("\(time).".utf8) + request.body
+            let expected = "v1=\(Hex.encode(HMACKey(BlockingHookTests.secret).tag(of: signed)))"
+            return state.withLock { state in
+                state.asked.append(json)
+                if parts.last.map(String.init) != expected { state.forged += 1 }
+                return state.answers[json["hook"]?.string ?? ""] ?? .silence
+            }
+        }
+    }
+
+    private struct Scene {
+        let identity: IdentityClient
+        let script: Script
+        let url: Text
+
+        func update(
+            _ hooks: [String], allowOnFailure: Bool = false, url: Text? = nil, timeoutMillis: Int32 = 0,
+            secret: Secret = BlockingHookTests.secret, isPrivate: Bool = true
+        ) throws {
+            let hook = Hook(
+                webhook: WebhookConfig(url: url ?? self.url, signingSecret: secret), timeoutMillis: timeoutMillis,
+                allowOnFailure: allowOnFailure)
+            var config = HookConfig(allowPrivateAddresses: isPrivate)
+            if hooks.contains("before_create") { config.beforeCreate = hook }
+            if hooks.contains("before_sign_in") { config.beforeSignIn = hook }
+            let _: HookConfigsUpdateResponse = try identity.client.call(
+                "postern.v1.HookConfigs/Update",
+                HookConfigsUpdateRequest(
+                    config: config,
+                    updateMask: ProtobufFieldMask(paths: hooks.map { Text($0) } + ["allow_private_addresses"])))
+        }
+
+        func claims(_ idToken: Text?) throws -> JSONValue {
+            let parts = (idToken ?? .empty).bytes.split(separator: UInt8(ascii: "."))
+            return try JSONValue(parsing: Base64.url.decode(Array(parts[1])) ?? [])
+        }
+
+        func userCount() throws -> Int {
+            let page: UsersListResponse = try identity.client.call("postern.v1.Users/List", UsersListRequest())
+            return page.users.count
+        }
+    }
+
+    private static func run(_ body: (Scene) async throws -> Void) async throws {
+        let script = Script()
+        let endpoint = FakeHTTPServer { script.reply(to: $0) }
+        defer { endpoint.close() }
+        try await withServer { server in
+            let scene = Scene(
+                identity: try IdentityClient(server), script: script, url: Text("\(endpoint.url)/hook"))
+            try await body(scene)
+        }
+    }
+
+    @Test func hooksChangeWhatTheyMayAndAreAskedSigned() async throws {
+        try await Self.run { scene in
+            try scene.update(["before_create", "before_sign_in"])
+            scene.script.set(
+                "before_create", #"{"allow":true,"display_name":"By hook","custom_claims":{"plan":"pro"}}"#)
+            scene.script.set("before_sign_in", #"{"allow":true,"session_claims":{"risk":"low"}}"#)
+            let made = try scene.identity.signUp("ann@example.com")
+            #expect(made.user?.displayName == "By hook")
+            let claims = try scene.claims(made.tokens?.idToken)
+            #expect(claims["plan"]?.string == "pro" && claims["risk"]?.string == "low")
+            let again = try scene.identity.signIn("ann@example.com")
+            #expect(try scene.claims(again.tokens?.idToken)["risk"]?.string == "low")
+            let asked = scene.script.asked
+            #expect(asked.map { $0["hook"]?.string } == ["before_create", "before_sign_in", "before_sign_in"])
+            #expect(asked.map { $0["is_new_user"]?.bool } == [true, true, false])
+            #expect(asked.allSatisfy { $0["user"]?["email"]?.string == "ann@example.com" })
+            #expect(scene.script.forged == 0)
+            // A wrong password asks nobody.
+            expectRefusal("INVALID_LOGIN_CREDENTIALS") {
+                _ = try scene.identity.signIn("ann@example.com", password: "wrong password")
+            }
+            #expect(scene.script.asked.count == 3)
+        }
+    }
+
+    @Test func aRefusalLeavesNoAccountBehind() async throws {
+        try await Self.run { scene in
+            try scene.update(["before_create", "before_sign_in"])
+            scene.script.set("before_create", #"{"allow":true}"#)
+            scene.script.set("before_sign_in", #"{"allow":false,"message":"Ask the desk."}"#)
+            let refused = failure { _ = try scene.identity.signUp("ann@example.com") }
+            #expect(refused.reason == "BLOCKED_BY_HOOK" && refused.code == .permissionDenied)
+            #expect(refused.metadata.contains(Failure.Entry("message", "Ask the desk.")))
+            expectRefusal("BLOCKED_BY_HOOK") { _ = try scene.identity.signIn(.google()) }
+            expectRefusal("BLOCKED_BY_HOOK") { _ = try scene.identity.signIn(customTokenFor: "bob") }
+            #expect(try scene.userCount() == 0)
+        }
+    }
+
+    @Test func whomAHookDisablesIsDisabledAndRefused() async throws {
+        try await Self.run { scene in
+            let made = try scene.identity.signUp("ann@example.com")
+            try scene.update(["before_sign_in"])
+            scene.script.set("before_sign_in", #"{"allow":true,"disabled":true}"#)
+            for email in ["ann@example.com", "bob@example.com"] as [Text] {
+                expectRefusal("USER_DISABLED") {
+                    if email == "bob@example.com" {
+                        _ = try scene.identity.signUp(email)
+                    } else {
+                        _ = try scene.identity.signIn(email)
+                    }
+                }
+            }
+            #expect(try scene.identity.get(made.user?.uid ?? .empty).disabled && scene.userCount() == 2)
+            let refused = failure { _ = try scene.identity.refresh(made.tokens?.refreshToken ?? .empty) }
+            #expect(["USER_DISABLED", "TOKEN_EXPIRED"].contains(refused.reason))
+            // Who is disabled is refused without a question.
+            let count = scene.script.asked.count
+            expectRefusal("USER_DISABLED") { _ = try scene.identity.signIn("ann@example.com") }
+            #expect(scene.script.asked.count == count)
+        }
+    }
+
+    @Test func withoutAnAnswerThatCanBeUsedSignInsAreRefusedUnlessTheHookSaysOtherwise() async throws {
+        try await Self.run { scene in
+            _ = try scene.identity.signUp("ann@example.com")
+            let long = String(repeating: "x", count: 17 * 1024)
+            let answers: [(String, Int)] = [
+                ("", 200), ("{}", 200), (#"{"allow":"yes"}"#, 200), (#"{"allow":true}"#, 500),
+                (#"{"allow":true,"custom_claims":{"sub":"eve"}}"#, 200), (#"{"allow":true,"session_claims":[]}"#, 200),
+                (#"{"allow":true,"disabled":"no"}"#, 200), (#"{"allow":true,"note":"\#(long)"}"#, 200),
+            ]
+            for isOpen in [false, true] {
+                try scene.update(["before_sign_in"], allowOnFailure: isOpen, timeoutMillis: 2_000)
+                for (answer, status) in answers {
+                    scene.script.set("before_sign_in", answer, status: status)
+                    let refused = failure { _ = try scene.identity.signIn("ann@example.com") }
+                    #expect(refused.reason == (isOpen ? "" : "HOOK_FAILED"), "\(answer.prefix(60)) \(status)")
+                }
+            }
+            // An endpoint that never answers, within its deadline; and one that nobody runs.
+            try scene.update(["before_sign_in"], timeoutMillis: 100)
+            scene.script.set("before_sign_in", .silence)
+            expectRefusal("HOOK_FAILED") { _ = try scene.identity.signIn("ann@example.com") }
+            try scene.update(["before_sign_in"], url: "http://127.0.0.1:1/")
+            expectRefusal("HOOK_FAILED") { _ = try scene.identity.signIn("ann@example.com") }
+        }
+    }
+
+    @Test func aHookIsSetWithinTheRules() async throws {
+        try await Self.run { scene in
+            expectRefusal("INVALID_HOOK") { try scene.update(["before_create"], timeoutMillis: 99) }
+            expectRefusal("INVALID_HOOK") { try scene.update(["before_create"], timeoutMillis: 5_001) }
+            try scene.update(["before_create"], timeoutMillis: 100)
+            try scene.update(["before_create"], timeoutMillis: 5_000)
+            expectRefusal("INVALID_HOOK") { try scene.update(["before_sign_in"], secret: .empty) }
+            expectRefusal("INVALID_WEBHOOK") { try scene.update(["before_sign_in"], isPrivate: false) }
+            expectRefusal("INVALID_WEBHOOK") { try scene.update(["before_sign_in"], url: "http://hooks.example/") }
+            // A secret stays with its URL.
+            try scene.update(["before_create"], secret: .empty)
+            expectRefusal("INVALID_HOOK") {
+                try scene.update(["before_create"], url: "https://evil.example/", secret: .empty)
+            }
+            let got: HookConfigsGetResponse = try scene.identity.client.call(
+                "postern.v1.HookConfigs/Get", HookConfigsGetRequest())
+            #expect(got.config?.beforeCreate?.webhook?.hasSigningSecret == true)
+            #expect(got.config?.beforeCreate?.webhook?.signingSecret.isEmpty == true)
+        }
+    }
+}
