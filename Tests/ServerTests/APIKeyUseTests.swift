@@ -156,17 +156,24 @@ import Testing
         }
     }
 
-    @Test func `One project-admin key that does not expire is always left`() async throws {
+    @Test func `One project-admin key that is good for ever and from everywhere is always left`() async throws {
         try await withServer { server in
             let who = try Self.whoAmI(try server.connect())
             let later = (server.project.clock.now() + .hours(1)).microseconds
             expectRefusal("LAST_ADMIN_KEY") {
                 try Self.update(server, who.caller, "expires_at_micros", expiresAt: later)
             }
+            expectRefusal("LAST_ADMIN_KEY") {
+                try Self.update(server, who.caller, "allowed_addresses", addresses: ["192.0.2.1"])
+            }
             let _: ProjectCreateApiKeyResponse = try server.connect().call(
                 "postern.v1.Project/CreateApiKey",
                 ProjectCreateApiKeyRequest(
                     role: .projectAdmin, scope: Scope(tenants: .all(true)), expiresAtMicros: later))
+            let _: ProjectCreateApiKeyResponse = try server.connect().call(
+                "postern.v1.Project/CreateApiKey",
+                ProjectCreateApiKeyRequest(
+                    role: .projectAdmin, scope: Scope(tenants: .all(true)), allowedAddresses: ["192.0.2.1"]))
             expectRefusal("LAST_ADMIN_KEY") {
                 let _: ProjectRevokeApiKeyResponse = try server.connect().call(
                     "postern.v1.Project/RevokeApiKey", ProjectRevokeApiKeyRequest(apiKeyID: who.caller))

@@ -112,6 +112,27 @@ import Testing
         }
     }
 
+    @Test func aPageOfTheHistoryIsBoundedByWhatItTells() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            _ = try Self.create(client, "acme")
+            for index in 0..<40 {
+                _ = try Self.update(client, "acme", ["allowed_continue_domains"]) {
+                    $0.allowedContinueDomains = (0..<50).map { domain in
+                        Text("a\(index).b\(domain)." + String(repeating: "long-name.", count: 23) + "example")
+                    }
+                }
+            }
+            var (count, pages, token) = (0, 0, Text.empty)
+            repeat {
+                let page = try Self.history(client, "acme", pageSize: 1_000, token: token)
+                #expect(page.encoded().count < 320 * 1024)
+                (count, pages, token) = (count + page.events.count, pages + 1, page.nextPageToken)
+            } while !token.isEmpty && pages < 100
+            #expect(count == 41 && pages > 2)
+        }
+    }
+
     @Test func theHistoryEndsWhereTheLogWasCut() async throws {
         try await withServer { server in
             let client = try server.connect()

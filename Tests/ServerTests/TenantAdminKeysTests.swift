@@ -54,6 +54,16 @@ import Testing
             "postern.v1.Project/RotateApiKey", ProjectRotateApiKeyRequest(apiKeyID: id))
     }
 
+    @Test func whatALimitedKeyMakesIsLimitedAsItIs() async throws {
+        try await withServer { server in
+            try Self.createTenants(server, "acme")
+            let quotas = CallerQuotas(mutationsPerSecond: 3)
+            let admin = try Self.client(server, Self.request { $0.quotas = quotas })
+            #expect(try Self.make(admin, Self.request(.app)).key.quotas == quotas)
+            #expect(try Self.list(admin).allSatisfy { $0.quotas == quotas })
+        }
+    }
+
     @Test func aTenantsAdminMakesSeesAndRevokesTheKeysOfItsTenant() async throws {
         try await withServer { server in
             try Self.createTenants(server, "acme", "beta")

@@ -78,6 +78,10 @@ import Testing
             func change(_ index: Int, _ from: String, _ to: String) async -> String {
                 await fault(changed(index, from, to), directory)
             }
+            // The first line and the last say nothing that the server did not sign.
+            #expect(await change(0, #""project_id":""#, #""project_id":"x"#).contains("the first line was altered"))
+            #expect(await change(0, "{", #"{"note":"checked","#).contains("the first line was altered"))
+            #expect(await change(9, #""key_id":""#, #""key_id":"x"#).contains("not as it was written"))
             // Altered: what is read, what was committed, both, a number, a line.
             #expect(await change(4, "\"uid\":\"u2\"", "\"uid\":\"u9\"").contains("event 4 was altered"))
             let payload = Hex.encode([UInt8]("u2".utf8)).string

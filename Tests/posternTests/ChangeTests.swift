@@ -12,7 +12,7 @@ import Testing
         "audit export", "audit key", "audit list", "audit verify", "audit watch", "backup create", "backup restore",
         "backup verify", "can-i", "certificate list", "completion bash", "completion fish",
         "completion words", "completion zsh", "context add", "context list",
-        "context rm", "context show", "context use", "denials list", "denials watch", "email-config get",
+        "context rm", "context show", "context use", "denials list", "denials watch", "email-config get", "hook-config get",
         "help commands", "help exit-codes", "help reference", "key list", "outbox get", "outbox list", "provider get",
         "provider list", "provider test",
         "revocations watch", "rpc describe", "rpc list", "server health", "server info", "server stats",

@@ -106,6 +106,8 @@ enum MethodCoverage: Sendable, Equatable {
         "Providers/Delete": .command("provider delete"),
         "Providers/Rebind": .command("provider rebind"),
         "Providers/Test": .command("provider test"),
+        "HookConfigs/Get": .command("hook-config get"),
+        "HookConfigs/Update": .command("hook-config update"),
         "EmailConfigs/Get": .command("email-config get"),
         "EmailConfigs/Update": .command("email-config update"),
         "SmsConfigs/Get": .command("sms-config get"),

@@ -160,10 +160,35 @@ import Testing
                     }
                 }
             }
+            let who: ProjectWhoAmIResponse = try admin.call("postern.v1.Project/WhoAmI", ProjectWhoAmIRequest())
             expectRefusal("INSUFFICIENT_PERMISSION") {
                 let _: ProjectUpdateApiKeyResponse = try admin.call(
-                    "postern.v1.Project/UpdateApiKey", ProjectUpdateApiKeyRequest(apiKeyID: "x"))
+                    "postern.v1.Project/UpdateApiKey",
+                    ProjectUpdateApiKeyRequest(
+                        apiKeyID: who.caller, updateMask: ProtobufFieldMask(paths: ["quotas"]),
+                        quotas: CallerQuotas(mutationsPerSecond: 1 << 20)))
             }
+        }
+    }
+
+    @Test func `A full tenant's settings are switched, and not made longer`() async throws {
+        try await Self.withAcme { server in
+            try server.updateTenant("acme", ["quotas.stored_bytes"]) { $0.quotas = TenantQuotas(storedBytes: 1) }
+            let admin = try server.client(as: .tenantAdmin, of: "acme")
+            let domains = (0..<20).map { Text("domain-\($0).example.com") }
+            expectRefusal("QUOTA_EXCEEDED") {
+                try TestServer.updateTenant("acme", ["allowed_continue_domains"], by: admin) {
+                    $0.allowedContinueDomains = domains
+                }
+            }
+            expectRefusal("QUOTA_EXCEEDED") {
+                try TestServer.updateTenant("acme", ["disable_auth", "display_name"], by: admin) {
+                    $0.displayName = "Acme"
+                }
+            }
+            try TestServer.updateTenant("acme", ["disable_auth"], by: admin) { $0.disableAuth = true }
+            try server.updateTenant("acme", ["quotas.stored_bytes"]) { $0.quotas = TenantQuotas(storedBytes: 0) }
+            try TestServer.updateTenant("acme", ["display_name"], by: admin) { $0.displayName = "Acme" }
         }
     }
 

@@ -62,6 +62,12 @@ import Testing
                 ProjectCreateApiKeyRequest(
                     role: .projectAdmin, scope: Scope(tenants: .all(true)), allowedAddresses: ["192.0.2.0/24"]))
             #expect(try Self.ask(server, "/metrics", key: elsewhere.secretKey).head.hasPrefix("http/2 403"))
+            // Otherwise keys could be tried here without a trace.
+            let log = try RawStream<AuditWatchEventsResponse>(
+                server, "postern.v1.Audit/WatchEvents",
+                AuditWatchEventsRequest(afterSequence: -1, filter: EventFilter(kinds: [.callDenied])))
+            #expect(try log.next()?.event?.detail == "/metrics INSUFFICIENT_PERMISSION")
+            #expect(try log.next()?.event?.detail == "/metrics ADDRESS_NOT_ALLOWED")
             let admin = try Self.ask(server, "/metrics", key: server.adminKey)
             #expect(admin.head.hasPrefix("http/2 200") && admin.body.contains("postern_connections_open"))
         }
