@@ -57,8 +57,6 @@ import Testing
                 updateMask: ProtobufFieldMask(paths: ["enable_anonymous_user"]), validateOnly: validateOnly))
     }
 
-    // MARK: History
-
     @Test func theHistoryTellsWhoChangedWhatFromWhatToWhat() async throws {
         try await withServer { server in
             let client = try server.connect()
@@ -117,10 +115,9 @@ import Testing
             let client = try server.connect()
             _ = try Self.create(client, "acme")
             for index in 0..<40 {
+                let domains = (0..<50).map { "a\(index).b\($0)." + String(repeating: "long-name.", count: 23) + "org" }
                 _ = try Self.update(client, "acme", ["allowed_continue_domains"]) {
-                    $0.allowedContinueDomains = (0..<50).map { domain in
-                        Text("a\(index).b\(domain)." + String(repeating: "long-name.", count: 23) + "example")
-                    }
+                    $0.allowedContinueDomains = domains.map { Text($0) }
                 }
             }
             var (count, pages, token) = (0, 0, Text.empty)
