@@ -41,7 +41,7 @@ extension PrometheusPage {
     }
 
     /// In microseconds.
-    private static let methodBounds: [Int64] = [1_000, 100_000]
+    private static let methodBounds: [Int64] = [100_000]
 
     mutating func secondFactors(_ counts: SecondFactorCounts) {
         single(

@@ -28,9 +28,9 @@ public enum PagedRow {
 /// a filter that nothing passes make one page long work.
 public struct PageBounds: Sendable {
     public let itemMax: Int
-    let byteMax: Int
+    public let byteMax: Int
     public let rowsReadMax: Int
-    let bytesReadMax: Int
+    public let bytesReadMax: Int
 
     /// `byteMax` for pages that are smaller than lists are.
     public init(itemMax: Int, byteMax: Int = .max, limits: Limits) {

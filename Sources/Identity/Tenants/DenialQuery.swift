@@ -89,7 +89,7 @@ extension ReadTransaction {
             return true
         }
         var denials: [TenantDenial] = []
-        var rowReadCount = 0
+        var (rowReadCount, byteCount) = (0, 0)
         for tenantID in tenantIDs {
             guard let record = try get(Tables.tenants, TenantPrefix(tenantID)), !record.deleted else { continue }
             let before = place.flatMap { $0.tenantID == tenantID && $0.sequence != 0 ? $0.sequence : nil }
@@ -98,13 +98,15 @@ extension ReadTransaction {
                 bounds: PageBounds(bounds, itemMax: bounds.itemMax - denials.count))
             rowReadCount += page.rowReadCount
             for item in page.items {
+                byteCount += item.count
                 denials.append(TenantDenial(tenantID: tenantID, denial: try Denial(decoding: item)))
             }
             if let last = page.last {
                 return (denials, DenialPlace(tenantID: tenantID, sequence: last.sequence))
             }
-            // What the next tenant brings is not more than a page either.
-            if denials.count >= bounds.itemMax || rowReadCount >= bounds.rowsReadMax {
+            // What the next tenant brings may be a page of its own.
+            let isFull = denials.count >= bounds.itemMax || byteCount >= min(bounds.byteMax, bounds.bytesReadMax)
+            if isFull || rowReadCount >= bounds.rowsReadMax {
                 return (denials, DenialPlace(tenantID: tenantID, sequence: 0))
             }
         }
