@@ -111,7 +111,8 @@ import Testing
                 "postern.v1.Users/Create", UsersCreateRequest(email: "passwordless@x.com"))
             let expected = Work(hashes: [kind.rawValue: attempt.hashCount], writes: 0)
             for address in ["known@x.com", "disabled@x.com", "passwordless@x.com", "unknown@x.com"] as [Text] {
-                #expect(try Self.workOfRefusing(address, attempt.password, client) == expected, "\(address)")
+                let work = try Self.workOfRefusing(address, attempt.password, client)
+                #expect(work == expected, "\(address): \(work)")
             }
         }
     }
