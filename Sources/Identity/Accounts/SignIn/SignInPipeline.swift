@@ -182,8 +182,8 @@ extension SignInPipeline {
         ) { transaction, current in
             let chosen = try method.choose(
                 proof, known: current, settings: settings, now: now, in: transaction.reading)
-            // Whether the user is new decides which hooks are asked.
-            guard chosen == seen, (current == nil) == (known == nil) else { throw AccountMoved() }
+            // Whether the user is new decides which hooks are asked, and for a disabled one none is.
+            guard chosen == seen, current?.user.disabled == known?.user.disabled else { throw AccountMoved() }
             return try method.decide(proof, chosen, on: current, moment, in: transaction)
         }
     }
