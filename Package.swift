@@ -51,6 +51,7 @@ let package = Package(
         .systemLibrary(name: "CTLS", pkgConfig: "openssl"),
         .systemLibrary(name: "CSodium", pkgConfig: "libsodium"),
         .systemLibrary(name: "CCrypt", pkgConfig: "libcrypt"),
+        .systemLibrary(name: "CArgon2", pkgConfig: "libargon2"),
         .systemLibrary(name: "CEvent", pkgConfig: "libevent"),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl"),
         .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2"),
@@ -75,7 +76,8 @@ let package = Package(
         library("JSON", ["Base"]),  // one strict JSON parser, one writer
         library("Messages", ["Base", "CMessages", "CProtobufC"]),  // Swift value types over CMessages, pre-scan, arena
         library("Reactor", ["Base", "CEvent"]),  // event loops that are serial executors; worker pools
-        library("Crypto", ["Base", "COpenSSL", "CSodium", "CCrypt"]),  // random, password hashes, keys, sealing
+        // Random bytes, password hashes, keys, sealing.
+        library("Crypto", ["Base", "COpenSSL", "CSodium", "CCrypt", "CArgon2"]),
         library("TLS", ["Base", "CTLS"]),  // TLS over a socket, certificates: of the server and of the clients
         library("Tokens", ["Base", "JSON", "Crypto"]),  // claims, key sets, the verifier: pure
         // What holds for accounts, sessions, tenants, mail and identity providers: values in, decisions out. It reaches

@@ -3329,6 +3329,20 @@ const PosternSchema postern__v1__scrypt_spec__table = {
     &postern__v1__scrypt_spec__descriptor, postern__v1__scrypt_spec__fields, 4, 0, 1,
 };
 
+static const uint64_t postern_v1_Argon2Variant__values[] = {0xf};
+
+static const PosternField postern__v1__argon2_spec__fields[] = {
+    [1] = {"variant", 0, postern_v1_Argon2Variant__values, 5, 0, 0, 0, 1, offsetof(Postern__V1__Argon2Spec, variant)},
+    [2] = {"version", 0, 0, 2, 0, 0, 1, 0, offsetof(Postern__V1__Argon2Spec, version)},
+    [3] = {"memory_kib", 0, 0, 2, 0, 0, 2, 0, offsetof(Postern__V1__Argon2Spec, memory_kib)},
+    [4] = {"iterations", 0, 0, 2, 0, 0, 3, 0, offsetof(Postern__V1__Argon2Spec, iterations)},
+    [5] = {"parallelism", 0, 0, 2, 0, 0, 4, 0, offsetof(Postern__V1__Argon2Spec, parallelism)},
+    [6] = {"associated_data", 0, 0, 8, 2, 0, 5, 0, offsetof(Postern__V1__Argon2Spec, associated_data)},
+};
+const PosternSchema postern__v1__argon2_spec__table = {
+    &postern__v1__argon2_spec__descriptor, postern__v1__argon2_spec__fields, 7, 0, 1,
+};
+
 static const PosternField postern__v1__password_hash_spec__fields[] = {
     [1] = {"argon2id", &postern__v1__argon2id_spec__table, 0, 10, 2, 0, 0, 0, 0},
     [2] = {"firebase_scrypt", &postern__v1__firebase_scrypt_spec__table, 0, 10, 2, 0, 0, 0, 0},
@@ -3337,9 +3351,10 @@ static const PosternField postern__v1__password_hash_spec__fields[] = {
     [5] = {"hmac", &postern__v1__hmac_spec__table, 0, 10, 2, 0, 0, 0, 0},
     [6] = {"pbkdf2", &postern__v1__pbkdf2_spec__table, 0, 10, 2, 0, 0, 0, 0},
     [7] = {"scrypt", &postern__v1__scrypt_spec__table, 0, 10, 2, 0, 0, 0, 0},
+    [8] = {"argon2", &postern__v1__argon2_spec__table, 0, 10, 2, 0, 0, 0, 0},
 };
 const PosternSchema postern__v1__password_hash_spec__table = {
-    &postern__v1__password_hash_spec__descriptor, postern__v1__password_hash_spec__fields, 8, 1, 0,
+    &postern__v1__password_hash_spec__descriptor, postern__v1__password_hash_spec__fields, 9, 1, 0,
 };
 
 static const PosternField postern__v1__import_second_factor__fields[] = {

@@ -112,6 +112,14 @@ import Wire
             .scrypt(ScryptSpec(memoryCost: 1_000, blockSize: 8, parallelization: 1)),
             .scrypt(ScryptSpec(memoryCost: .min, blockSize: .min, parallelization: .max)),
             .scrypt(ScryptSpec(memoryCost: 1_048_576, blockSize: 32, parallelization: 1)),
+            .argon2(Argon2Spec(memoryKib: 64, iterations: 1, parallelism: 1)),
+            .argon2(Argon2Spec(variant: .d, version: 18, memoryKib: 64, iterations: 1, parallelism: 1)),
+            .argon2(Argon2Spec(variant: .i, memoryKib: 262_145, iterations: 1, parallelism: 1)),
+            .argon2(Argon2Spec(variant: .i, memoryKib: .min, iterations: .max, parallelism: .min)),
+            .argon2(
+                Argon2Spec(
+                    variant: .id, memoryKib: 64, iterations: 1, parallelism: 1,
+                    associatedData: [UInt8](repeating: 1, count: 65))),
         ] as [PasswordHashSpec.Algorithm])
     func `A spec with numbers outside of their range is refused`(_ spec: PasswordHashSpec.Algorithm) async throws {
         try await withServer { server in
@@ -132,6 +140,14 @@ import Wire
                 .argon2id(Argon2idSpec()), "password",
                 "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"
             ),
+            (
+                .argon2id(Argon2idSpec()), "password",
+                "$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$iekCn0Y3spW+sCcFanM2xBT63UP2sghkUoHLIUpWRS8"
+            ),
+            (
+                .argon2id(Argon2idSpec()), "password",
+                "$argon2d$v=16$m=64,t=2,p=2$c29tZXNhbHQ$MNuw9TbSSeJgJiNF/O91Qs9uzB1YTCcLuDDeNyxndg4"
+            ),
         ] as [(PasswordHashSpec.Algorithm, Text, String)])
     func publishedHashesSignIn(_ spec: PasswordHashSpec.Algorithm, _ password: Text, _ hash: String) async throws {
         try await withServer { server in
@@ -142,6 +158,25 @@ import Wire
             #expect(answer.rejections.isEmpty)
             #expect(try client.signIn("u@test.com", password: password).user?.uid == "u")
             expectRefusal("INVALID_LOGIN_CREDENTIALS") { _ = try client.signIn("u@test.com", password: "other") }
+            #expect(try Self.storedHash(server, "u").hasPrefix("$argon2id$v=19$"))
+        }
+    }
+
+    /// As Firebase's REST interface has it: the parameters in the request, the salt with the user.
+    @Test func `argon2 with its salt apart signs in, and is rehashed`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            let spec = Argon2Spec(
+                variant: .id, memoryKib: 64, iterations: 2, parallelism: 1, associatedData: [UInt8]("app".utf8))
+            let row = ImportUser(
+                uid: "u", email: "u@test.com",
+                passwordHash: Secret(try Self.decoded("NGwjtrtFaJA+IRZib6tXjkvtr6U81ml06Qm3Dg1tJsw=")),
+                salt: [UInt8]("somesalt".utf8))
+            #expect(try Self.importing(client.client, [row], spec: .argon2(spec)).rejections.isEmpty)
+            #expect(try Self.storedHash(server, "u").hasPrefix("$argon2id$v=19$m=64,t=2,p=1,data=YXBw$"))
+            expectRefusal("INVALID_LOGIN_CREDENTIALS") { _ = try client.signIn("u@test.com", password: "other") }
+            #expect(try client.signIn("u@test.com", password: "password").user?.uid == "u")
+            #expect(try Self.storedHash(server, "u").hasPrefix("$argon2id$v=19$m=8,t=1,p=1$"))
         }
     }
 

@@ -108,6 +108,18 @@ import Testing
         #expect(flags.hasPrefix("--hash-algo \(name) "))
     }
 
+    @Test(arguments: [Argon2Variant.d, .i, .id])
+    func `How argon2 with its salt apart was made is written and read again`(_ variant: Argon2Variant) throws {
+        let spec = Argon2Spec(
+            variant: variant, version: 16, memoryKib: 64, iterations: 3, parallelism: 2, associatedData: [1, 2])
+        let named = NamedHashSpec(name: "s", spec: PasswordHashSpec(algorithm: .argon2(spec)))
+        #expect(try Self.items(.ndjson, UserLines.line(named)) == [.hashSpec(named)])
+        #expect(
+            HashAlgorithm.flags(of: PasswordHashSpec(algorithm: .argon2(spec)))
+                == "--hash-algo argon2 --mem-cost 64 --rounds 3 --parallelization 2 --argon2-variant argon2\(variant) "
+                + "--argon2-version 16 --associated-data AQI=")
+    }
+
     @Test func `An algorithm that there is not is refused with the nearest`() {
         #expect { try HashAlgorithm(named: "HMAC_SHA265") } throws: { error in
             (error as? CommandError)?.hint == "did you mean hmac_sha256?"

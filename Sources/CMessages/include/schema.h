@@ -725,6 +725,8 @@ extern const PosternSchema postern__v1__pbkdf2_spec__table;
 static inline const PosternSchema *postern__v1__pbkdf2_spec__schema(void) { return &postern__v1__pbkdf2_spec__table; }
 extern const PosternSchema postern__v1__scrypt_spec__table;
 static inline const PosternSchema *postern__v1__scrypt_spec__schema(void) { return &postern__v1__scrypt_spec__table; }
+extern const PosternSchema postern__v1__argon2_spec__table;
+static inline const PosternSchema *postern__v1__argon2_spec__schema(void) { return &postern__v1__argon2_spec__table; }
 extern const PosternSchema postern__v1__password_hash_spec__table;
 static inline const PosternSchema *postern__v1__password_hash_spec__schema(void) { return &postern__v1__password_hash_spec__table; }
 extern const PosternSchema postern__v1__import_second_factor__table;

@@ -5,8 +5,8 @@ import Glibc
 /// argon2id, version 19 (RFC 9106): Postern's own format, and hashes imported from elsewhere.
 struct Argon2idHash: Sendable {
     static let memoryRange = 8...262_144
-    static let passesRange = 1...10
-    static let lanesRange = 1...4
+    static let passesRange = 1...16
+    static let lanesRange = 1...16
     static let saltByteCount = 16
     static let tagByteCount = 32
 
@@ -53,15 +53,15 @@ struct Argon2idHash: Sendable {
 
     /// Throws `outOfMemory`. The caller's thread works for as long as the cost says.
     static func tag(
-        of password: Secret, profile: PasswordHashProfile, salt: [UInt8], byteCount: Int = tagByteCount
+        of password: Secret, memoryKiB: Int, passes: Int, salt: [UInt8], byteCount: Int = tagByteCount
     ) throws(CryptoError) -> [UInt8] {
         precondition(salt.count == saltByteCount, "a salt of \(salt.count) bytes")
         Sodium.start
         var tag = [UInt8](repeating: 0, count: byteCount)
         let code = password.withCharacters { characters, count in
             crypto_pwhash(
-                &tag, UInt64(byteCount), characters, UInt64(count), salt, UInt64(profile.passes),
-                profile.memoryKiB * 1024, crypto_pwhash_ALG_ARGON2ID13)
+                &tag, UInt64(clamping: byteCount), characters, UInt64(clamping: count), salt, UInt64(clamping: passes),
+                memoryKiB * 1024, crypto_pwhash_ALG_ARGON2ID13)
         }
         // All parameters were checked, so that only the allocation is left to fail.
         guard code == 0 else { throw .outOfMemory }
@@ -70,8 +70,8 @@ struct Argon2idHash: Sendable {
 
     func verify(_ password: Secret) throws(CryptoError) -> Bool {
         guard lanes == 1, salt.count == Self.saltByteCount else { return verifyForeignShape(password) }
-        let profile = try PasswordHashProfile(memoryKiB: memoryKiB, passes: passes)
-        let computed = try Self.tag(of: password, profile: profile, salt: salt, byteCount: tag.count)
+        let computed = try Self.tag(
+            of: password, memoryKiB: memoryKiB, passes: passes, salt: salt, byteCount: tag.count)
         return constantTimeEqual(computed, tag)
     }
 

@@ -15,7 +15,8 @@ extension PasswordCredential {
         func encoded(_ byteCount: Int) -> String { PHCString.encode(random.bytes(byteCount)) }
         let tail: String
         switch PHCString(cost)?.id {
-        case "argon2id": tail = "$\(encoded(Argon2idHash.saltByteCount))$\(encoded(Argon2idHash.tagByteCount))"
+        case "argon2id", "argon2i", "argon2d":
+            tail = "$\(encoded(Argon2idHash.saltByteCount))$\(encoded(Argon2idHash.tagByteCount))"
         case FirebaseScryptHash.id: tail = "$\(encoded(10))$\(encoded(1))$decoy$\(encoded(64))"
         // Salt and digest in bcrypt's own alphabet, of whose last character two bits are always zero.
         case "2b": tail = "$\(random.alphanumeric(52))."

@@ -19,7 +19,8 @@ public struct PasswordCredential: Sendable {
 
     /// Reads the stored form, and what other systems export in the same form:
     ///
-    /// - `$argon2id$v=19$m=19456,t=2,p=1$salt$tag`: m ≤ 256 MiB, t ≤ 10, p ≤ 4, salt 8–64 bytes, tag 16–64
+    /// - `$argon2id$v=19$m=19456,t=2,p=1$salt$tag` (also argon2i, argon2d, `v=16`, `,data=…` behind p): m ≤ 256 MiB,
+    ///   t ≤ 16, p ≤ 16, salt 8–64 bytes, tag 16–64, associated data 1–64
     /// - `$firebase-scrypt$r=8,m=14$salt$separator$signer-key-id$hash`: r ≤ 8, m ≤ 14
     /// - `$2b$10$…` (also 2a, 2y): cost 4–14
     /// - `$scrypt$ln=14,r=8,p=1$salt$key`: at most 256 MiB
@@ -31,7 +32,8 @@ public struct PasswordCredential: Sendable {
     public init(stored: Text) throws(CryptoError) {
         guard let string = PHCString(stored) else { throw .malformed }
         switch string.id {
-        case "argon2id": self.hash = try Argon2idHash(string)
+        case "argon2id", "argon2i", "argon2d":
+            if let hash = try Argon2Hash(string) { self.hash = hash } else { self.hash = try Argon2idHash(string) }
         case FirebaseScryptHash.id: self.hash = try FirebaseScryptHash(string)
         case "2a", "2b", "2y": self.hash = try BcryptHash(stored)
         default: self.hash = try Self.foreignHash(string)
@@ -70,7 +72,7 @@ extension PasswordCredential {
         _ password: Secret, profile: PasswordHashProfile, random: RandomSource
     ) throws(CryptoError) -> PasswordCredential {
         let salt = random.bytes(Argon2idHash.saltByteCount)
-        let tag = try Argon2idHash.tag(of: password, profile: profile, salt: salt)
+        let tag = try Argon2idHash.tag(of: password, memoryKiB: profile.memoryKiB, passes: profile.passes, salt: salt)
         return PasswordCredential(Argon2idHash(profile: profile, salt: salt, tag: tag))
     }
 

@@ -3,6 +3,8 @@ import Base
 /// By which algorithm a password is kept.
 public enum PasswordHashKind: String, Sendable, CaseIterable {
     case argon2id
+    case argon2i
+    case argon2d
     case firebaseScrypt = "firebase-scrypt"
     case bcrypt
     case scrypt

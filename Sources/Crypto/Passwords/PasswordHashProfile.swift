@@ -5,7 +5,7 @@ public struct PasswordHashProfile: Sendable, Equatable {
 
     /// Memory 8 KiB to 256 MiB, 1 to 10 passes; anything else is `outOfRange`.
     public init(memoryKiB: Int, passes: Int) throws(CryptoError) {
-        guard Argon2idHash.memoryRange.contains(memoryKiB), Argon2idHash.passesRange.contains(passes) else {
+        guard Argon2idHash.memoryRange.contains(memoryKiB), (1...10).contains(passes) else {
             throw .outOfRange
         }
         self.init(memory: memoryKiB, passes: passes)

@@ -6,6 +6,14 @@ extension PasswordScheme {
     public var variants: [PasswordScheme] {
         switch self {
         case .text, .scrypt: [self]
+        case .argon2(let variant, let version, let memoryKiB, let passes, let lanes, let data):
+            Self.distinct([variant] + Argon2Variant.allCases).flatMap { variant in
+                Self.distinct([version, 19, 16]).map { version in
+                    .argon2(
+                        variant, version: version, memoryKiB: memoryKiB, passes: passes, lanes: lanes,
+                        associatedData: data)
+                }
+            }
         case .firebaseScrypt(let separator, let rounds, let memoryCost, let signerKeyID):
             // Firebase's own is one byte, 0x07; some forget it.
             Self.distinct([separator, [7], []]).map { separator in

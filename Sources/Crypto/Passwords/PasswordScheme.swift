@@ -2,8 +2,12 @@ public import Base
 
 /// How a password was hashed, apart from the hash and its salt: what one system's hashes have in common.
 public enum PasswordScheme: Sendable, Equatable {
-    /// argon2id or bcrypt: each hash is a line of text that says everything, the salt too.
+    /// argon2 or bcrypt: each hash is a line of text that says everything, the salt too. `.argon2id` stands for all
+    /// variants of argon2.
     case text(PasswordHashKind)
+    /// argon2 whose tags and salts are apart from everything else; `version` is 16 or 19.
+    case argon2(
+        Argon2Variant, version: Int, memoryKiB: Int, passes: Int, lanes: Int, associatedData: [UInt8])
     case firebaseScrypt(saltSeparator: [UInt8], rounds: Int, memoryCost: Int, signerKeyID: Text)
     case digest(HashFunction, rounds: Int, order: HashInputOrder, hashesHex: Bool)
     case hmac(HashFunction, order: HashInputOrder, signerKeyID: Text)
@@ -20,7 +24,8 @@ public enum PasswordScheme: Sendable, Equatable {
             case .digest(let function, _, _, _), .hmac(let function, _, _): function.byteCount
             default: 32
             }
-        _ = try PasswordCredential(self, hash: [UInt8](repeating: 0, count: byteCount), salt: [0])
+        _ = try PasswordCredential(
+            self, hash: [UInt8](repeating: 0, count: byteCount), salt: [UInt8](repeating: 0, count: 8))
     }
 }
 
@@ -34,7 +39,12 @@ extension PasswordCredential {
         case .text(let kind):
             guard let text = Text(validating: hash) else { throw .malformed }
             try self.init(stored: text)
-            guard self.kind == kind else { throw .unsupported }
+            let isArgon2 = kind == .argon2id && (self.kind == .argon2i || self.kind == .argon2d)
+            guard isArgon2 || self.kind == kind else { throw .unsupported }
+        case .argon2(let variant, let version, let memoryKiB, let passes, let lanes, let data):
+            // Stored as a line of text, as every argon2 is.
+            let cost = PHCString.argon2Cost(variant, version, memoryKiB, passes, lanes, data)
+            try self.init(stored: Text("\(cost)$\(PHCString.encode(salt))$\(PHCString.encode(hash))"))
         case .firebaseScrypt(let saltSeparator, let rounds, let memoryCost, let signerKeyID):
             self.init(
                 try FirebaseScryptHash(
@@ -74,7 +84,8 @@ extension PasswordCredential {
             let scheme = PasswordScheme.scrypt(
                 costExponent: hash.costExponent, blockSize: hash.blockSize, lanes: hash.lanes)
             return (scheme, hash.key, hash.salt)
-        default: return (.text(kind), stored.bytes, [])
+        default:
+            return (.text(kind == .bcrypt ? .bcrypt : .argon2id), stored.bytes, [])
         }
     }
 }

@@ -12,6 +12,7 @@ extension PasswordScheme {
         case nil: return nil
         case .argon2id: (self, field) = (.text(.argon2id), "argon2id")
         case .bcrypt: (self, field) = (.text(.bcrypt), "bcrypt")
+        case .argon2(let spec): (self, field) = (try PasswordScheme(spec), "argon2")
         case .firebaseScrypt(let spec):
             field = "firebase_scrypt"
             self = .firebaseScrypt(
@@ -45,12 +46,32 @@ extension PasswordScheme {
         }
     }
 
+    private init(_ spec: Argon2Spec) throws(Failure) {
+        let variant: Crypto.Argon2Variant
+        switch spec.variant {
+        case .d: variant = .d
+        case .i: variant = .i
+        case .id: variant = .id
+        case .unspecified:
+            throw .invalid(.invalidHashSpec, field: "spec.argon2", "needs a variant that is known")
+        }
+        self = .argon2(
+            variant, version: spec.version == 0 ? 19 : Int(spec.version), memoryKiB: Int(spec.memoryKib),
+            passes: Int(spec.iterations), lanes: Int(spec.parallelism), associatedData: spec.associatedData)
+    }
+
     /// `signerKey` is the key of an id.
     func spec(signerKey: (Text) throws -> Secret) throws -> PasswordHashSpec {
         let algorithm: PasswordHashSpec.Algorithm =
             switch self {
             case .text(.bcrypt): .bcrypt(BcryptSpec())
             case .text: .argon2id(Argon2idSpec())
+            case .argon2(let variant, let version, let memoryKiB, let passes, let lanes, let data):
+                .argon2(
+                    Argon2Spec(
+                        variant: Messages.Argon2Variant(variant), version: Int32(clamping: version),
+                        memoryKib: Int32(clamping: memoryKiB), iterations: Int32(clamping: passes),
+                        parallelism: Int32(clamping: lanes), associatedData: data))
             case .firebaseScrypt(let saltSeparator, let rounds, let memoryCost, let id):
                 .firebaseScrypt(
                     FirebaseScryptSpec(
@@ -75,6 +96,16 @@ extension PasswordScheme {
                         parallelization: Int32(clamping: lanes)))
             }
         return PasswordHashSpec(algorithm: algorithm)
+    }
+}
+
+extension Messages.Argon2Variant {
+    fileprivate init(_ variant: Crypto.Argon2Variant) {
+        switch variant {
+        case .d: self = .d
+        case .i: self = .i
+        case .id: self = .id
+        }
     }
 }
 

@@ -100,7 +100,9 @@ extension PasswordScheme {
     fileprivate func specName(_ kind: PasswordCredential.Kind) -> Text {
         let parameters: String
         switch self {
-        case .text: return Text(kind.rawValue)
+        case .text(let kind): return Text(kind.rawValue)
+        case .argon2(_, let version, let memoryKiB, let passes, let lanes, let data):
+            parameters = "\(version),\(memoryKiB),\(passes),\(lanes),\(Hex.encode(data))"
         case .firebaseScrypt(let saltSeparator, let rounds, let memoryCost, let signerKeyID):
             parameters = "\(rounds),\(memoryCost),\(signerKeyID),\(Hex.encode(saltSeparator))"
         case .digest(_, let rounds, let order, let hashesHex): parameters = "\(rounds),\(order),\(hashesHex)"

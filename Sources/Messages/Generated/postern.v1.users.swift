@@ -32,6 +32,13 @@ public enum PasswordHashOrder: Int32, Sendable, CaseIterable {
     case passwordFirst = 2
 }
 
+public enum Argon2Variant: Int32, Sendable, CaseIterable {
+    case unspecified = 0
+    case d = 1
+    case i = 2
+    case id = 3
+}
+
 /// What to do with a uid that exists.
 public enum ImportConflict: Int32, Sendable, CaseIterable {
     case unspecified = 0
@@ -2143,7 +2150,7 @@ extension UsersRemoveSecondFactorResponse: ConvertibleToC {
 /// How the passwords of an import were hashed.
 public struct PasswordHashSpec: Message {
     public enum Algorithm: Sendable, Equatable {
-        /// Each hash is a PHC string `$argon2id$v=19$m=…,t=…,p=…$salt$tag`.
+        /// Each hash is a PHC string `$argon2id$v=19$m=…,t=…,p=…$salt$tag`, or one of argon2i or argon2d.
         case argon2id(Argon2idSpec)
         /// Firebase's modified scrypt (github.com/firebase/scrypt).
         case firebaseScrypt(FirebaseScryptSpec)
@@ -2158,6 +2165,8 @@ public struct PasswordHashSpec: Message {
         case pbkdf2(Pbkdf2Spec)
         /// scrypt (RFC 7914), 16 to 128 bytes of it: what Firebase calls standard scrypt.
         case scrypt(ScryptSpec)
+        /// argon2 (RFC 9106) with the salt apart from the hash, which is 16 to 64 bytes of it; the salt has 8 to 64.
+        case argon2(Argon2Spec)
     }
 
     public var algorithm: Algorithm?
@@ -2177,6 +2186,7 @@ public struct PasswordHashSpec: Message {
         @inlinable public static var hmac: Int { 5 }
         @inlinable public static var pbkdf2: Int { 6 }
         @inlinable public static var scrypt: Int { 7 }
+        @inlinable public static var argon2: Int { 8 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
@@ -2199,6 +2209,7 @@ extension PasswordHashSpec: ConvertibleToC {
         case 5: self.algorithm = .hmac(HmacSpec(copying: source.pointee.hmac))
         case 6: self.algorithm = .pbkdf2(Pbkdf2Spec(copying: source.pointee.pbkdf2))
         case 7: self.algorithm = .scrypt(ScryptSpec(copying: source.pointee.scrypt))
+        case 8: self.algorithm = .argon2(Argon2Spec(copying: source.pointee.argon2))
         default: break
         }
     }
@@ -2227,6 +2238,9 @@ extension PasswordHashSpec: ConvertibleToC {
         case .scrypt(let value):
             target.pointee.algorithm_case = Postern__V1__PasswordHashSpec__AlgorithmCase(rawValue: 7)
             target.pointee.scrypt = arena.make(value)
+        case .argon2(let value):
+            target.pointee.algorithm_case = Postern__V1__PasswordHashSpec__AlgorithmCase(rawValue: 8)
+            target.pointee.argon2 = arena.make(value)
         }
     }
 }
@@ -2249,6 +2263,77 @@ extension Argon2idSpec: ConvertibleToC {
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__Argon2idSpec>, arena: Arena) {
+    }
+}
+
+public struct Argon2Spec: Message {
+    public var variant: Argon2Variant = .unspecified
+    /// 19 (what libraries write as v=19 or 0x13) or 16 (0x10); 0 counts as 19.
+    public var version: Int32 = 0
+    /// 8..262,144, and at least 8 for each lane.
+    public var memoryKib: Int32 = 0
+    /// 1..16.
+    public var iterations: Int32 = 0
+    /// 1..16: how many lanes.
+    public var parallelism: Int32 = 0
+    /// At most 64 bytes.
+    public var associatedData: [UInt8] = []
+
+    public init() {}
+
+    public init(
+        variant: Argon2Variant = .unspecified,
+        version: Int32 = 0,
+        memoryKib: Int32 = 0,
+        iterations: Int32 = 0,
+        parallelism: Int32 = 0,
+        associatedData: [UInt8] = []
+    ) {
+        self.variant = variant
+        self.version = version
+        self.memoryKib = memoryKib
+        self.iterations = iterations
+        self.parallelism = parallelism
+        self.associatedData = associatedData
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var variant: Int { 1 }
+        @inlinable public static var version: Int { 2 }
+        @inlinable public static var memoryKib: Int { 3 }
+        @inlinable public static var iterations: Int { 4 }
+        @inlinable public static var parallelism: Int { 5 }
+        @inlinable public static var associatedData: Int { 6 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension Argon2Spec: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__v1__argon2_spec__schema() }
+
+    init(copying source: UnsafePointer<Postern__V1__Argon2Spec>) {
+        self.variant = enumeration(source.pointee.variant.rawValue)
+        self.version = source.pointee.version
+        self.memoryKib = source.pointee.memory_kib
+        self.iterations = source.pointee.iterations
+        self.parallelism = source.pointee.parallelism
+        self.associatedData = [UInt8](copying: source.pointee.associated_data)
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__V1__Argon2Spec>, arena: Arena) {
+        target.pointee.variant = Postern__V1__Argon2Variant(rawValue: UInt32(self.variant.rawValue))
+        target.pointee.version = self.version
+        target.pointee.memory_kib = self.memoryKib
+        target.pointee.iterations = self.iterations
+        target.pointee.parallelism = self.parallelism
+        target.pointee.associated_data = arena.copy(self.associatedData)
     }
 }
 

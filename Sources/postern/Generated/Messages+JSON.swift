@@ -5,6 +5,17 @@ import Base
 import JSON
 import Messages
 
+extension Messages.Argon2Variant {
+    var json: JSONValue {
+        switch self {
+        case .unspecified: "ARGON2_VARIANT_UNSPECIFIED"
+        case .d: "ARGON2_VARIANT_D"
+        case .i: "ARGON2_VARIANT_I"
+        case .id: "ARGON2_VARIANT_ID"
+        }
+    }
+}
+
 extension Messages.AuthStateChange {
     var json: JSONValue {
         switch self {
@@ -615,6 +626,19 @@ extension Messages.AppleKey: MessageJSON {
     }
 }
 
+extension Messages.Argon2Spec: MessageJSON {
+    var fieldsJSON: JSONValue {
+        .object([
+            .init("variant", self.variant.json),
+            .init("version", .integer(Int64(self.version))),
+            .init("memory_kib", .integer(Int64(self.memoryKib))),
+            .init("iterations", .integer(Int64(self.iterations))),
+            .init("parallelism", .integer(Int64(self.parallelism))),
+            .init("associated_data", .hexadecimal(self.associatedData)),
+        ])
+    }
+}
+
 extension Messages.Argon2idSpec: MessageJSON {
     var fieldsJSON: JSONValue {
         .object([
@@ -1074,6 +1098,7 @@ extension Messages.PasswordHashSpec: MessageJSON {
         case .hmac(let value): members.append(.init("hmac", value.json))
         case .pbkdf2(let value): members.append(.init("pbkdf2", value.json))
         case .scrypt(let value): members.append(.init("scrypt", value.json))
+        case .argon2(let value): members.append(.init("argon2", value.json))
         }
         return .object(members)
     }

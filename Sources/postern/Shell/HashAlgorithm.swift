@@ -18,19 +18,25 @@ struct HashAlgorithm: Equatable {
         ("salt_first", .saltFirst), ("password_first", .passwordFirst),
     ]
 
+    /// As hashes of argon2 name them.
+    static let argon2Variants: [(String, Argon2Variant)] = [("argon2d", .d), ("argon2i", .i), ("argon2id", .id)]
+
     static let names =
-        ["scrypt", "standard_scrypt", "bcrypt", "argon2id"] + pbkdf2.map(\.name) + functions.map { "hmac_\($0.name)" }
-        + functions.map(\.name)
+        ["scrypt", "standard_scrypt", "bcrypt", "argon2id", "argon2"] + pbkdf2.map(\.name)
+        + functions.map { "hmac_\($0.name)" } + functions.map(\.name)
 
     /// Those of an import besides `--hash-algo`.
     static let parameterFlags = [
         Flag("hash-key-file", "FILE", "scrypt, hmac_…: holds the signer key in base64"),
         Flag("hash-key", "BASE64", "the signer key itself; it stays in the shell's history"),
         Flag("salt-separator", "BASE64", "scrypt: default Bw=="),
-        Flag("rounds", "N", "scrypt: default 8; pbkdf…, md5, sha…: how often the function is applied"),
-        Flag("mem-cost", "N", "scrypt: log2 of N, default 14; standard_scrypt: N"),
+        Flag("rounds", "N", "scrypt: default 8; pbkdf…, md5, sha…: how often the function is applied; argon2: passes"),
+        Flag("mem-cost", "N", "scrypt: log2 of N, default 14; standard_scrypt: N; argon2: KiB"),
         Flag("block-size", "N", "standard_scrypt: r"),
-        Flag("parallelization", "N", "standard_scrypt: p"),
+        Flag("parallelization", "N", "standard_scrypt: p; argon2: lanes, default 1"),
+        Flag("argon2-variant", "VARIANT", "argon2: argon2id (default), argon2i or argon2d"),
+        Flag("argon2-version", "N", "argon2: 19 (default) or 16"),
+        Flag("associated-data", "BASE64", "argon2: what was hashed beside password and salt, if anything"),
         Flag("dk-len", "BYTES", "standard_scrypt: how long each hash is; rows with others are rejected"),
         Flag("hash-input-order", "ORDER", "hmac_…, md5, sha…: SALT_FIRST or PASSWORD_FIRST (default: Firebase's)"),
         Flag("rounds-over-hex", "md5, sha…: each further round hashes hex digits"),
@@ -55,6 +61,7 @@ struct HashAlgorithm: Equatable {
             switch spec?.algorithm {
             case nil: nil
             case .argon2id: "argon2id"
+            case .argon2: "argon2"
             case .bcrypt: "bcrypt"
             case .firebaseScrypt: "scrypt"
             case .scrypt: "standard_scrypt"
@@ -103,6 +110,7 @@ struct HashAlgorithm: Equatable {
         switch name {
         case "bcrypt": return PasswordHashSpec(algorithm: .bcrypt(BcryptSpec()))
         case "argon2id": return PasswordHashSpec(algorithm: .argon2id(Argon2idSpec()))
+        case "argon2": return PasswordHashSpec(algorithm: .argon2(try argon2(session, number)))
         case "standard_scrypt":
             return PasswordHashSpec(
                 algorithm: .scrypt(
@@ -121,6 +129,19 @@ struct HashAlgorithm: Equatable {
                         rounds: try number("rounds", 1...8, 8),
                         memoryCost: try number("mem-cost", 1...14, 14))))
         }
+    }
+
+    private func argon2(
+        _ session: Session, _ number: (String, ClosedRange<Int64>, Int32?) throws -> Int32
+    ) throws -> Argon2Spec {
+        guard let data = decodeLenientBase64(session.arguments.text("associated-data") ?? "") else {
+            throw CommandError.usage("--associated-data is no base64")
+        }
+        return Argon2Spec(
+            variant: try session.arguments.choice("argon2-variant", of: Self.argon2Variants) ?? .id,
+            version: try number("argon2-version", 16...19, 19), memoryKib: try number("mem-cost", 8...262_144, nil),
+            iterations: try number("rounds", 1...16, nil), parallelism: try number("parallelization", 1...16, 1),
+            associatedData: data)
     }
 
     private func signerKey(_ session: Session) throws -> Secret {
@@ -155,6 +176,12 @@ struct HashAlgorithm: Equatable {
         let parameters: String
         switch spec.algorithm {
         case nil, .argon2id, .bcrypt: parameters = ""
+        case .argon2(let spec):
+            let variant = argon2Variants.first { $0.1 == spec.variant }.map { " --argon2-variant \($0.0)" } ?? ""
+            let data = spec.associatedData.isEmpty ? "" : " --associated-data \(base64(spec.associatedData))"
+            parameters =
+                " --mem-cost \(spec.memoryKib) --rounds \(spec.iterations) --parallelization \(spec.parallelism)"
+                + "\(variant) --argon2-version \(spec.version)\(data)"
         case .firebaseScrypt(let spec):
             parameters =
                 "\(key(spec.signerKey)) --salt-separator \(base64(spec.saltSeparator)) "

@@ -34,7 +34,7 @@ struct UserLineReader {
     private func hashSpec() throws(FirebaseUser.Rejection) -> NamedHashSpec {
         try checkNames([
             "hash_spec", "algorithm", "signer_key", "salt_separator", "rounds", "mem_cost", "function", "order",
-            "rounds_over_hex", "block_size", "parallelization",
+            "rounds_over_hex", "block_size", "parallelization", "variant", "version", "associated_data",
         ])
         return NamedHashSpec(name: try text("hash_spec"), spec: PasswordHashSpec(algorithm: try algorithm()))
     }
@@ -44,6 +44,13 @@ struct UserLineReader {
         let memoryCost = Int32(clamping: try integer("mem_cost"))
         switch try text("algorithm") {
         case "argon2id": return .argon2id(Argon2idSpec())
+        case "argon2":
+            return .argon2(
+                Argon2Spec(
+                    variant: try argon2Variant(), version: Int32(clamping: try integer("version")),
+                    memoryKib: memoryCost, iterations: rounds,
+                    parallelism: Int32(clamping: try integer("parallelization")),
+                    associatedData: try bytes("associated_data")))
         case "bcrypt": return .bcrypt(BcryptSpec())
         case "firebase-scrypt":
             return .firebaseScrypt(
@@ -75,6 +82,14 @@ struct UserLineReader {
             throw wrong("function", "function that is known: md5, sha1, sha256 or sha512")
         }
         return found.function
+    }
+
+    private func argon2Variant() throws(FirebaseUser.Rejection) -> Argon2Variant {
+        let name = try text("variant")
+        guard let found = HashAlgorithm.argon2Variants.first(where: { Text($0.0) == name }) else {
+            throw wrong("variant", "variant that is known: argon2d, argon2i or argon2id")
+        }
+        return found.1
     }
 
     private func order() throws(FirebaseUser.Rejection) -> PasswordHashOrder {

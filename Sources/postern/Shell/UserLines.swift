@@ -18,6 +18,15 @@ enum UserLines {
         json.text("hash_spec", spec.name)
         switch spec.spec?.algorithm {
         case .argon2id: json.text("algorithm", "argon2id")
+        case .argon2(let parameters):
+            json.text("algorithm", "argon2")
+            let variant = HashAlgorithm.argon2Variants.first { $0.1 == parameters.variant }
+            json.text("variant", Text(variant?.0 ?? ""))
+            json.integer("version", Int64(parameters.version))
+            json.integer("mem_cost", Int64(parameters.memoryKib))
+            json.integer("rounds", Int64(parameters.iterations))
+            json.integer("parallelization", Int64(parameters.parallelism))
+            json.bytes("associated_data", parameters.associatedData)
         case .bcrypt: json.text("algorithm", "bcrypt")
         case .firebaseScrypt(let parameters):
             json.text("algorithm", "firebase-scrypt")

@@ -39,7 +39,8 @@ import Testing
         let salt = utf8("0123456789abcdef")
         // Computed with the reference implementation (libargon2).
         let stored = "$argon2id$v=19$m=64,t=3,p=1$MDEyMzQ1Njc4OWFiY2RlZg$hExpqdnKxo68mIFDWp7fZ/KJz6oh3OWkdViH7cJuJKw"
-        #expect(try Argon2idHash.tag(of: Secret("pässwörd"), profile: profile, salt: salt) == credentialTag(stored))
+        let tag = try Argon2idHash.tag(of: Secret("pässwörd"), memoryKiB: 64, passes: 3, salt: salt)
+        #expect(try tag == credentialTag(stored))
         #expect(try credential(stored).verify(Secret("pässwörd")))
         let longTag = try credential(
             "$argon2id$v=19$m=64,t=3,p=4$"
@@ -175,9 +176,9 @@ import Testing
             self.error("$\(id)$\(version)$\(costs)$\(salt)$\(tag)")
         }
         #expect(error("m=256,t=2,p=1") == nil)
-        #expect(error("m=262144,t=10,p=4") == nil)
+        #expect(error("m=262144,t=16,p=16") == nil)
         for costs in [
-            "m=262145,t=1,p=1", "m=7,t=1,p=1", "m=256,t=11,p=1", "m=256,t=0,p=1", "m=256,t=1,p=5", "m=31,t=1,p=4",
+            "m=262145,t=1,p=1", "m=7,t=1,p=1", "m=256,t=17,p=1", "m=256,t=0,p=1", "m=256,t=1,p=17", "m=31,t=1,p=4",
         ] {
             #expect(error(costs) == .outOfRange, "\(costs)")
         }
@@ -187,16 +188,12 @@ import Testing
         ] {
             #expect(error(costs) == .malformed, "\(costs)")
         }
-        #expect(error("m=256,t=2,p=1", version: "v=16") == .unsupported)
-        #expect(error("m=256,t=2,p=1", id: "argon2i") == .unsupported)
-        #expect(error("m=256,t=2,p=1", id: "argon2d") == .unsupported)
         #expect(error("m=256,t=2,p=1", salt: "c29tZXNhbHQ=") == .malformed)
         #expect(error("m=256,t=2,p=1", salt: "c29tZXNhbHR") == .malformed)
         #expect(error("m=256,t=2,p=1", salt: "c29tZXNh") == .outOfRange)
         #expect(error("m=256,t=2,p=1", salt: String(repeating: "AAAA", count: 22)) == .outOfRange)
         #expect(error("m=256,t=2,p=1", tag: "AAAA") == .outOfRange)
         #expect(error("m=256,t=2,p=1", tag: String(repeating: "AAAA", count: 22)) == .outOfRange)
-        #expect(self.error("$argon2id$m=256,t=2,p=1$\(salt)$\(tag)") == .malformed)
         #expect(self.error("") == .malformed)
         #expect(self.error("$") == .unsupported)
         #expect(self.error("plain") == .malformed)

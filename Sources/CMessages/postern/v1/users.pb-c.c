@@ -253,6 +253,12 @@ void   postern__v1__argon2id_spec__init
   static const Postern__V1__Argon2idSpec init_value = POSTERN__V1__ARGON2ID_SPEC__INIT;
   *message = init_value;
 }
+void   postern__v1__argon2_spec__init
+                     (Postern__V1__Argon2Spec         *message)
+{
+  static const Postern__V1__Argon2Spec init_value = POSTERN__V1__ARGON2_SPEC__INIT;
+  *message = init_value;
+}
 void   postern__v1__bcrypt_spec__init
                      (Postern__V1__BcryptSpec         *message)
 {
@@ -3274,7 +3280,7 @@ const ProtobufCMessageDescriptor postern__v1__users_remove_second_factor_respons
   (ProtobufCMessageInit) postern__v1__users_remove_second_factor_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__password_hash_spec__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__v1__password_hash_spec__field_descriptors[8] =
 {
   {
     "argon2id",
@@ -3360,8 +3366,21 @@ static const ProtobufCFieldDescriptor postern__v1__password_hash_spec__field_des
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "argon2",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Postern__V1__PasswordHashSpec, algorithm_case),
+    offsetof(Postern__V1__PasswordHashSpec, argon2),
+    &postern__v1__argon2_spec__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__password_hash_spec__field_indices_by_name[] = {
+  7,   /* field[7] = argon2 */
   0,   /* field[0] = argon2id */
   2,   /* field[2] = bcrypt */
   3,   /* field[3] = digest */
@@ -3373,7 +3392,7 @@ static const unsigned postern__v1__password_hash_spec__field_indices_by_name[] =
 static const ProtobufCIntRange postern__v1__password_hash_spec__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor postern__v1__password_hash_spec__descriptor =
 {
@@ -3383,7 +3402,7 @@ const ProtobufCMessageDescriptor postern__v1__password_hash_spec__descriptor =
   "Postern__V1__PasswordHashSpec",
   "postern.v1",
   sizeof(Postern__V1__PasswordHashSpec),
-  7,
+  8,
   postern__v1__password_hash_spec__field_descriptors,
   postern__v1__password_hash_spec__field_indices_by_name,
   1,  postern__v1__password_hash_spec__number_ranges,
@@ -3406,6 +3425,109 @@ const ProtobufCMessageDescriptor postern__v1__argon2id_spec__descriptor =
   postern__v1__argon2id_spec__field_indices_by_name,
   0,  postern__v1__argon2id_spec__number_ranges,
   (ProtobufCMessageInit) postern__v1__argon2id_spec__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__v1__argon2_spec__field_descriptors[6] =
+{
+  {
+    "variant",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Argon2Spec, variant),
+    &postern__v1__argon2_variant__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "version",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Argon2Spec, version),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "memory_kib",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Argon2Spec, memory_kib),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "iterations",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Argon2Spec, iterations),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "parallelism",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Argon2Spec, parallelism),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "associated_data",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Argon2Spec, associated_data),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__v1__argon2_spec__field_indices_by_name[] = {
+  5,   /* field[5] = associated_data */
+  3,   /* field[3] = iterations */
+  2,   /* field[2] = memory_kib */
+  4,   /* field[4] = parallelism */
+  0,   /* field[0] = variant */
+  1,   /* field[1] = version */
+};
+static const ProtobufCIntRange postern__v1__argon2_spec__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor postern__v1__argon2_spec__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.v1.Argon2Spec",
+  "Argon2Spec",
+  "Postern__V1__Argon2Spec",
+  "postern.v1",
+  sizeof(Postern__V1__Argon2Spec),
+  6,
+  postern__v1__argon2_spec__field_descriptors,
+  postern__v1__argon2_spec__field_indices_by_name,
+  1,  postern__v1__argon2_spec__number_ranges,
+  (ProtobufCMessageInit) postern__v1__argon2_spec__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 #define postern__v1__bcrypt_spec__field_descriptors NULL
@@ -5516,6 +5638,38 @@ const ProtobufCEnumDescriptor postern__v1__password_hash_order__descriptor =
   postern__v1__password_hash_order__enum_values_by_name,
   1,
   postern__v1__password_hash_order__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue postern__v1__argon2_variant__enum_values_by_number[4] =
+{
+  { "ARGON2_VARIANT_UNSPECIFIED", "POSTERN__V1__ARGON2_VARIANT__ARGON2_VARIANT_UNSPECIFIED", 0 },
+  { "ARGON2_VARIANT_D", "POSTERN__V1__ARGON2_VARIANT__ARGON2_VARIANT_D", 1 },
+  { "ARGON2_VARIANT_I", "POSTERN__V1__ARGON2_VARIANT__ARGON2_VARIANT_I", 2 },
+  { "ARGON2_VARIANT_ID", "POSTERN__V1__ARGON2_VARIANT__ARGON2_VARIANT_ID", 3 },
+};
+static const ProtobufCIntRange postern__v1__argon2_variant__value_ranges[] = {
+{0, 0},{0, 4}
+};
+static const ProtobufCEnumValueIndex postern__v1__argon2_variant__enum_values_by_name[4] =
+{
+  { "ARGON2_VARIANT_D", 1 },
+  { "ARGON2_VARIANT_I", 2 },
+  { "ARGON2_VARIANT_ID", 3 },
+  { "ARGON2_VARIANT_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor postern__v1__argon2_variant__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "postern.v1.Argon2Variant",
+  "Argon2Variant",
+  "Postern__V1__Argon2Variant",
+  "postern.v1",
+  4,
+  postern__v1__argon2_variant__enum_values_by_number,
+  4,
+  postern__v1__argon2_variant__enum_values_by_name,
+  1,
+  postern__v1__argon2_variant__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
 static const ProtobufCEnumValue postern__v1__import_conflict__enum_values_by_number[4] =

@@ -61,6 +61,7 @@ typedef struct Postern__V1__UsersRemoveSecondFactorRequest Postern__V1__UsersRem
 typedef struct Postern__V1__UsersRemoveSecondFactorResponse Postern__V1__UsersRemoveSecondFactorResponse;
 typedef struct Postern__V1__PasswordHashSpec Postern__V1__PasswordHashSpec;
 typedef struct Postern__V1__Argon2idSpec Postern__V1__Argon2idSpec;
+typedef struct Postern__V1__Argon2Spec Postern__V1__Argon2Spec;
 typedef struct Postern__V1__BcryptSpec Postern__V1__BcryptSpec;
 typedef struct Postern__V1__FirebaseScryptSpec Postern__V1__FirebaseScryptSpec;
 typedef struct Postern__V1__DigestSpec Postern__V1__DigestSpec;
@@ -115,6 +116,13 @@ typedef enum _Postern__V1__PasswordHashOrder {
   POSTERN__V1__PASSWORD_HASH_ORDER__PASSWORD_HASH_ORDER_PASSWORD_FIRST = 2
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__PASSWORD_HASH_ORDER)
 } Postern__V1__PasswordHashOrder;
+typedef enum _Postern__V1__Argon2Variant {
+  POSTERN__V1__ARGON2_VARIANT__ARGON2_VARIANT_UNSPECIFIED = 0,
+  POSTERN__V1__ARGON2_VARIANT__ARGON2_VARIANT_D = 1,
+  POSTERN__V1__ARGON2_VARIANT__ARGON2_VARIANT_I = 2,
+  POSTERN__V1__ARGON2_VARIANT__ARGON2_VARIANT_ID = 3
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__ARGON2_VARIANT)
+} Postern__V1__Argon2Variant;
 typedef enum _Postern__V1__ImportConflict {
   POSTERN__V1__IMPORT_CONFLICT__IMPORT_CONFLICT_UNSPECIFIED = 0,
   POSTERN__V1__IMPORT_CONFLICT__IMPORT_CONFLICT_FAIL = 1,
@@ -686,7 +694,8 @@ typedef enum {
   POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM_DIGEST = 4,
   POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM_HMAC = 5,
   POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM_PBKDF2 = 6,
-  POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM_SCRYPT = 7
+  POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM_SCRYPT = 7,
+  POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM_ARGON2 = 8
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(POSTERN__V1__PASSWORD_HASH_SPEC__ALGORITHM__CASE)
 } Postern__V1__PasswordHashSpec__AlgorithmCase;
 
@@ -702,6 +711,7 @@ struct  Postern__V1__PasswordHashSpec
     Postern__V1__HmacSpec *hmac;
     Postern__V1__Pbkdf2Spec *pbkdf2;
     Postern__V1__ScryptSpec *scrypt;
+    Postern__V1__Argon2Spec *argon2;
   };
 };
 #define POSTERN__V1__PASSWORD_HASH_SPEC__INIT \
@@ -716,6 +726,21 @@ struct  Postern__V1__Argon2idSpec
 #define POSTERN__V1__ARGON2ID_SPEC__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__argon2id_spec__descriptor) \
      }
+
+
+struct  Postern__V1__Argon2Spec
+{
+  ProtobufCMessage base;
+  Postern__V1__Argon2Variant variant;
+  int32_t version;
+  int32_t memory_kib;
+  int32_t iterations;
+  int32_t parallelism;
+  ProtobufCBinaryData associated_data;
+};
+#define POSTERN__V1__ARGON2_SPEC__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__v1__argon2_spec__descriptor) \
+    , POSTERN__V1__ARGON2_VARIANT__ARGON2_VARIANT_UNSPECIFIED, 0, 0, 0, 0, {0,NULL} }
 
 
 struct  Postern__V1__BcryptSpec
@@ -1206,6 +1231,9 @@ void   postern__v1__password_hash_spec__init
 /* Postern__V1__Argon2idSpec methods */
 void   postern__v1__argon2id_spec__init
                      (Postern__V1__Argon2idSpec         *message);
+/* Postern__V1__Argon2Spec methods */
+void   postern__v1__argon2_spec__init
+                     (Postern__V1__Argon2Spec         *message);
 /* Postern__V1__BcryptSpec methods */
 void   postern__v1__bcrypt_spec__init
                      (Postern__V1__BcryptSpec         *message);
@@ -1415,6 +1443,9 @@ typedef void (*Postern__V1__PasswordHashSpec_Closure)
 typedef void (*Postern__V1__Argon2idSpec_Closure)
                  (const Postern__V1__Argon2idSpec *message,
                   void *closure_data);
+typedef void (*Postern__V1__Argon2Spec_Closure)
+                 (const Postern__V1__Argon2Spec *message,
+                  void *closure_data);
 typedef void (*Postern__V1__BcryptSpec_Closure)
                  (const Postern__V1__BcryptSpec *message,
                   void *closure_data);
@@ -1508,6 +1539,7 @@ typedef void (*Postern__V1__UsersRevokeSessionResponse_Closure)
 extern const ProtobufCEnumDescriptor    postern__v1__user_order__descriptor;
 extern const ProtobufCEnumDescriptor    postern__v1__password_hash_function__descriptor;
 extern const ProtobufCEnumDescriptor    postern__v1__password_hash_order__descriptor;
+extern const ProtobufCEnumDescriptor    postern__v1__argon2_variant__descriptor;
 extern const ProtobufCEnumDescriptor    postern__v1__import_conflict__descriptor;
 extern const ProtobufCEnumDescriptor    postern__v1__link_outcome__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__users_create_request__descriptor;
@@ -1551,6 +1583,7 @@ extern const ProtobufCMessageDescriptor postern__v1__users_remove_second_factor_
 extern const ProtobufCMessageDescriptor postern__v1__users_remove_second_factor_response__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__password_hash_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__argon2id_spec__descriptor;
+extern const ProtobufCMessageDescriptor postern__v1__argon2_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__bcrypt_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__firebase_scrypt_spec__descriptor;
 extern const ProtobufCMessageDescriptor postern__v1__digest_spec__descriptor;
