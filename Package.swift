@@ -127,7 +127,7 @@ let package = Package(
         program(
             "PosternBench",
             [
-                "Base", "JSON", "Messages", "Reactor", "Wire", "Crypto", "TLS", "Transport", "PosternClient",
+                "Base", "JSON", "Messages", "Reactor", "Wire", "Crypto", "TLS", "HTTP2", "Transport", "PosternClient",
                 "PosternVerifier",
             ]),
 
@@ -182,7 +182,9 @@ let package = Package(
         tests(
             "FederationTests",
             ["Base", "JSON", "Messages", "Reactor", "Crypto", "Outbound", "Tokens", "Rules", "Federation"]),
-        tests("PosternBenchTests", ["Base", "JSON", "Messages", "Wire", "Crypto", "PosternBench"]),
+        tests(
+            "PosternBenchTests",
+            ["Base", "JSON", "Messages", "Wire", "Crypto", "TLS", "Transport", "Service", "PosternBench"]),
         tests(
             "IdentityTests",
             [

@@ -140,6 +140,11 @@ public final class HTTP2Engine {
         _ = nghttp2_session_consume_connection(session, byteCount)
     }
 
+    /// How many streams the peer takes at once, as far as it has said.
+    public var peerStreamsMax: Int {
+        Int(nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
+    }
+
     /// Whether the peer takes bytes on this stream now.
     public func hasWindow(stream: UInt32) -> Bool {
         nghttp2_session_get_remote_window_size(session) > 0

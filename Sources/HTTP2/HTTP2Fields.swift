@@ -30,6 +30,12 @@ public final class HTTP2Fields {
             flags: NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue | NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue)
     }
 
+    /// A field whose value is the same in many requests of a connection. `value` must be valid until the request was
+    /// handed over.
+    public func add(_ name: StaticString, repeated value: UnsafeRawBufferPointer) {
+        add(name, value, flags: NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
+    }
+
     /// A field that is another one in each answer. `value` must be valid until the answer was handed over.
     public func add(_ name: StaticString, unique value: UnsafeRawBufferPointer) {
         add(

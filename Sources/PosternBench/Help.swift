@@ -83,6 +83,7 @@ enum Help {
                   --connections N        (8)
                   --threads N            of this program (1)
                   --seed N               of the order of requests and of their times (1)
+                  --transport T          native frames, or grpc: the same calls over HTTP/2 (native)
                   --repeat-tokens N      use so many ID tokens only (all of the state file)
                   --idp-users N          users of the identity provider (4000)
                   --progress P           on: a line a second on stderr; off (on)
@@ -209,6 +210,8 @@ enum Help {
                   --key-file F           holds an API key; where posternd runs here: postern-data/admin-key
                   --server HOST:PORT     (127.0.0.1:7400)
                   --ca-file F            speak TLS; F has the certificates to trust (none: plain text)
+                  --certificate-file F   shown to a server that asks for a client's certificate (none)
+                  --certificate-key-file F  its private key (none)
                   --server-pid N         whose CPU time and memory count (found by the port, on this machine)
             """
         ),

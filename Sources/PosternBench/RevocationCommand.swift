@@ -33,14 +33,14 @@ struct RevocationCommand {
             throw BenchError(.notReady, "revocation needs a --state file with --users and --sessions")
         }
         raiseFileLimit()
-        let hashes = try Hashes.ofTenant(population.tenantID, at: target)
+        let admin = try Connection(to: target.address, authorization: target.authorization)
+        let hashes = try Hashes.ofTenant(population.tenantID, over: admin)
         let process = target.process
         let before = try process?.usage()
         let followers = try Followers(target, tenantID: population.tenantID, count: verifiers)
         // The server takes back what a connection's first moments needed once it is quiet.
         usleep(7_000_000)
         let idle = try process?.usage()
-        let admin = try Connection(to: target.address, authorization: target.authorization)
         let verifications = try Verifications(target, population, perSecond: verificationsPerSecond)
         let threads = [
             OSThread(name: "followers") { followers.run() }, OSThread(name: "verifications") { verifications.run() },

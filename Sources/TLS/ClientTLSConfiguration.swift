@@ -6,6 +6,8 @@ public struct ClientTLSConfiguration: Sendable {
     public var trusted: [Certificate] = []
     /// What the client shows a server that asks for it.
     public var credential: TLSCredential?
+    /// What the client speaks inside.
+    public var applicationProtocol = ApplicationProtocol.native
 
     public init() {}
 
@@ -27,7 +29,7 @@ extension TLSContext {
                 throw .last(of: "a trusted certificate cannot be used")
             }
         }
-        let name = [UInt8](ApplicationProtocol.native.rawValue.utf8)
+        let name = [UInt8](configuration.applicationProtocol.rawValue.utf8)
         let names = [UInt8(truncatingIfNeeded: name.count)] + name
         // The one function of OpenSSL whose 0 is success.
         guard SSL_CTX_set_alpn_protos(pointer, names, UInt32(clamping: names.count)) == 0 else {

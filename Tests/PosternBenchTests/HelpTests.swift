@@ -25,6 +25,10 @@ import Testing
         ("allocations", [], { _ = try AllocationsCommand(&$0) }),
     ]
 
+    private static let commonFlags: Set<String> = [
+        "--key-file", "--server", "--ca-file", "--certificate-file", "--certificate-key-file", "--server-pid",
+    ]
+
     @Test func `Every flag of every command is in its help, with its default`() throws {
         let keyFile = "/tmp/postern-bench-help-\(getpid())"
         try TextFile.write([UInt8]("pk_a_b\n".utf8), to: keyFile)
@@ -40,7 +44,7 @@ import Testing
             let own = Help.sections.filter { $0.name == command.name || $0.name == "load" && hasLoad }.map(\.text)
                 .joined(separator: "\n")
             for (name, standard) in arguments.asked {
-                let isCommon = ["--key-file", "--server", "--ca-file", "--server-pid"].contains(name)
+                let isCommon = Self.commonFlags.contains(name)
                 let lines = (isCommon ? common : own).split(separator: "\n").map { $0.drop { $0 == " " } }
                 let line = lines.first { $0.hasPrefix("\(name) ") }
                 let isInUsage = lines.contains { $0.hasPrefix("postern-bench") && $0.contains(" \(name) ") }
@@ -55,6 +59,6 @@ import Testing
                 #expect(arguments.asked.contains { $0.name == name }, "\(command.name) \(name)")
             }
         }
-        #expect(checked == 143)
+        #expect(checked == 168)
     }
 }

@@ -19,6 +19,7 @@ PACKAGES = {
     "floor": ["gcc", "libc6-dev", "liblmdb-dev", "libprotobuf-c-dev", "protobuf-c-compiler"],
     "grpc": ["g++", "pkg-config", "libgrpc++-dev", "libprotobuf-dev", "protobuf-compiler", "protobuf-compiler-grpc",
              "nghttp2-client"],
+    "h2load": ["nghttp2-client"],
     "limits": ["gcc", "libc6-dev", "liblmdb-dev", "libsodium-dev", "libssl-dev"],
 }
 # What each program of limits/ links.

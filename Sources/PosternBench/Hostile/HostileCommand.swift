@@ -72,7 +72,7 @@ struct HostileCommand {
         try report.check(slowestMilliseconds: slowestMilliseconds)
     }
 
-    private func makeCanary(_ scene: HostileScene) throws -> LoadLoop<SocketNetwork> {
+    private func makeCanary(_ scene: HostileScene) throws -> LoadLoop<SocketNetwork<Connection>> {
         let workload = Workload(
             mix: try Mix(parsing: Self.mix), population: scene.canaryPopulation,
             sessions: scene.canaryPopulation.sessions, tokensMax: .max, driver: 0,

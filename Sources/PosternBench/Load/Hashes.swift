@@ -21,9 +21,8 @@ enum Hashes: String, CaseIterable, CustomStringConvertible {
     }
 
     /// As the server has it.
-    static func ofTenant(_ tenantID: Text, at target: Target) throws -> Hashes {
-        let connection = try Connection(to: target.address, authorization: target.authorization)
-        return try connection.call(
+    static func ofTenant(_ tenantID: Text, over connection: Connection) throws -> Hashes {
+        try connection.call(
             service: "postern.v1.Tenants", method: "Get", TenantsGetRequest(tenantID: tenantID)
         ) { result -> Hashes in
             guard case .ok(let message) = result, let tenant = try TenantsGetResponse(decoding: message).tenant else {

@@ -179,7 +179,7 @@ final class LoadLoop<Network: LoadNetwork>: Load, @unchecked Sendable {
     func flush(_ lane: LoadLane, _ index: Int) throws(BenchError) {
         let link = network.links[index]
         lane.needsFlush = false
-        while !link.output.isEmpty {
+        while link.hasOutput {
             switch link.send() {
             case .bytes: continue
             case .failed: return lose(lane, index)

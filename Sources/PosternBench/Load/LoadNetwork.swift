@@ -10,7 +10,9 @@ protocol LoadLink: AnyObject {
     func takeStream() -> UInt32?
     /// One read into `input`.
     func receive() -> Transfer
-    /// One write from `output`, which is not empty.
+    /// Whether there is anything to send.
+    var hasOutput: Bool { get }
+    /// One write of what there is to send.
     func send() -> Transfer
 }
 
@@ -23,6 +25,8 @@ enum Transfer {
 }
 
 extension LoadLink {
+    var hasOutput: Bool { !output.isEmpty }
+
     /// Hands out the whole frames in `input` and drops them.
     func takeFrames(atMost most: Int = .max, _ body: (FrameHeader, UnsafeRawBufferPointer) -> Void) {
         let bytes = input.readable
@@ -58,26 +62,31 @@ protocol LoadNetwork: AnyObject {
     func forget(_ link: Int)
 }
 
-/// TCP connections that have said HELLO, watched by an epoll of their own.
-final class SocketNetwork: LoadNetwork {
-    let links: [Connection]
+/// A link over a socket of its own.
+protocol SocketLink: LoadLink {
+    var descriptor: Int32 { get }
+    /// How many requests the server takes at once.
+    var streamsMax: Int { get }
+}
+
+/// Connections to a server, watched by an epoll of their own.
+final class SocketNetwork<Link: SocketLink>: LoadNetwork {
+    let links: [Link]
     private let poll: EventPoll
 
     /// Opens the connections, one after the other.
-    init(to address: ServerAddress, authorization: Text, connections: Int) throws(BenchError) {
+    init(connections: Int, connect: () throws(BenchError) -> Link) throws(BenchError) {
         poll = try EventPoll()
-        var links: [Connection] = []
+        var links: [Link] = []
         for number in 0..<connections {
-            let connection = try Connection(to: address, authorization: authorization)
+            let connection = try connect()
             try poll.add(connection.descriptor, number: number)
             links.append(connection)
         }
         self.links = links
     }
 
-    var streamsMax: Int {
-        links.map { $0.server.streamsMax == 0 ? Int.max : Int($0.server.streamsMax) }.min() ?? .max
-    }
+    var streamsMax: Int { links.map(\.streamsMax).min() ?? .max }
 
     func now() -> Instant { .now }
 
@@ -96,4 +105,13 @@ final class SocketNetwork: LoadNetwork {
     }
 
     func forget(_ link: Int) { poll.remove(links[link].descriptor) }
+}
+
+extension SocketNetwork where Link == Connection {
+    /// Over native frames.
+    convenience init(to address: ServerAddress, authorization: Text, connections: Int) throws(BenchError) {
+        try self.init(connections: connections) { () throws(BenchError) in
+            try Connection(to: address, authorization: authorization)
+        }
+    }
 }

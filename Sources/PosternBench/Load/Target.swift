@@ -3,15 +3,30 @@ import TLS
 
 /// The flags every command that talks to a server has.
 struct Target: Sendable {
+    /// For native frames.
     let address: ServerAddress
+    /// The same for gRPC: inside of TLS the protocol has its own name.
+    let grpcAddress: ServerAddress
     /// What HELLO carries.
     let authorization: Text
     private let pid: Int?
 
     init(_ arguments: inout Arguments) throws {
         var address = try ServerAddress(parsing: arguments.text("--server", default: "127.0.0.1:7400"))
-        if let path = arguments.text("--ca-file") { address.tls = try Self.context(trusting: path) }
+        var grpcAddress = address
+        let caFile = arguments.text("--ca-file")
+        let certificate = arguments.text("--certificate-file")
+        let certificateKey = arguments.text("--certificate-key-file")
+        guard (certificate == nil) == (certificateKey == nil), certificate == nil || caFile != nil else {
+            throw UsageError("--certificate-file and --certificate-key-file go together, and with --ca-file")
+        }
+        if let caFile {
+            let credential = try certificate.map { try Self.credential($0, certificateKey ?? $0) }
+            address.tls = try Self.context(.native, trusting: caFile, credential)
+            grpcAddress.tls = try Self.context(.http2, trusting: caFile, credential)
+        }
         self.address = address
+        self.grpcAddress = grpcAddress
         let path = try arguments.required("--key-file")
         pid = try arguments.number("--server-pid", in: 1...Int(Int32.max))
         let key = try TextFile.read(path).filter { $0 > UInt8(ascii: " ") }
@@ -21,14 +36,29 @@ struct Target: Sendable {
         authorization = text
     }
 
-    private static func context(trusting path: String) throws -> TLSContext {
+    private static func context(
+        _ applicationProtocol: ApplicationProtocol, trusting path: String, _ credential: TLSCredential?
+    ) throws -> TLSContext {
         do throws(TLSError) {
             var configuration = ClientTLSConfiguration()
             let pem = try TLSFile.read(path, byteCountMax: 1 << 20, isSecret: false)
             configuration.trusted = try Certificate.all(pem: pem, countMax: 1_000)
+            configuration.credential = credential
+            configuration.applicationProtocol = applicationProtocol
             return try TLSContext(configuration)
         } catch {
             throw BenchError(.notReady, "--ca-file \(path): \(error)")
+        }
+    }
+
+    /// What a server that asks for certificates is shown.
+    private static func credential(_ path: String, _ keyPath: String) throws -> TLSCredential {
+        do throws(TLSError) {
+            return try TLSCredential(
+                certificatePEM: try TLSFile.read(path, byteCountMax: 1 << 20, isSecret: false),
+                keyPEM: try TLSFile.read(keyPath, byteCountMax: 1 << 20, isSecret: true))
+        } catch {
+            throw BenchError(.notReady, "--certificate-file \(path): \(error)")
         }
     }
 

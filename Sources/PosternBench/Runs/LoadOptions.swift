@@ -4,6 +4,7 @@ import JSON
 /// The flags of every command that puts a load on a tenant.
 struct LoadOptions {
     let target: Target
+    let transport: LoadTransport
     var mix: Mix
     let statePath: String?
     let tenantID: Text?
@@ -18,6 +19,7 @@ struct LoadOptions {
 
     init(_ arguments: inout Arguments) throws {
         target = try Target(&arguments)
+        transport = try arguments.choice("--transport", default: LoadTransport.native)
         let scenario = try arguments.text("--scenario").map { try Scenario.load($0) }
         let mixText = arguments.text("--mix")
         guard scenario == nil || mixText == nil else { throw UsageError("--scenario takes the place of --mix") }
@@ -46,10 +48,17 @@ struct LoadOptions {
             .init("connections", .integer(Int64(connections))), .init("threads", .integer(Int64(threads))),
             .init("seed", .integer(Int64(seed))),
             .init("tls", .bool(target.address.tls != nil)),
+            .init("transport", .string(Text(transport.rawValue))),
             .init("idp_users", mix.operations.contains(.idp) ? .integer(Int64(federatedUserCount)) : .null),
             .init("repeat_tokens", tokensMax == .max ? .null : .integer(Int64(tokensMax))),
         ]
     }
+}
+
+/// How requests travel: in frames of Postern's own, or as calls of gRPC over HTTP/2.
+enum LoadTransport: String, CaseIterable {
+    case native
+    case grpc
 }
 
 enum Switch: String, CaseIterable {

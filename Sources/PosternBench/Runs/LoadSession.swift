@@ -23,15 +23,13 @@ final class LoadSession {
         population = try Self.population(options)
         let requestsMax = options.connections * slotsPerLane
         try Self.check(population, options, requestsMax: requestsMax)
-        hashes = try Self.permission(population.tenantID, options)
+        (hashes, serverSoftware) = try Self.permission(population.tenantID, options)
         raiseFileLimit()
         process = options.target.process
         federatedUsers = try Self.federatedUsers(population, options)
         shares = Self.shares(of: population.sessions.count, among: options.threads)
-        let (loops, software) = try Self.makeLoops(
+        loops = try Self.makeLoops(
             options, population, shares, federatedUsers?.idTokens ?? [], slotsPerLane: slotsPerLane)
-        self.loops = loops
-        serverSoftware = software
     }
 
     /// Says what is about to happen; stderr, so that results stay alone on stdout.
@@ -111,8 +109,11 @@ extension LoadSession {
     }
 
     /// A load goes to a tenant that is marked as synthetic, or that the caller says is theirs.
-    private static func permission(_ tenantID: Text, _ options: LoadOptions) throws -> Hashes {
-        let hashes = try Hashes.ofTenant(tenantID, at: options.target)
+    private static func permission(
+        _ tenantID: Text, _ options: LoadOptions
+    ) throws -> (hashes: Hashes, software: String) {
+        let connection = try Connection(to: options.target.address, authorization: options.target.authorization)
+        let hashes = try Hashes.ofTenant(tenantID, over: connection)
         let touchesTenant = options.mix.operations.contains { $0 != .health }
         guard !touchesTenant || hashes == .synthetic || options.ownsTenant else {
             throw UsageError(
@@ -121,7 +122,7 @@ extension LoadSession {
                 seed --hashes synthetic`, or say --i-own-this
                 """)
         }
-        return hashes
+        return (hashes, connection.server.software.string)
     }
 
     /// What the mix needs must have been seeded.
@@ -159,24 +160,30 @@ extension LoadSession {
     private static func makeLoops(
         _ options: LoadOptions, _ population: Population, _ shares: [Range<Int>], _ providerTokens: [Secret],
         slotsPerLane: Int
-    ) throws -> (loops: [any Load], software: String) {
+    ) throws -> [any Load] {
         let tokenShares = Self.shares(of: providerTokens.count, among: options.threads)
         let laneShares = Self.shares(of: options.connections, among: options.threads)
         let run = UInt64(bitPattern: Clock.system.now().microseconds)
-        var software = ""
-        let loops = try (0..<options.threads).map { index -> any Load in
+        let (target, authorization) = (options.target, options.target.authorization)
+        return try (0..<options.threads).map { index -> any Load in
             let workload = Workload(
                 mix: options.mix, population: population, sessions: Array(population.sessions[shares[index]]),
                 providerTokens: Array(providerTokens[tokenShares[index]]),
                 tokensMax: max(1, options.tokensMax / options.threads), driver: index, run: run,
                 seed: UInt64(options.seed))
-            let network = try SocketNetwork(
-                to: options.target.address, authorization: options.target.authorization,
-                connections: laneShares[index].count)
-            software = network.links.first?.server.software.string ?? ""
-            return try LoadLoop(workload, over: network, slotsPerLane: slotsPerLane)
+            let connections = laneShares[index].count
+            switch options.transport {
+            case .native:
+                let network = try SocketNetwork(
+                    to: target.address, authorization: authorization, connections: connections)
+                return try LoadLoop(workload, over: network, slotsPerLane: slotsPerLane)
+            case .grpc:
+                let network = try SocketNetwork(connections: connections) { () throws(BenchError) in
+                    try GRPCConnection(to: target.grpcAddress, authorization: authorization)
+                }
+                return try LoadLoop(workload, over: network, slotsPerLane: slotsPerLane)
+            }
         }
-        return (loops, software)
     }
 }
 

@@ -1,0 +1,115 @@
+import Base
+import Glibc
+import TLS
+
+/// A socket of the load tool, plain or with TLS: bytes in and out. Neither `receive` nor `send` blocks.
+final class ClientSocket {
+    private static let readByteCount = 64 * 1024
+    /// How long a connection waits for a server that says or takes nothing.
+    private static let timeoutMilliseconds: Int32 = 30_000
+    /// A server that changes its keys more often is none of ours.
+    private static let keyUpdateCountMax = 16
+
+    let descriptor: Int32
+    /// Nil: plain text.
+    private let tls: TLSSession?
+
+    /// Connects, and shakes hands where the address has TLS. What the server sent behind that goes to `input`.
+    init(to address: ServerAddress, from source: String?, into input: inout ByteBuffer) throws(BenchError) {
+        let descriptor = try address.connect(from: source)
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        self.descriptor = descriptor
+        do throws(TLSError) {
+            tls = try address.tls.map { context throws(TLSError) in
+                let session = try TLSSession(
+                    context, descriptor: descriptor, keyUpdateCountMax: Self.keyUpdateCountMax)
+                try session.verifyServer(named: address.host)
+                return session
+            }
+        } catch {
+            throw BenchError(.notReady, "\(address): \(error)")
+        }
+        try shakeHands(with: address, into: &input)
+    }
+
+    deinit { close(descriptor) }
+
+    private func shakeHands(with address: ServerAddress, into input: inout ByteBuffer) throws(BenchError) {
+        guard let tls else { return }
+        while !tls.isEstablished {
+            switch tls.read(into: input.reserve(Self.readByteCount), byteCount: Self.readByteCount) {
+            case .bytes(let count): input.commit(count)
+            case .wantsRead: if !tls.isEstablished { try wait(for: POLLIN) }
+            case .wantsWrite: try wait(for: POLLOUT)
+            case .ended, .truncated: throw BenchError(.notReady, "\(address) ended the handshake")
+            case .failed(let error):
+                throw BenchError(.notReady, "\(address): \(tls.refusedCertificate ?? "\(error)")")
+            }
+        }
+    }
+
+    func wait(for events: Int32) throws(BenchError) {
+        var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
+        while true {
+            let count = poll(&entry, 1, Self.timeoutMilliseconds)
+            if count > 0 { return }
+            guard count < 0, errno == EINTR else {
+                throw BenchError(.failed, "the server did nothing for \(Self.timeoutMilliseconds / 1_000) s")
+            }
+        }
+    }
+
+    /// One read into `input`.
+    func receive(into input: inout ByteBuffer) -> Transfer {
+        if let tls { return receive(into: &input, by: tls) }
+        while true {
+            let count = recv(descriptor, input.reserve(Self.readByteCount), Self.readByteCount, 0)
+            if count >= 0 {
+                input.commit(count)
+                return .bytes(count)
+            }
+            if errno == EAGAIN { return .wouldBlock }
+            if errno != EINTR { return .failed }
+        }
+    }
+
+    /// Reads until the session holds nothing that the socket would not announce.
+    private func receive(into input: inout ByteBuffer, by tls: TLSSession) -> Transfer {
+        var received = 0
+        repeat {
+            switch tls.read(into: input.reserve(Self.readByteCount), byteCount: Self.readByteCount) {
+            case .bytes(let count):
+                input.commit(count)
+                received += count
+            // The load does not wait to send what a change of keys asks for: there is output again soon.
+            case .wantsRead, .wantsWrite: return received > 0 ? .bytes(received) : .wouldBlock
+            case .ended, .truncated: return .bytes(received)
+            case .failed: return .failed
+            }
+        } while tls.hasPendingInput
+        return .bytes(received)
+    }
+
+    /// One write from `output`, which must not be empty.
+    func send(from output: inout ByteBuffer) -> Transfer {
+        if let tls {
+            switch tls.write(output.readable) {
+            case .bytes(let count):
+                output.consume(count)
+                return .bytes(count)
+            case .wantsRead, .wantsWrite: return .wouldBlock
+            case .ended, .truncated, .failed: return .failed
+            }
+        }
+        while true {
+            let bytes = output.readable
+            let count = Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+            if count >= 0 {
+                output.consume(count)
+                return .bytes(count)
+            }
+            if errno == EAGAIN { return .wouldBlock }
+            if errno != EINTR { return .failed }
+        }
+    }
+}
