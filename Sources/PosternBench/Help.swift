@@ -16,8 +16,12 @@ enum Help {
             "seed",
             """
               postern-bench seed --key-file F --state S [flags]
-                  makes a tenant with users, passwords and sessions; S remembers them for the other commands
+                  makes tenants with users, passwords and sessions; S remembers them for the other commands. Run
+                  again it goes on where it was cut short, or begins the sessions anew
                   --tenant T             the tenant to make (bench)
+                  --tenants N            as many, T-00000 and so on; users and load are spread by Zipf's law (1)
+                  --zipf E               its exponent: 0 makes all tenants alike (1)
+                  --seed N               of the random choices of runs with S (1)
                   --users N              users without a password (10000)
                   --password-users N     users with one, for sign-in (100)
                   --sessions N           sessions, for verify, lookup and refresh (1000)

@@ -84,7 +84,8 @@ struct IdleCommand {
             guard stream == .none else { throw UsageError("--stream needs --state") }
             return Population(tenantID: .empty)
         }
-        let population = try Population(decoding: TextFile.read(statePath), from: statePath)
+        let connection = try Connection(to: target.address, authorization: target.authorization)
+        let population = try Population.load(statePath, over: connection).ofFirstTenant
         guard stream != .authState || !population.sessions.isEmpty else {
             throw BenchError(.notReady, "auth-state needs a --state file with --sessions")
         }

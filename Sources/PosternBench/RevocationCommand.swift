@@ -28,13 +28,13 @@ struct RevocationCommand {
 
     /// One user is revoked after the other, each once all verifiers were told of the one before.
     func run() throws {
-        let population = try Population(decoding: TextFile.read(statePath), from: statePath)
+        let admin = try Connection(to: target.address, authorization: target.authorization)
+        let population = try Population.load(statePath, over: admin).ofFirstTenant
         guard population.userCount > 0, !population.sessions.isEmpty else {
             throw BenchError(.notReady, "revocation needs a --state file with --users and --sessions")
         }
         raiseFileLimit()
-        let admin = try Connection(to: target.address, authorization: target.authorization)
-        let hashes = try Hashes.ofTenant(population.tenantID, over: admin)
+        let hashes = try population.originAsFound(over: admin).hashes
         let process = target.process
         let before = try process?.usage()
         let followers = try Followers(target, tenantID: population.tenantID, count: verifiers)

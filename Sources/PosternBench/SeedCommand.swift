@@ -2,50 +2,90 @@ import Base
 import Messages
 import Wire
 
-/// `postern-bench seed`: a tenant with users, passwords and sessions, and the state file that `run` reads.
+/// `postern-bench seed`: tenants with users, passwords and sessions, and the state file that `run` reads.
 ///
-/// May be run again: what is there stays, and sessions are started anew.
+/// May be run again: what is there stays. A run that was cut short goes on where it stopped; a whole one begins the
+/// sessions anew, whose tokens do not last.
 struct SeedCommand {
     /// Below what one tenant may queue for hashing, so that nothing is refused.
     private static let callsInFlight = 16
+    /// So many users or sessions are made between two looks at whether to stop.
+    private static let chunk = 500
+    /// An ID token lasts an hour: sessions of a run that was cut short are of use for half of it.
+    private static let sessionsKeptMicroseconds: Int64 = 30 * 60 * 1_000_000
 
     private let target: Target
-    private let tenantID: Text
+    /// What is wanted; its sessions are those that are there.
+    private let wanted: Population
     private let hashes: Hashes
-    private let userCount: Int
-    private let passwordUserCount: Int
     private let sessionCount: Int
     private let statePath: String
 
     init(_ arguments: inout Arguments) throws {
         target = try Target(&arguments)
-        tenantID = Text(arguments.text("--tenant", default: "bench"))
+        var wanted = Population(tenantID: Text(arguments.text("--tenant", default: "bench")))
+        wanted.tenantCount = try arguments.number("--tenants", default: 1, in: 1...Population.tenantsMax)
+        wanted.zipf = try arguments.decimal("--zipf", default: "1", in: 0...Zipf.exponentMax)
+        wanted.seed = try arguments.number("--seed", default: 1, in: 0...Int.max)
         hashes = try arguments.choice("--hashes", default: Hashes.production)
-        userCount = try arguments.number("--users", default: 10_000, in: 0...100_000_000)
-        passwordUserCount = try arguments.number("--password-users", default: 100, in: 0...1_000_000)
+        wanted.userCount = try arguments.number("--users", default: 10_000, in: 0...100_000_000)
+        wanted.passwordUserCount = try arguments.number("--password-users", default: 100, in: 0...1_000_000)
         sessionCount = try arguments.number("--sessions", default: 1_000, in: 0...1_000_000)
         statePath = try arguments.required("--state")
+        self.wanted = wanted
         try arguments.finish()
     }
 
     func run() throws {
+        Interruption.listen()
         let connection = try Connection(to: target.address, authorization: target.authorization)
-        try createTenant(connection)
+        var population = try begin(connection)
         let start = Instant.now
-        let created = userCount == 0 ? 0 : try ImportStream.importUsers(userCount, tenantID: tenantID, over: connection)
+        let created = try importUsers(&population, connection)
         let seconds = Double(Instant.now.nanoseconds(since: start)) / 1e9
-        _ = try signUpOrIn(passwordUserCount, connection, email: UserName.passwordEmail)
-        var population = Population(tenantID: tenantID)
-        population.userCount = userCount
-        population.passwordUserCount = passwordUserCount
-        population.sessions = try signUpOrIn(sessionCount, connection, email: UserName.sessionEmail)
-        try TextFile.write(population.encoded(), to: statePath)
+        try makePasswordUsers(&population, connection)
+        try beginSessions(&population, connection)
+        population.done.isComplete = true
+        try StateFile.write(population, to: statePath)
+        let tenants = wanted.tenantCount > 1 ? "\(wanted.tenantCount) tenants of \(wanted.tenantName)" : nil
         try TextFile.printOut(
-            "tenant \(tenantID): \(userCount) users (\(created) new, \(decimal(seconds, places: 2)) s), "
-                + "\(passwordUserCount) with passwords, \(sessionCount) sessions; \(hashes)\n")
+            "\(tenants ?? "tenant \(wanted.tenantName)"): \(wanted.userCount) users (\(created) new, "
+                + "\(decimal(seconds, places: 2)) s), \(wanted.passwordUserCount) with passwords, "
+                + "\(population.sessions.count) sessions; \(hashes)\n")
     }
 
-    private func createTenant(_ connection: Connection) throws {
+    /// The tenants, and what an earlier run left of the same plan on the same server.
+    private func begin(_ connection: Connection) throws -> Population {
+        // Before anything is made: a file that is of something else stays as it is.
+        var earlier: Population?
+        if TextFile.exists(statePath) {
+            let found = try StateFile.read(statePath)
+            try found.checkOrigin(found.originAsFound(over: connection), statePath)
+            earlier = found
+        }
+        for number in 0..<wanted.tenantCount { try createTenant(wanted.tenantID(number), connection) }
+        var population = wanted
+        population.origin = try wanted.originAsFound(over: connection)
+        guard let earlier, isSamePlan(earlier) else { return population }
+        population.done = earlier.done
+        population.done.isComplete = false
+        let age = Clock.system.now().microseconds - earlier.done.sessionsBeganAt
+        // A clock that was set back makes no session young.
+        if !earlier.done.isComplete, (0..<Self.sessionsKeptMicroseconds).contains(age) {
+            population.sessions = Array(earlier.sessions.prefix(sessionCount))
+        }
+        return population
+    }
+
+    /// With other shares of the tenants, other numbers are missing.
+    private func isSamePlan(_ earlier: Population) -> Bool {
+        guard earlier.tenantName == wanted.tenantName, earlier.tenantCount == wanted.tenantCount else { return false }
+        return wanted.tenantCount == 1
+            || earlier.zipf == wanted.zipf && earlier.userCount == wanted.userCount
+                && earlier.passwordUserCount == wanted.passwordUserCount
+    }
+
+    private func createTenant(_ tenantID: Text, _ connection: Connection) throws {
         var tenant = Tenant()
         tenant.synthetic = hashes == .synthetic
         let request = TenantsCreateRequest(
@@ -68,43 +108,52 @@ struct SeedCommand {
         }
     }
 
-    /// Signs users up, and those that are there already in. Returns a session of each.
-    private func signUpOrIn(_ count: Int, _ connection: Connection, email: (Int) -> Text) throws -> [Session] {
-        var sessions = [Session?](repeating: nil, count: count)
-        func take(_ message: UnsafeRawBufferPointer, _ number: Int) throws {
-            guard let tokens = TokenSlices(inAnswer: message) else {
-                throw BenchError(.failed, "an answer without tokens")
-            }
-            sessions[number] = Session(idToken: [UInt8](tokens.idToken), refreshToken: [UInt8](tokens.refreshToken))
+    /// Returns how many were new.
+    private func importUsers(_ population: inout Population, _ connection: Connection) throws -> Int {
+        guard population.done.users < wanted.userCount else { return 0 }
+        let shares = TenantShares(of: wanted.userCount, in: wanted)
+        var created = 0
+        for number in 0..<wanted.tenantCount where shares.count(number) > 0 {
+            // What is there is skipped by the server, at a few microseconds each.
+            created += try ImportStream.importUsers(
+                shares.count(number), tenantID: wanted.tenantID(number), over: connection)
+            try stopIfAsked(population)
         }
-        let password = Secret(UserName.password.bytes)
-        try connection.pipeline(count: count, inFlight: Self.callsInFlight) { number, stream, buffer in
-            let request = AccountsSignUpRequest(tenantID: tenantID, email: email(number), password: password)
-            append(request, .signUp, stream, &buffer)
-        } answered: { number, result in
-            switch result {
-            case .ok(let message): try take(message, number)
-            case .refused(Reason.emailExists.name): break
-            case .refused(let reason): throw BenchError(.failed, "sign-up of \(email(number)): \(reason)")
-            }
-        }
-        let known = sessions.indices.filter { sessions[$0] == nil }
-        try connection.pipeline(count: known.count, inFlight: Self.callsInFlight) { index, stream, buffer in
-            let request = AccountsSignInWithPasswordRequest(
-                tenantID: tenantID, email: email(known[index]), password: password)
-            append(request, .signIn, stream, &buffer)
-        } answered: { index, result in
-            switch result {
-            case .ok(let message): try take(message, known[index])
-            case .refused(let reason): throw BenchError(.failed, "sign-in of \(email(known[index])): \(reason)")
-            }
-        }
-        return sessions.compactMap { $0 }
+        population.done.users = wanted.userCount
+        try StateFile.write(population, to: statePath)
+        return created
     }
 
-    private func append(_ request: some Message, _ operation: Operation, _ stream: UInt32, _ buffer: inout ByteBuffer) {
-        buffer.appendRequest(stream: stream, service: operation.service, method: operation.method) {
-            request.encode(into: &$0)
+    private func makePasswordUsers(_ population: inout Population, _ connection: Connection) throws {
+        let users = SeedSessions(connection, wanted, email: UserName.passwordEmail, of: wanted.passwordUserCount)
+        while population.done.passwordUsers < wanted.passwordUserCount {
+            try stopIfAsked(population)
+            let next = min(wanted.passwordUserCount, population.done.passwordUsers + Self.chunk)
+            _ = try users.signUpOrIn(population.done.passwordUsers..<next, inFlight: Self.callsInFlight)
+            population.done.passwordUsers = next
+            try StateFile.write(population, to: statePath)
         }
+    }
+
+    private func beginSessions(_ population: inout Population, _ connection: Connection) throws {
+        let users = SeedSessions(connection, wanted, email: UserName.sessionEmail, of: sessionCount)
+        if population.sessions.isEmpty { population.done.sessionsBeganAt = Clock.system.now().microseconds }
+        var savedCount = population.sessions.count
+        while population.sessions.count < sessionCount {
+            try stopIfAsked(population)
+            let next = min(sessionCount, population.sessions.count + Self.chunk)
+            population.sessions += try users.signUpOrIn(population.sessions.count..<next, inFlight: Self.callsInFlight)
+            // All of the file is written each time: seldom enough that it is a small part of the work.
+            if population.sessions.count >= savedCount + savedCount / 2 {
+                try StateFile.write(population, to: statePath)
+                savedCount = population.sessions.count
+            }
+        }
+    }
+
+    private func stopIfAsked(_ population: Population) throws {
+        guard Interruption.isAsked else { return }
+        try StateFile.write(population, to: statePath)
+        throw BenchError(.interrupted, "interrupted: run the same command again to go on")
     }
 }

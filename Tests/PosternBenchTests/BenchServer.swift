@@ -51,14 +51,11 @@ struct BenchServer {
         try Program.run([command] + flags + words)
     }
 
-    /// Seeds a few users and sessions with cheap hashes; the state file is `state`.
+    /// Seeds a few users and sessions with cheap hashes; the state file is `state`. `words` are flags and values.
     func seed(_ words: [String] = []) throws {
-        try run(
-            "seed",
-            [
-                "--state", path("state"), "--hashes", "synthetic", "--users", "20", "--password-users", "2",
-                "--sessions", "40",
-            ] + words)
+        var flags = ["--users": "20", "--password-users": "2", "--sessions": "40"]
+        for index in stride(from: 0, to: words.count - 1, by: 2) { flags[words[index]] = words[index + 1] }
+        try run("seed", ["--state", path("state"), "--hashes", "synthetic"] + flags.flatMap { [$0.key, $0.value] })
     }
 
     /// Runs a load for a second and reads its result.

@@ -59,6 +59,6 @@ import Testing
                 #expect(arguments.asked.contains { $0.name == name }, "\(command.name) \(name)")
             }
         }
-        #expect(checked == 168)
+        #expect(checked == 171)
     }
 }

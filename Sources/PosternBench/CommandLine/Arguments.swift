@@ -72,6 +72,16 @@ struct Arguments {
         return number
     }
 
+    /// With a point.
+    mutating func decimal(
+        _ name: String, default value: String, in range: ClosedRange<Double>
+    ) throws(UsageError) -> Double {
+        guard let number = Double(take(name, standard: value) ?? value), range.contains(number) else {
+            throw UsageError("\(name): must be a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
     mutating func choice<Choice: RawRepresentable & CaseIterable>(
         _ name: String, default value: Choice
     ) throws(UsageError) -> Choice where Choice.RawValue == String {

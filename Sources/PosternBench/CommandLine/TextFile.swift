@@ -19,6 +19,8 @@ enum TextFile {
         }
     }
 
+    static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
     /// Replaces the file in one step; only its owner can read it, as it may hold tokens.
     static func write(_ bytes: [UInt8], to path: String) throws(BenchError) {
         let fresh = path + ".new"

@@ -2,7 +2,8 @@ import Base
 import Messages
 import Wire
 
-/// A REQUEST that is encoded once; only its stream id, and at most one number in it, differ from one use to the next.
+/// A REQUEST that is encoded once. From one use to the next its stream id differs, the number of its tenant, and one
+/// number more.
 struct FrameTemplate {
     /// Stands where the number goes: in no name, no token and no length.
     static let placeholder = 9_999_999_999
@@ -10,6 +11,7 @@ struct FrameTemplate {
 
     private let bytes: [UInt8]
     private let numberOffset: Int?
+    private let tenantOffset: Int?
 
     /// The number goes to where `request` holds `placeholder`'s digits.
     init(_ operation: Operation, _ request: some Message) {
@@ -18,17 +20,21 @@ struct FrameTemplate {
             request.encode(into: &$0)
         }
         let bytes = buffer.copyBytes()
-        let digits = [UInt8](String(Self.placeholder).utf8)
-        let offsets = bytes.indices.dropLast(digits.count - 1)
         self.bytes = bytes
-        numberOffset = offsets.last { bytes[$0..<$0 + digits.count].elementsEqual(digits) }
+        numberOffset = Self.offset(of: [UInt8](String(Self.placeholder).utf8), in: bytes)
+        tenantOffset = Self.offset(of: Population.tenantPlaceholder, in: bytes)
     }
 
-    func append(stream: UInt32, number: Int = 0, to buffer: inout ByteBuffer) {
+    private static func offset(of digits: [UInt8], in bytes: [UInt8]) -> Int? {
+        bytes.indices.dropLast(digits.count - 1).last { bytes[$0..<$0 + digits.count].elementsEqual(digits) }
+    }
+
+    func append(stream: UInt32, number: Int = 0, tenant: Int = 0, to buffer: inout ByteBuffer) {
         let target = buffer.reserve(bytes.count)
         bytes.withUnsafeBytes { target.copyMemory(from: $0.baseAddress!, byteCount: bytes.count) }
         (target + Self.streamOffset).storeBytes(of: stream.bigEndian, as: UInt32.self)
         if let numberOffset { UserName.writeDigits(number, to: target + numberOffset) }
+        if let tenantOffset { Population.writeDigits(ofTenant: tenant, to: target + tenantOffset) }
         buffer.commit(bytes.count)
     }
 }

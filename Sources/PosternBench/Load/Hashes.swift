@@ -1,6 +1,3 @@
-import Base
-import Messages
-
 /// How dear a tenant's password hashes are: the first question about any figure with sign-ins in it.
 enum Hashes: String, CaseIterable, CustomStringConvertible {
     /// A tenant like any other.
@@ -17,18 +14,6 @@ enum Hashes: String, CaseIterable, CustomStringConvertible {
         case .production: "password hashes: production"
         case .synthetic: "password hashes: synthetic (cheap, for load tests)"
         case .unknown: "password hashes: unknown (the key may not read the tenant)"
-        }
-    }
-
-    /// As the server has it.
-    static func ofTenant(_ tenantID: Text, over connection: Connection) throws -> Hashes {
-        try connection.call(
-            service: "postern.v1.Tenants", method: "Get", TenantsGetRequest(tenantID: tenantID)
-        ) { result -> Hashes in
-            guard case .ok(let message) = result, let tenant = try TenantsGetResponse(decoding: message).tenant else {
-                return .unknown
-            }
-            return tenant.synthetic ? .synthetic : .production
         }
     }
 }

@@ -11,9 +11,11 @@ struct Journeys: Sendable {
         /// Of the session that the journey began; empty before.
         var idToken: [UInt8] = []
         var refreshToken: [UInt8] = []
-        /// The user among those with a password, and among those without.
+        /// The user among those with a password, and among those without, of all tenants together.
         var passwordUser = 0
         var user = 0
+        /// The one that the session is of.
+        var tenant = 0
     }
 
     /// As many users may be on their way at once; more wait, as what an open loop has no place for.
@@ -29,7 +31,7 @@ struct Journeys: Sendable {
         self.scenario = scenario
         weightTotal = scenario.journeys.reduce(0) { $0 + $1.weight }
         passwordUsers = Zipf(count: population.passwordUserCount, exponent: scenario.zipf)
-        users = Zipf(count: population.userCount, exponent: scenario.zipf)
+        users = Zipf(count: population.userTotal, exponent: scenario.zipf)
     }
 
     var canBegin: Bool { !free.isEmpty || states.count < Self.activeMax }
@@ -60,6 +62,8 @@ struct Journeys: Sendable {
         let state = states[Int(number)]
         return scenario.journeys[state.journey].steps[state.step].operation
     }
+
+    mutating func began(inTenant tenant: Int, _ number: Int32) { states[Int(number)].tenant = tenant }
 
     mutating func took(_ tokens: TokenSlices, _ number: Int32) {
         states[Int(number)].idToken = [UInt8](tokens.idToken)

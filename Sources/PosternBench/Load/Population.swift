@@ -1,90 +1,134 @@
 import Base
 
-/// The names of the users a seeded tenant holds: a number makes the same name in `seed` and in every `run`.
-///
-/// All names of a kind have the same length, so that a request can be encoded once and its number patched in.
-enum UserName {
-    static let numberByteCount = 10
-    static let password: Text = "bench-password-1"
-    private static let emailSuffix = "@bench.example"
-
-    /// 28 characters, as the server's own uids have.
-    static func uid(_ number: Int) -> Text { Text("u00000000000000000" + digits(number)) }
-    /// Of a user that was imported, without a password.
-    static func email(_ number: Int) -> Text { Text("u" + digits(number) + emailSuffix) }
-    /// Of a user with a password and one session, whose tokens are in the state file.
-    static func sessionEmail(_ number: Int) -> Text { Text("s" + digits(number) + emailSuffix) }
-    /// Of a user with a password for sign-in; its sessions come and go.
-    static func passwordEmail(_ number: Int) -> Text { Text("p" + digits(number) + emailSuffix) }
-    /// Of a user who signs in with the tool's own identity provider, whose issuer is another one in each run: accounts
-    /// of an earlier issuer would refuse it. `run` as in `freshEmail`.
-    static func federatedEmail(_ number: Int, run: UInt64) -> Text { email("i", number, run: run) }
-    /// Of a user that a run creates. `run` tells runs apart: 16 hexadecimal digits.
-    static func freshEmail(_ number: Int, run: UInt64) -> Text { email("c", number, run: run) }
-
-    private static func email(_ letter: String, _ number: Int, run: UInt64) -> Text {
-        let run = Hex.encode((0..<8).reversed().map { UInt8(truncatingIfNeeded: run >> ($0 * 8)) })
-        return Text(letter + run.string + "-" + digits(number) + emailSuffix)
-    }
-
-    /// Writes the number as `numberByteCount` decimal digits.
-    static func writeDigits(_ number: Int, to target: UnsafeMutableRawPointer) {
-        var rest = UInt64(number)
-        for offset in stride(from: numberByteCount - 1, through: 0, by: -1) {
-            target.storeBytes(of: UInt8(ascii: "0") + UInt8(rest % 10), toByteOffset: offset, as: UInt8.self)
-            rest /= 10
-        }
-    }
-
-    private static func digits(_ number: Int) -> String {
-        let text = String(number)
-        return String(repeating: "0", count: numberByteCount - text.count) + text
-    }
-}
-
 /// A session that `seed` started: what `verify`, `lookup` and `refresh` need.
 struct Session: Equatable, Sendable {
+    /// The number of its tenant.
+    var tenant = 0
     var idToken: [UInt8]
     /// The newest one: an older one would end the session.
     var refreshToken: [UInt8]
 }
 
-/// What `seed` put into a tenant, as the state file remembers it.
+/// What `seed` put into its tenants, as the state file remembers it.
 struct Population: Equatable, Sendable {
-    var tenantID: Text
+    static let tenantsMax = 10_000
+    private static let digitCount = 5
+    /// Stands in a tenant's id where its number goes; no id has it.
+    static let tenantPlaceholder = [UInt8](repeating: UInt8(ascii: "~"), count: digitCount)
+
+    /// The id of the only tenant, or how the ids of several begin.
+    var tenantName: Text
+    var tenantCount = 1
+    /// How many more users the first tenants have than the others, and so how much more of the load: `Zipf`'s exponent.
+    var zipf = 0.0
+    /// Of all tenants together.
     var userCount = 0
     var passwordUserCount = 0
     var sessions: [Session] = []
+    /// What `run` begins its random choices with when nothing else is said.
+    var seed = 1
+    /// The server it was put into; nil without a state file.
+    var origin: Origin?
+    /// How far `seed` came.
+    var done = Progress()
 
-    /// One line of counts, then a line `id-token refresh-token` for each session.
-    func encoded() -> [UInt8] {
-        var bytes = [UInt8]("postern-bench 1 \(tenantID) \(userCount) \(passwordUserCount)\n".utf8)
-        for session in sessions {
-            bytes += session.idToken
-            bytes.append(UInt8(ascii: " "))
-            bytes += session.refreshToken
-            bytes.append(UInt8(ascii: "\n"))
+    /// A server, as far as one can tell it from another: the project, and when the first tenant was made.
+    struct Origin: Equatable, Sendable {
+        var projectID: Text
+        /// 0: the credential may not ask.
+        var tenantCreatedAt: Int64
+        var hashes: Hashes
+
+        /// Whether it can be the same server with the same tenant.
+        func matches(_ other: Origin) -> Bool {
+            projectID == other.projectID
+                && (tenantCreatedAt == other.tenantCreatedAt || tenantCreatedAt == 0 || other.tenantCreatedAt == 0)
         }
-        return bytes
     }
 
-    init(tenantID: Text) { self.tenantID = tenantID }
+    /// So many of each are there.
+    struct Progress: Equatable, Sendable {
+        var users = 0
+        var passwordUsers = 0
+        /// When the first session began, in microseconds since 1970.
+        var sessionsBeganAt: Int64 = 0
+        var isComplete = false
+    }
 
-    init(decoding bytes: [UInt8], from path: String) throws(BenchError) {
-        let malformed = BenchError(
-            .notReady, "\(path) is no state file of this version: run `postern-bench seed` again")
-        var lines = bytes.split(separator: UInt8(ascii: "\n"))[...]
-        let head = lines.popFirst().map { String(decoding: $0, as: UTF8.self).split(separator: " ").map(String.init) }
-        guard let head, head.count == 5, head[0] == "postern-bench", head[1] == "1", let users = Int(head[3]),
-            let passwordUsers = Int(head[4])
-        else { throw malformed }
-        tenantID = Text(head[2])
-        userCount = users
-        passwordUserCount = passwordUsers
-        for line in lines {
-            let tokens = line.split(separator: UInt8(ascii: " "))
-            guard tokens.count == 2 else { throw malformed }
-            sessions.append(Session(idToken: [UInt8](tokens[0]), refreshToken: [UInt8](tokens[1])))
+    init(tenantID: Text) { tenantName = tenantID }
+
+    /// What a choice among all users is made from: without users one among the tenants.
+    var userTotal: Int { userCount > 0 ? userCount : tenantCount }
+
+    /// Of the first tenant.
+    var tenantID: Text { tenantID(0) }
+
+    func tenantID(_ number: Int) -> Text {
+        guard tenantCount > 1 else { return tenantName }
+        let digits = String(number)
+        return Text(
+            "\(tenantName)-" + String(repeating: "0", count: max(0, Self.digitCount - digits.count)) + digits)
+    }
+
+    /// With the placeholder instead of a number.
+    var templateTenantID: Text {
+        guard tenantCount > 1 else { return tenantName }
+        return Text("\(tenantName)-" + String(decoding: Self.tenantPlaceholder, as: UTF8.self))
+    }
+
+    /// Writes a tenant's number as the digits of its id.
+    static func writeDigits(ofTenant number: Int, to target: UnsafeMutableRawPointer) {
+        var rest = number
+        for offset in stride(from: digitCount - 1, through: 0, by: -1) {
+            target.storeBytes(of: UInt8(ascii: "0") + UInt8(rest % 10), toByteOffset: offset, as: UInt8.self)
+            rest /= 10
         }
+    }
+
+    /// The part that is in the first tenant.
+    var ofFirstTenant: Population {
+        guard tenantCount > 1 else { return self }
+        var first = Population(tenantID: tenantID)
+        first.userCount = TenantShares(of: userCount, in: self).count(0)
+        first.passwordUserCount = TenantShares(of: passwordUserCount, in: self).count(0)
+        first.sessions = sessions.filter { $0.tenant == 0 }
+        first.origin = origin
+        return first
+    }
+}
+
+/// How many of something each tenant has: by Zipf's law, so that a choice among all users is one among tenants, too.
+struct TenantShares: Equatable, Sendable {
+    /// The number of the first of each tenant, and behind the last the total.
+    private let starts: [Int]
+
+    init(of total: Int, in population: Population) {
+        self.init(of: total, among: population.tenantCount, zipf: population.zipf)
+    }
+
+    init(of total: Int, among tenantCount: Int, zipf: Double) {
+        let weights = (0..<max(1, tenantCount)).map { Zipf.weight(of: $0, exponent: zipf) }
+        let all = weights.reduce(0, +)
+        var sum = 0.0
+        // Each end is rounded, so that all parts together are the whole.
+        let ends = weights.map { weight in
+            sum += weight
+            return min(total, Int((Double(total) * sum / all).rounded()))
+        }
+        starts = [0] + ends.dropLast() + [total]
+    }
+
+    func count(_ tenant: Int) -> Int { starts[tenant + 1] - starts[tenant] }
+
+    /// Which tenant's, and which of the tenant's own, number `index` of all is.
+    func place(_ index: Int) -> (tenant: Int, number: Int) {
+        guard starts.count > 2 else { return (0, index) }
+        var (low, high) = (0, starts.count - 1)
+        // The last tenant that begins at `index` or before, among them one that is not empty.
+        while high - low > 1 {
+            let middle = (low + high) / 2
+            if starts[middle] <= index { low = middle } else { high = middle }
+        }
+        return (low, index - starts[low])
     }
 }

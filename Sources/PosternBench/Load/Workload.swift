@@ -15,6 +15,9 @@ struct Workload {
     /// With the newest refresh token each.
     private(set) var sessions: [Session]
     private let population: Population
+    /// Whose tenant a number of a user is in; without users the tenants are chosen as if each had some.
+    private let users: TenantShares
+    private let passwordUsers: TenantShares
     private var random: SeededGenerator
 
     private let get: FrameTemplate
@@ -44,7 +47,9 @@ struct Workload {
         self.mix = mix
         self.population = population
         self.sessions = sessions
-        let tenantID = population.tenantID
+        users = TenantShares(of: population.userTotal, in: population)
+        passwordUsers = TenantShares(of: population.passwordUserCount, in: population)
+        let tenantID = population.templateTenantID
         random = SeededGenerator(seed: seed &+ UInt64(driver))
         journeys = mix.scenario.map { Journeys($0, population) }
         nextFreshNumber = driver * 10_000_000
@@ -65,17 +70,18 @@ struct Workload {
             .signUp,
             AccountsSignUpRequest(tenantID: tenantID, email: freshEmail, password: Secret(UserName.password.bytes)))
         health = FrameTemplate(.health, GRPCHealthCheckRequest())
-        let tokens = sessions.prefix(tokensMax).map { Text(unchecked: $0.idToken) }
-        verify = TokenCycle(
-            mix.usesSeeded(.verify)
-                ? tokens.map { FrameTemplate(.verify, TokensVerifyIdTokenRequest(tenantID: tenantID, idToken: $0)) }
-                : [])
-        lookup = TokenCycle(
-            mix.usesSeeded(.lookup)
-                ? tokens.map { FrameTemplate(.lookup, AccountsLookupRequest(tenantID: tenantID, idToken: $0)) } : [])
+        func cycle(_ operation: Operation, _ template: (Text, Text) -> FrameTemplate) -> TokenCycle {
+            guard mix.usesSeeded(operation) else { return TokenCycle([]) }
+            return TokenCycle(
+                sessions.prefix(tokensMax).map {
+                    template(population.tenantID($0.tenant), Text(unchecked: $0.idToken))
+                })
+        }
+        verify = cycle(.verify) { FrameTemplate(.verify, TokensVerifyIdTokenRequest(tenantID: $0, idToken: $1)) }
+        lookup = cycle(.lookup) { FrameTemplate(.lookup, AccountsLookupRequest(tenantID: $0, idToken: $1)) }
         idp = TokenCycle(
             providerTokens.map {
-                FrameTemplate(.idp, FederatedUsers.request($0, FederatedUsers.providerID, tenantID))
+                FrameTemplate(.idp, FederatedUsers.request($0, FederatedUsers.providerID, population.tenantID))
             })
     }
 
@@ -84,7 +90,7 @@ struct Workload {
     {
         guard journeys == nil else { return appendStep(stream: stream, journey: journey, to: &buffer) }
         let operation = mix.pick(&random)
-        let user = operation == .signIn ? population.passwordUserCount : max(1, population.userCount)
+        let user = operation == .signIn ? population.passwordUserCount : population.userTotal
         return append(operation, user: random.below(user), stream: stream, to: &buffer)
     }
 
@@ -92,15 +98,16 @@ struct Workload {
         _ operation: Operation, user: Int, stream: UInt32, to buffer: inout ByteBuffer
     ) -> LoadRequest {
         var context = Self.noContext
+        let place = operation == .signIn ? passwordUsers.place(user) : users.place(user)
         switch operation {
-        case .get: get.append(stream: stream, number: user, to: &buffer)
-        case .getByEmail: getByEmail.append(stream: stream, number: user, to: &buffer)
+        case .get: get.append(stream: stream, number: place.number, tenant: place.tenant, to: &buffer)
+        case .getByEmail: getByEmail.append(stream: stream, number: place.number, tenant: place.tenant, to: &buffer)
         case .lookup: lookup.next().append(stream: stream, to: &buffer)
         case .verify: verify.next().append(stream: stream, to: &buffer)
         case .refresh: context = appendRefresh(stream: stream, to: &buffer)
-        case .signIn: signIn.append(stream: stream, number: user, to: &buffer)
-        case .create: create.append(stream: stream, number: takeFreshNumber(), to: &buffer)
-        case .signUp: signUp.append(stream: stream, number: takeFreshNumber(), to: &buffer)
+        case .signIn: signIn.append(stream: stream, number: place.number, tenant: place.tenant, to: &buffer)
+        case .create: create.append(stream: stream, number: takeFreshNumber(), tenant: place.tenant, to: &buffer)
+        case .signUp: signUp.append(stream: stream, number: takeFreshNumber(), tenant: place.tenant, to: &buffer)
         case .idp: idp.next().append(stream: stream, to: &buffer)
         // Without a session there is nothing to end: journeys never ask for it here.
         case .signOut, .health: health.append(stream: stream, to: &buffer)
@@ -152,18 +159,22 @@ struct Workload {
         case .verify where !state.idToken.isEmpty, .lookup where !state.idToken.isEmpty:
             // Both requests have these numbers for their fields.
             buffer.appendRequest(stream: stream, service: operation.service, method: operation.method) { message in
-                message.appendBytesField(AccountsLookupRequest.FieldNumber.tenantID, population.tenantID)
+                message.appendBytesField(AccountsLookupRequest.FieldNumber.tenantID, population.tenantID(state.tenant))
                 message.appendBytesField(AccountsLookupRequest.FieldNumber.idToken, state.idToken)
             }
         case .refresh where !state.refreshToken.isEmpty:
-            appendRefresh(of: state.refreshToken, stream: stream, to: &buffer)
+            appendRefresh(of: state.refreshToken, tenant: state.tenant, stream: stream, to: &buffer)
         case .signOut:
             buffer.appendRequest(stream: stream, service: operation.service, method: operation.method) { message in
-                message.appendBytesField(SessionsSignOutRequest.FieldNumber.tenantID, population.tenantID)
+                message.appendBytesField(SessionsSignOutRequest.FieldNumber.tenantID, population.tenantID(state.tenant))
                 message.appendBytesField(SessionsSignOutRequest.FieldNumber.refreshToken, state.refreshToken)
             }
         default:
             let user = operation == .signIn ? state.passwordUser : state.user
+            if operation.beginsSession {
+                let shares = operation == .signIn ? passwordUsers : users
+                journeys?.began(inTenant: shares.place(user).tenant, number)
+            }
             request.context = append(operation, user: user, stream: stream, to: &buffer).context
         }
         return request
@@ -187,15 +198,18 @@ struct Workload {
         let context = restingSessions[restingHead]
         restingHead = restingHead + 1 == restingSessions.count ? 0 : restingHead + 1
         restingCount -= 1
-        appendRefresh(of: sessions[Int(context)].refreshToken, stream: stream, to: &buffer)
+        let session = sessions[Int(context)]
+        appendRefresh(of: session.refreshToken, tenant: session.tenant, stream: stream, to: &buffer)
         return context
     }
 
-    private mutating func appendRefresh(of token: [UInt8], stream: UInt32, to buffer: inout ByteBuffer) {
+    private mutating func appendRefresh(
+        of token: [UInt8], tenant: Int, stream: UInt32, to buffer: inout ByteBuffer
+    ) {
         let attempt = (random.next(), random.next())
         buffer.appendRequest(stream: stream, service: Operation.refresh.service, method: Operation.refresh.method) {
             message in
-            message.appendBytesField(TokensRefreshRequest.FieldNumber.tenantID, population.tenantID)
+            message.appendBytesField(TokensRefreshRequest.FieldNumber.tenantID, population.tenantID(tenant))
             message.appendBytesField(TokensRefreshRequest.FieldNumber.refreshToken, token)
             withUnsafeBytes(of: attempt) {
                 message.appendBytesField(TokensRefreshRequest.FieldNumber.attemptID, $0)

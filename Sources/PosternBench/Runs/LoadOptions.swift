@@ -10,7 +10,8 @@ struct LoadOptions {
     let tenantID: Text?
     let connections: Int
     let threads: Int
-    let seed: Int
+    /// Nil: the state file's.
+    let seed: Int?
     let tokensMax: Int
     let federatedUserCount: Int
     /// The tenant is the caller's to put load on, though it is not marked as synthetic.
@@ -33,7 +34,7 @@ struct LoadOptions {
         tenantID = arguments.text("--tenant").map { Text($0) }
         connections = try arguments.number("--connections", default: 8, in: 1...50_000)
         threads = try arguments.number("--threads", default: 1, in: 1...64)
-        seed = try arguments.number("--seed", default: 1, in: 0...Int.max)
+        seed = try arguments.number("--seed", in: 0...Int.max)
         tokensMax = try arguments.number("--repeat-tokens", in: 1...Int.max) ?? .max
         federatedUserCount = try arguments.number("--idp-users", default: 4_000, in: 1...100_000)
         ownsTenant = arguments.isSet("--i-own-this")
@@ -46,7 +47,6 @@ struct LoadOptions {
         [
             .init("server", .string(Text(target.address.description))), .init("mix", .string(Text(mix.description))),
             .init("connections", .integer(Int64(connections))), .init("threads", .integer(Int64(threads))),
-            .init("seed", .integer(Int64(seed))),
             .init("tls", .bool(target.address.tls != nil)),
             .init("transport", .string(Text(transport.rawValue))),
             .init("idp_users", mix.operations.contains(.idp) ? .integer(Int64(federatedUserCount)) : .null),

@@ -20,10 +20,12 @@ final class LoadSession {
     /// Checks that the load may be put on the tenant and that what it needs was seeded, and connects.
     init(_ options: LoadOptions, slotsPerLane: Int) throws {
         self.options = options
-        population = try Self.population(options)
+        let connection = try Connection(to: options.target.address, authorization: options.target.authorization)
+        serverSoftware = connection.server.software.string
+        population = try Self.population(options, over: connection)
         let requestsMax = options.connections * slotsPerLane
         try Self.check(population, options, requestsMax: requestsMax)
-        (hashes, serverSoftware) = try Self.permission(population.tenantID, options)
+        hashes = try Self.permission(population, options, over: connection)
         raiseFileLimit()
         process = options.target.process
         federatedUsers = try Self.federatedUsers(population, options)
@@ -34,7 +36,10 @@ final class LoadSession {
 
     /// Says what is about to happen; stderr, so that results stay alone on stdout.
     func announce(_ command: String, _ plan: RunPlan) {
-        let tenant = "tenant \(population.tenantID) (\(hashes.rawValue)) at \(options.target.address)"
+        let tenant =
+            (population.tenantCount > 1
+                ? "\(population.tenantCount) tenants of \(population.tenantName)" : "tenant \(population.tenantID)")
+            + " (\(hashes.rawValue)) at \(options.target.address)"
         let how = plan.description(connections: options.connections)
         TextFile.printError("postern-bench \(command): \(options.mix.description) on \(tenant): \(how)\n")
     }
@@ -65,7 +70,10 @@ final class LoadSession {
         var result = RunResult()
         result.configuration =
             options.members + plan.members + [
-                .init("tenant", .string(population.tenantID)), .init("users", .integer(Int64(population.userCount))),
+                .init("seed", .integer(Int64(seed))),
+                .init("tenant", .string(population.tenantName)),
+                .init("tenants", .integer(Int64(population.tenantCount))),
+                .init("users", .integer(Int64(population.userCount))),
                 .init("sessions", .integer(Int64(population.sessions.count))),
             ]
         result.host = host.members
@@ -78,12 +86,14 @@ final class LoadSession {
         return result
     }
 
+    private var seed: Int { options.seed ?? population.seed }
+
     private func pacing(_ plan: RunPlan, _ index: Int) -> Pacing {
         switch plan.loop {
         case .closed(let inFlight, let think): return .closed(inFlight: inFlight, think: think)
         case .open(let schedule, let pattern, let outstandingMax, let whenFull):
             let arrivals = Arrivals(
-                schedule.warmedUp(for: Double(plan.warmup)), pattern, seed: UInt64(options.seed),
+                schedule.warmedUp(for: Double(plan.warmup)), pattern, seed: UInt64(seed),
                 share: (index, options.threads))
             return .open(
                 arrivals, outstandingMax: max(1, outstandingMax / options.threads), whenFull: whenFull)
@@ -93,36 +103,35 @@ final class LoadSession {
     /// Writes the sessions' newest tokens back: a session that was refreshed ends when an old token is used.
     func saveSessions() throws {
         guard let path = options.statePath, options.mix.usesSeeded(.refresh) else { return }
-        try TextFile.write(population.encoded(), to: path)
+        try StateFile.write(population, to: path)
     }
 }
 
 // What must hold before a load begins.
 extension LoadSession {
-    private static func population(_ options: LoadOptions) throws -> Population {
+    private static func population(_ options: LoadOptions, over connection: Connection) throws -> Population {
         guard let path = options.statePath else { return Population(tenantID: options.tenantID ?? "bench") }
-        let population = try Population(decoding: TextFile.read(path), from: path)
-        if let tenantID = options.tenantID, tenantID != population.tenantID {
-            throw UsageError("--tenant \(tenantID): the state file is of \(population.tenantID)")
+        let population = try Population.load(path, over: connection)
+        if let tenantID = options.tenantID, tenantID != population.tenantName {
+            throw UsageError("--tenant \(tenantID): the state file is of \(population.tenantName)")
         }
         return population
     }
 
-    /// A load goes to a tenant that is marked as synthetic, or that the caller says is theirs.
+    /// A load goes to tenants that are marked as synthetic, or that the caller says are theirs.
     private static func permission(
-        _ tenantID: Text, _ options: LoadOptions
-    ) throws -> (hashes: Hashes, software: String) {
-        let connection = try Connection(to: options.target.address, authorization: options.target.authorization)
-        let hashes = try Hashes.ofTenant(tenantID, over: connection)
+        _ population: Population, _ options: LoadOptions, over connection: Connection
+    ) throws -> Hashes {
+        let hashes = try population.originAsFound(over: connection).hashes
         let touchesTenant = options.mix.operations.contains { $0 != .health }
         guard !touchesTenant || hashes == .synthetic || options.ownsTenant else {
             throw UsageError(
                 """
-                tenant \(tenantID) is not marked as synthetic: a load may hurt its users. Make one with `postern-bench \
-                seed --hashes synthetic`, or say --i-own-this
+                tenant \(population.tenantName) is not marked as synthetic: a load may hurt its users. Make one with \
+                `postern-bench seed --hashes synthetic`, or say --i-own-this
                 """)
         }
-        return (hashes, connection.server.software.string)
+        return hashes
     }
 
     /// What the mix needs must have been seeded.
@@ -170,7 +179,7 @@ extension LoadSession {
                 mix: options.mix, population: population, sessions: Array(population.sessions[shares[index]]),
                 providerTokens: Array(providerTokens[tokenShares[index]]),
                 tokensMax: max(1, options.tokensMax / options.threads), driver: index, run: run,
-                seed: UInt64(options.seed))
+                seed: UInt64(options.seed ?? population.seed))
             let connections = laneShares[index].count
             switch options.transport {
             case .native:

@@ -20,6 +20,9 @@ struct Zipf: Sendable {
         squeeze = 2 - Self.inverse(Self.integral(2.5, self.exponent) - pow(2, -self.exponent), self.exponent)
     }
 
+    /// How often number k comes, beside others.
+    static func weight(of number: Int, exponent: Double) -> Double { pow(Double(number + 1), -exponent) }
+
     func next(_ random: inout SeededGenerator) -> Int {
         if exponent == 0 || count == 1 { return random.below(count) }
         while true {
